@@ -10,7 +10,6 @@ mod binding;
 mod cluster_defaults;
 mod cluster_rules;
 mod deletion;
-mod dns;
 mod failover_rules;
 mod field_error;
 mod interpreter_webhook_rules;

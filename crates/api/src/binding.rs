@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::ResourceList;
+use crate::field_schema;
 use crate::go_zero::{self, is_go_zero};
 use crate::open_enum::open_enum;
 use crate::placement::Placement;
@@ -375,7 +376,7 @@ pub struct AggregatedStatusItem {
     pub cluster_name: String,
     /// The status of the resource in the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "any_object")]
+    #[schemars(schema_with = "field_schema::any_object")]
     pub status: Option<serde_json::Value>,
     /// The resource was applied to the cluster.
     #[serde(default, skip_serializing_if = "is_go_zero")]
@@ -414,8 +415,4 @@ fn is_zero(number: &i32) -> bool {
 )]
 fn is_false(flag: &bool) -> bool {
     !*flag
-}
-
-fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::field_schema;
 use crate::go_zero::{self, is_go_zero};
 use crate::open_enum::open_enum;
 use crate::quantity::QuantityText;
@@ -109,7 +110,7 @@ pub struct LocalSecretReference {
 #[serde(rename_all = "camelCase")]
 pub struct ResourceModel {
     /// The number of the grade.
-    #[schemars(schema_with = "integer")]
+    #[schemars(schema_with = "field_schema::integer")]
     pub grade: u64,
     /// The half-open ranges of free resources that nodes of the grade have.
     pub ranges: Vec<ResourceModelRange>,
@@ -212,14 +213,9 @@ pub struct ResourceSummary {
 #[serde(rename_all = "camelCase")]
 pub struct AllocatableModeling {
     /// The number of the grade.
-    #[schemars(schema_with = "integer")]
+    #[schemars(schema_with = "field_schema::integer")]
     pub grade: u64,
     /// The number of nodes.
-    #[schemars(schema_with = "integer")]
+    #[schemars(schema_with = "field_schema::integer")]
     pub count: i64,
-}
-
-/// Returns the schema of a Go `int` or `uint`, which has no format and no bounds.
-fn integer(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "integer" })
 }

@@ -48,6 +48,7 @@ mod cluster_match;
 pub mod condition_message;
 pub mod crds;
 pub mod dependency;
+mod field_schema;
 pub mod go_zero;
 pub mod interpreter_context;
 pub mod interpreter_customization;

@@ -115,11 +115,11 @@ fn prune_annotations(manifest: &mut Value, keys: &[&str]) {
 fn prune_job(manifest: &mut Value) {
     let manual = manifest.pointer("/spec/manualSelector") == Some(&json!(true));
     if !manual {
-        for place in [
+        for path in [
             "/spec/selector/matchLabels",
             "/spec/template/metadata/labels",
         ] {
-            if let Some(labels) = object_at(manifest, place) {
+            if let Some(labels) = object_at(manifest, path) {
                 for label in JOB_LABELS {
                     labels.remove(label);
                 }

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::field_schema;
 use crate::go_zero::is_go_zero;
 use crate::open_enum::open_enum;
 use crate::placement::ClusterAffinity;
@@ -135,7 +136,7 @@ pub struct PlaintextOverrider {
     pub operator: OverriderOperator,
     /// The new value; absent for `remove`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "anything")]
+    #[schemars(schema_with = "field_schema::any_value")]
     pub value: Option<Value>,
 }
 
@@ -211,10 +212,6 @@ pub struct TextPatch {
     pub operator: OverriderOperator,
     /// The new value; absent for `remove`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "anything")]
+    #[schemars(schema_with = "field_schema::any_value")]
     pub value: Option<Value>,
-}
-
-fn anything(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
 }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::field_schema;
 use crate::go_zero::is_go_zero;
 use crate::open_enum::open_enum;
 use crate::selector::{FieldSelector, LabelSelector};
@@ -134,11 +135,11 @@ pub struct SpreadConstraint {
     pub spread_by_label: Option<String>,
     /// The maximum number of groups; 0 means no limit.
     #[serde(default, skip_serializing_if = "is_zero")]
-    #[schemars(schema_with = "integer")]
+    #[schemars(schema_with = "field_schema::integer")]
     pub max_groups: i64,
     /// The minimum number of groups.
     #[serde(default, skip_serializing_if = "is_zero")]
-    #[schemars(schema_with = "integer")]
+    #[schemars(schema_with = "field_schema::integer")]
     pub min_groups: i64,
 }
 
@@ -249,11 +250,6 @@ pub struct WorkloadGroupTerm {
 )]
 fn is_zero(number: &i64) -> bool {
     *number == 0
-}
-
-/// Returns the schema of a Go `int`, which has no format and no bounds. The admission rules reject negative numbers.
-fn integer(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "integer" })
 }
 
 fn drop_if<T>(value: &mut Option<T>, is_empty: impl Fn(&T) -> bool) {

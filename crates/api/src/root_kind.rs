@@ -5,16 +5,17 @@
 //! such as ResourceBinding and ClusterResourceBinding. With this macro, both kinds of a pair share the types of `spec`
 //! and `status`, so most code treats the two kinds alike.
 
-/// Declares the struct of a kind, and implements [`kube::Resource`] for the struct.
+/// Declares the struct of a kind, and implements [`kube::Resource`] for the struct. The doc comment of the kind is also
+/// its description in the CustomResourceDefinition.
 macro_rules! root_kind {
     (
-        $(#[$meta:meta])*
+        $(#[doc = $doc:literal])+
         $name:ident {
             group: $group:literal, version: $version:literal, plural: $plural:literal, scope: $scope:ty,
             $field:ident: $spec:ty $(, status: $status:ty)? $(,)?
         }
     ) => {
-        $(#[$meta])*
+        $(#[doc = $doc])+
         #[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
         pub struct $name {
@@ -31,6 +32,9 @@ macro_rules! root_kind {
         }
 
         impl $name {
+            /// The description of the kind in the CustomResourceDefinition.
+            pub(crate) const DESCRIPTION: &'static str = concat!($($doc),+).trim_ascii();
+
             /// Creates an object with this name and desired state.
             pub fn new(name: &str, $field: $spec) -> Self {
                 Self {

@@ -11,6 +11,7 @@ pub use berth_apimachinery::label_selector::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::field_schema;
 use crate::open_enum::open_enum;
 
 /// The key of a requirement on the list of zones.
@@ -32,7 +33,7 @@ pub struct FieldSelectorRequirement {
     /// `provider`, `region` or `zone`.
     pub key: String,
     /// The relation between the key and the values.
-    #[schemars(schema_with = "any_string")]
+    #[schemars(schema_with = "field_schema::any_string")]
     pub operator: FieldOperator,
     /// The values to compare with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -56,11 +57,6 @@ open_enum! {
         /// The field is an integer less than the only value.
         Lt = "Lt",
     }
-}
-
-/// Returns the schema of a string. Karmada's schema allows every string as operator. The admission rules are stricter.
-fn any_string(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "string" })
 }
 
 /// One requirement of a compiled field selector.
@@ -93,7 +89,7 @@ impl CompiledFieldSelector {
                     };
                     requirement
                         .relation()
-                        .holds(Some(value).filter(|value| !value.is_empty()))
+                        .matches(Some(value).filter(|value| !value.is_empty()))
                 }
             })
     }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::binding::ResourceHealth;
+use crate::field_schema;
 use crate::go_zero::{self, is_go_zero};
 use crate::root_kind::root_kind;
 
@@ -40,7 +41,7 @@ pub struct WorkSpec {
 pub struct WorkloadTemplate {
     /// The complete manifests of the resources.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "any_objects")]
+    #[schemars(schema_with = "field_schema::any_objects")]
     pub manifests: Vec<Value>,
 }
 
@@ -69,7 +70,7 @@ pub struct ManifestStatus {
     pub identifier: ResourceIdentifier,
     /// The status of the resource in the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "any_object")]
+    #[schemars(schema_with = "field_schema::any_object")]
     pub status: Option<Value>,
     /// The health of the resource in the cluster.
     #[serde(default, skip_serializing_if = "is_go_zero")]
@@ -81,7 +82,7 @@ pub struct ManifestStatus {
 #[serde(rename_all = "camelCase")]
 pub struct ResourceIdentifier {
     /// The index in the list of manifests.
-    #[schemars(schema_with = "integer")]
+    #[schemars(schema_with = "field_schema::integer")]
     pub ordinal: i64,
     /// The API group; empty for the core group.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -97,17 +98,4 @@ pub struct ResourceIdentifier {
     pub namespace: String,
     /// The name.
     pub name: String,
-}
-
-fn integer(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "integer" })
-}
-
-fn any_object(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
-}
-
-fn any_objects(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "array", "items": {
-        "type": "object", "x-kubernetes-preserve-unknown-fields": true } })
 }

@@ -53,7 +53,7 @@ impl Path {
             path: text.to_owned(),
             reason,
         };
-        let query = standard(text).ok_or_else(|| {
+        let query = to_rfc_9535(text).ok_or_else(|| {
             malformed("it must begin with a dot, a bracket, `$` or `@`".to_owned())
         })?;
         let query = parse_json_path(&query).map_err(|error| malformed(error.to_string()))?;
@@ -136,7 +136,7 @@ fn scalar_text(value: &Value) -> Option<String> {
 ///
 /// A name after a dot becomes a quoted name in brackets, because Kubernetes allows more characters in names than RFC
 /// 9535. A backslash escapes a dot within a name.
-fn standard(path: &str) -> Option<String> {
+fn to_rfc_9535(path: &str) -> Option<String> {
     let mut rest = path.strip_prefix(['$', '@']).unwrap_or(path);
     let mut query = "$".to_owned();
     while !rest.is_empty() {

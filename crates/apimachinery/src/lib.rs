@@ -1,12 +1,14 @@
 //! Types and functions that Kubernetes API servers, clients and controllers share.
 //!
 //! The crate contains no Karmada types, no scheduling and no runtime. The modules are independent of each other, except
-//! that `json_patch` uses `json_size`:
+//! that `json_patch` uses `json_size`, and `label_selector` uses `dns`:
 //!
 //! | module | contents | feature |
 //! |---|---|---|
 //! | [`quantity`] | resource quantities such as `500m` and `1Gi`: text, exact number, arithmetic | |
 //! | [`label_selector`] | label selectors: the API type, its compiled form, the syntax of labels; the text form with the feature `json` | |
+//! | [`dns`] | the syntax of DNS labels and subdomains | |
+//! | [`go_platform`] | the platform of the program, as Go reports it | |
 //! | [`namespaced_name`] | the name of a namespaced object, as `NAMESPACE/NAME` | |
 //! | [`process`] | `process_*` metrics of the current process | |
 //! | `jsonpath` | JSONPath as in `kubectl -o jsonpath` and printer columns | `jsonpath` |
@@ -17,8 +19,10 @@
 
 #[cfg(feature = "api-error")]
 pub mod api_error;
+pub mod dns;
 #[cfg(feature = "dynamic-object")]
 pub mod dynamic_object;
+pub mod go_platform;
 #[cfg(feature = "json")]
 pub mod json_fields;
 #[cfg(feature = "json-patch")]

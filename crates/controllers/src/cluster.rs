@@ -28,7 +28,7 @@ pub use self::heartbeat::HeartbeatOptions;
 use self::heartbeat::{Heartbeats, Now, is_pulled};
 use crate::monitor::Monitor;
 use crate::reconciler::informer::WatchEvent;
-use crate::reconciler::work_queue::{Lane, WorkQueue};
+use crate::reconciler::work_queue::{Priority, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 
 /// The name of this component in events and metrics.
@@ -94,7 +94,7 @@ enum Outcome {
     /// A Cluster was reconciled.
     Reconciled(String, Result<Progress, kube::Error>),
     /// The renew times of the Leases of all agents, by cluster.
-    Renewals(Result<HashMap<String, Timestamp>, kube::Error>),
+    RenewTimes(Result<HashMap<String, Timestamp>, kube::Error>),
     /// A condition was written.
     ConditionSet(String, Result<(), kube::Error>),
 }
@@ -110,7 +110,7 @@ impl Reconciler for ClusterController {
                 match object.try_parse() {
                     Ok(cluster) => {
                         self.clusters.insert(name.clone(), Arc::new(cluster));
-                        self.queue.push(name, (), Lane::Fast);
+                        self.queue.push(name, (), Priority::High);
                     }
                     Err(error) => {
                         tracing::warn!(cluster = name, %error, "cannot read a Cluster: it is ignored");
@@ -132,7 +132,7 @@ impl Reconciler for ClusterController {
                 self.queue.fail(&name, ());
             }
             Outcome::Reconciled(name, Err(error)) => self.queue.retry(&name, (), &error),
-            Outcome::Renewals(renewals) => self.handle_renewals(renewals),
+            Outcome::RenewTimes(renew_times) => self.handle_renew_times(renew_times),
             Outcome::ConditionSet(cluster, Err(error)) if !is_unreachable(&error) => {
                 tracing::warn!(cluster, %error, "cannot mark a Cluster as unknown, trying again");
             }
@@ -201,10 +201,10 @@ impl ClusterController {
         }
         self.check = Check::RunningSince(now);
         let reconciler = self.reconciler.clone();
-        workers.start(async move { Outcome::Renewals(reconciler.renewals().await) });
+        workers.start(async move { Outcome::RenewTimes(reconciler.renew_times().await) });
     }
 
-    fn handle_renewals(&mut self, renewals: Result<HashMap<String, Timestamp>, kube::Error>) {
+    fn handle_renew_times(&mut self, renew_times: Result<HashMap<String, Timestamp>, kube::Error>) {
         let now = Now {
             instant: Instant::now(),
             clock: Timestamp::now(),
@@ -212,8 +212,8 @@ impl ClusterController {
         if let Check::RunningSince(begin) = self.check {
             self.check = Check::At(now.instant.max(begin + self.period));
         }
-        let renewals = match renewals {
-            Ok(renewals) => renewals,
+        let renew_times = match renew_times {
+            Ok(renew_times) => renew_times,
             // Without the Leases, no agent is regarded as silent.
             Err(error) => {
                 if !is_unreachable(&error) {
@@ -223,8 +223,8 @@ impl ClusterController {
             }
         };
         for (name, cluster) in self.clusters.iter().filter(|(_, it)| is_pulled(it)) {
-            let renewed = renewals.get(name).copied();
-            if let Some(condition) = self.heartbeats.check(cluster, renewed, now) {
+            let renew_time = renew_times.get(name).copied();
+            if let Some(condition) = self.heartbeats.check(cluster, renew_time, now) {
                 self.silent.push((Arc::clone(cluster), condition));
             }
         }

@@ -8,12 +8,12 @@ use crate::timestamp;
 pub(crate) fn set(
     conditions: &mut Vec<Condition>,
     kind: &str,
-    holds: bool,
+    status: bool,
     reason: &str,
     message: &str,
 ) -> bool {
-    let status = if holds { "True" } else { "False" };
-    let mut wanted = Condition {
+    let status = if status { "True" } else { "False" };
+    let mut new = Condition {
         type_: kind.to_owned(),
         status: status.to_owned(),
         reason: reason.to_owned(),
@@ -23,15 +23,15 @@ pub(crate) fn set(
     };
     match conditions.iter_mut().find(|known| known.type_ == kind) {
         None => {
-            conditions.push(wanted);
+            conditions.push(new);
             true
         }
         Some(known) => {
-            if known.status == wanted.status {
-                wanted.last_transition_time = known.last_transition_time.clone();
+            if known.status == new.status {
+                new.last_transition_time = known.last_transition_time.clone();
             }
-            let changed = *known != wanted;
-            *known = wanted;
+            let changed = *known != new;
+            *known = new;
             changed
         }
     }
@@ -43,7 +43,7 @@ pub(crate) fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Co
 }
 
 /// Reports whether a condition is `True`.
-pub(crate) fn holds(conditions: &[Condition], kind: &str) -> bool {
+pub(crate) fn is_true(conditions: &[Condition], kind: &str) -> bool {
     find(conditions, kind).is_some_and(|known| known.status == "True")
 }
 
@@ -64,6 +64,6 @@ mod tests {
         assert_eq!(conditions[0].last_transition_time, long_ago);
         assert!(set(&mut conditions, "Applied", true, "Done", ""));
         assert_ne!(conditions[0].last_transition_time, long_ago);
-        assert!(holds(&conditions, "Applied") && !holds(&conditions, "Other"));
+        assert!(is_true(&conditions, "Applied") && !is_true(&conditions, "Other"));
     }
 }

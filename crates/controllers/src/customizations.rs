@@ -73,8 +73,8 @@ impl Customizations {
 
     /// Reports whether all customizations and webhooks are listed. Before that, an object might be interpreted with the
     /// wrong rule.
-    pub(crate) fn is_listed(&self) -> bool {
-        self.scripts.is_listed && self.webhooks.is_listed
+    pub(crate) fn has_synced(&self) -> bool {
+        self.scripts.has_synced && self.webhooks.has_synced
     }
 
     /// Applies a watch event. Returns the kinds of objects whose interpretation may have changed. Events before the end
@@ -113,7 +113,7 @@ impl Customizations {
 #[derive(Debug)]
 struct Observed<K> {
     known: BTreeMap<String, K>,
-    is_listed: bool,
+    has_synced: bool,
 }
 
 /// The effect of a watch event.
@@ -128,7 +128,7 @@ impl<K> Default for Observed<K> {
     fn default() -> Self {
         Self {
             known: BTreeMap::new(),
-            is_listed: false,
+            has_synced: false,
         }
     }
 }
@@ -140,7 +140,7 @@ impl<K: kube::Resource<DynamicType = ()> + DeserializeOwned + Clone> Observed<K>
 
     fn handle(&mut self, event: WatchEvent, is_same: fn(&K, &K) -> bool) -> Effect<K> {
         let mut changed = Vec::new();
-        let was_listed = self.is_listed;
+        let had_synced = self.has_synced;
         match event {
             WatchEvent::Applied(object) => changed.extend(self.put(*object, is_same)),
             WatchEvent::Deleted(object) => changed.extend(self.known.remove(&object.name_any())),
@@ -149,14 +149,14 @@ impl<K: kube::Resource<DynamicType = ()> + DeserializeOwned + Clone> Observed<K>
                 for name in gone.cloned().collect::<Vec<_>>() {
                     changed.extend(self.known.remove(&name));
                 }
-                self.is_listed = true;
+                self.has_synced = true;
             }
             // A server that does not serve the kind has no objects of this kind.
-            WatchEvent::Unserved => self.is_listed = true,
+            WatchEvent::Unserved => self.has_synced = true,
         }
-        let is_complete = self.is_listed && !was_listed;
-        let must_load = is_complete || (was_listed && !changed.is_empty());
-        if !was_listed {
+        let just_synced = self.has_synced && !had_synced;
+        let must_load = just_synced || (had_synced && !changed.is_empty());
+        if !had_synced {
             changed.clear();
         }
         Effect { changed, must_load }
@@ -227,14 +227,14 @@ mod tests {
                 )
                 .is_empty()
         );
-        assert!(!known.is_listed() && !is_known("A"));
+        assert!(!known.has_synced() && !is_known("A"));
         let listing: Listing = [&a].into_iter().collect();
         assert!(
             known
                 .handle(ConfigurationKind::Scripts, WatchEvent::Listed(listing))
                 .is_empty()
         );
-        assert!(known.is_listed() && is_known("A"));
+        assert!(known.has_synced() && is_known("A"));
         assert!(
             known
                 .handle(ConfigurationKind::Scripts, WatchEvent::Applied(Box::new(a)))
@@ -255,7 +255,7 @@ mod tests {
     fn unreadable_customizations_are_ignored() {
         let mut known = customizations();
         known.handle(ConfigurationKind::Scripts, WatchEvent::Unserved);
-        assert!(known.is_listed());
+        assert!(known.has_synced());
         let mut broken = object("a", "A");
         broken.data["spec"]["target"] = json!("x");
         assert!(
@@ -283,7 +283,7 @@ mod tests {
         };
         let mut known = Customizations::default();
         known.handle(ConfigurationKind::Scripts, WatchEvent::Unserved);
-        assert!(!known.is_listed());
+        assert!(!known.has_synced());
         let first = configuration("A");
         known.handle(webhooks, WatchEvent::Applied(Box::new(first.clone())));
         let listing: Listing = [&first].into_iter().collect();
@@ -292,7 +292,7 @@ mod tests {
                 .handle(webhooks, WatchEvent::Listed(listing))
                 .is_empty()
         );
-        assert!(known.is_listed());
+        assert!(known.has_synced());
         let retains = |known: &Customizations, kind| {
             let interpreter = known.interpreter();
             interpreter.is_customized("x/v1", kind, Operation::Retain)

@@ -20,10 +20,10 @@
 //! must not depend on the scheduler, on Works or on members.
 
 mod attachment;
-mod events;
 mod index;
 mod reconciler;
 mod record;
+mod recorded_events;
 mod strategy;
 mod watch_events;
 mod writer;
@@ -56,7 +56,7 @@ pub async fn run(
 ) -> Result<(), ControllerError> {
     let mut runtime = Runtime::new(client.clone(), QUEUE, &monitor, &shutdown);
     let inputs = runtime.inputs();
-    let (events, event_writer) = EventRecorder::new(client.clone(), events::COMPONENT);
+    let (events, event_writer) = EventRecorder::new(client.clone(), recorded_events::COMPONENT);
     inputs.spawn(|_, stop| event_writer.run(stop));
     let customizations = Customizations::default();
     let rules = customizations.interpreter().clone();

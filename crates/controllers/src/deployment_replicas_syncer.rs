@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::monitor::Monitor;
 use crate::reconciler::informer::{Listing, WatchEvent};
-use crate::reconciler::work_queue::{Lane, WorkQueue};
+use crate::reconciler::work_queue::{Priority, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 
 /// The name of the controller's queue in metrics.
@@ -236,7 +236,7 @@ impl Syncer {
             }
         }
         if self.templates.contains_key(&key) && self.divisions.contains_key(&key) {
-            self.queue.push(key, (), Lane::Fast);
+            self.queue.push(key, (), Priority::High);
         }
     }
 

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A decision ([`decision`]) is a pure function of the observed objects ([`state`]). Writes to different objects run
-//! concurrently, and writes to one object run one after another. Each patch contains the resource version on which it is
-//! based. After a restart or a new list, the detector examines every object again, but writes only outdated objects.
+//! concurrently, and writes to one object run one after another. Each patch contains the resource version on which it
+//! is based. After a restart or a new list, the detector examines every object again, but writes only outdated objects.
 //!
 //! The detector must not depend on the scheduler: it never writes `spec.clusters` or a status. On a server without
 //! Karmada's webhooks, the detector sets the defaults of policies itself, and reports an invalid policy with an event.
@@ -19,13 +19,13 @@ pub mod claim;
 pub mod decision;
 pub mod desired_binding;
 mod discovery;
-mod events;
 pub mod index;
 mod invalid_selectors;
 mod options;
 pub mod policy;
 mod policy_change;
 mod reconciler;
+mod recorded_events;
 mod skipped_apis;
 pub mod state;
 pub mod template;
@@ -67,7 +67,7 @@ pub async fn run(
 ) -> Result<(), ControllerError> {
     let mut runtime = Runtime::new(client.clone(), QUEUE, &monitor, &shutdown);
     let inputs = runtime.inputs();
-    let (events, event_writer) = EventRecorder::new(client.clone(), events::COMPONENT);
+    let (events, event_writer) = EventRecorder::new(client.clone(), recorded_events::COMPONENT);
     inputs.spawn(|_, stop| event_writer.run(stop));
     let discovery = client.clone();
     inputs.spawn(|sender, stop| discovery::discover(discovery, sender, stop));

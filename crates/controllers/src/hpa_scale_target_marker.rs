@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::monitor::Monitor;
 use crate::reconciler::informer::WatchEvent;
-use crate::reconciler::work_queue::{Lane, RetryableError, WorkQueue};
+use crate::reconciler::work_queue::{Priority, RetryableError, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 use crate::rest_mapper::{KindError, RestMapper};
 
@@ -129,7 +129,7 @@ impl Reconciler for Marker {
 
     fn handle_event(&mut self, event: WatchEvent, _: &mut Inputs<WatchEvent>) {
         for target in self.affected_targets(event) {
-            self.queue.push(target, (), Lane::Fast);
+            self.queue.push(target, (), Priority::High);
         }
     }
 

@@ -31,8 +31,8 @@
 //! | `rest_mapper` | finds the resource of a kind |
 //!
 //! The other modules are leaves, which import none of these modules: [`resource_selector`], [`resource_type`],
-//! [`binding_key`], [`server_objects`], [`nearest`], `fingerprint`, `condition`, `timestamp`, `object_reference` and
-//! `merge_diff`.
+//! [`binding_key`], [`server_objects`], [`nearest`], `execution_namespace`, `fingerprint`, `condition`, `timestamp`,
+//! `object_reference` and `merge_diff`.
 //!
 //! The controllers access API servers only through clients that they receive from the caller or create from a Cluster.
 //! This crate must not depend on the scheduler or on the embedded API server. Decisions are pure functions. Tests
@@ -46,6 +46,7 @@ mod customizations;
 pub mod dependencies;
 pub mod deployment_replicas_syncer;
 pub mod detector;
+mod execution_namespace;
 pub mod failover;
 mod fingerprint;
 #[cfg(fuzzing)]

@@ -17,7 +17,7 @@ use berth_component_base::metrics::workqueue::{self, WorkQueue};
 
 use self::families::Families;
 use self::queue_meter::QueueMeter;
-use self::watchdog::{Heartbeat, Watchdog};
+use self::watchdog::{LoopActivity, Watchdog};
 use crate::condition;
 
 /// The metrics and the liveness of all controllers of a process. Clones are cheap.
@@ -102,13 +102,13 @@ impl Monitor {
         self.0.watchdog.check()
     }
 
-    /// Adds an event loop to the watchdog, and returns the heartbeat of the loop. `pending` returns the number of
+    /// Adds an event loop to the watchdog, and returns the activity of the loop. `pending` returns the number of
     /// events that wait for the loop.
-    pub(crate) fn heartbeat(
+    pub(crate) fn watch_loop(
         &self,
         name: String,
         pending: impl Fn() -> usize + Send + Sync + 'static,
-    ) -> Arc<Heartbeat> {
+    ) -> Arc<LoopActivity> {
         self.0.watchdog.add(name, pending)
     }
 

@@ -20,13 +20,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::monitor::Monitor;
-use crate::overrides::events as override_events;
+use crate::overrides::recorded_events as override_events;
 use crate::overrides::{AppliedOverrides, OverrideError, OverridePolicy, OverrideSet};
 use crate::owned_work::ensure_queue::{EnsureQueue, Report};
 use crate::owned_work::{Ensured, WriteError, ensure};
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
-use namespace_work::{Desired, is_synced};
+use namespace_work::{Desired, should_be_synced};
 
 /// The name of this component in events and metrics.
 const COMPONENT: &str = "namespace-sync-controller";
@@ -224,7 +224,7 @@ impl NamespaceController {
 
     fn put_namespace(&mut self, namespace: Namespace) {
         let name = namespace.name_any();
-        if !is_synced(&namespace, &self.skipped) {
+        if !should_be_synced(&namespace, &self.skipped) {
             self.namespaces.remove(&name);
             return;
         }

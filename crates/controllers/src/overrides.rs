@@ -3,14 +3,14 @@
 //! ClusterOverridePolicies are applied first, and then the OverridePolicies of the resource's namespace. A value of an
 //! OverridePolicy therefore replaces a value of a ClusterOverridePolicy. Policies of one kind are applied in the order
 //! of their precision, the least precise policy first, and then in the order of their names. All functions outside
-//! [`events`] are pure. This module must not depend on the sources of policies and clusters.
+//! [`recorded_events`] are pure. This module must not depend on the sources of policies and clusters.
 
 mod containers;
 mod error;
-pub(crate) mod events;
 mod image;
 mod json_text;
 mod overriders;
+pub(crate) mod recorded_events;
 mod yaml_text;
 
 use std::sync::Arc;

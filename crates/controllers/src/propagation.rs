@@ -11,7 +11,7 @@
 //! | layer | modules |
 //! |---|---|
 //! | pure | [`binding`], [`binding::targets`], [`binding::desired_work`], [`binding::work_patch`], [`status`], [`execution::work_action`], [`execution::drift`], [`execution::work_status`] |
-//! | requests | [`binding::sync`], [`status::writer`], `execution::member_object`, `execution::worker` |
+//! | requests | [`binding::sync`], [`status::writer`], `execution::member_object`, `execution::work_executor` |
 //! | state | [`index`], `reconciler` with `watch_events`, [`execution::member`] |
 //!
 //! The reconciler owns the observed state of the control plane and starts a bounded number of jobs. Jobs for one
@@ -32,7 +32,7 @@ use berth_events::EventRecorder;
 use tokio_util::sync::CancellationToken;
 
 use self::binding::sync::WorkSyncer;
-use self::execution::worker::Worker;
+use self::execution::work_executor::WorkExecutor;
 use self::reconciler::{Propagator, Source};
 use self::status::writer::StatusWriter;
 use crate::ControllerError;
@@ -124,7 +124,7 @@ pub async fn run(
         interpreter.clone(),
         options.inject_state,
     );
-    let worker = Worker {
+    let executor = WorkExecutor {
         control_plane: client,
         events: events.of("execution-controller"),
         interpreter,
@@ -134,7 +134,7 @@ pub async fn run(
         options,
         syncer,
         status_writer,
-        worker,
+        executor,
         customizations,
         monitor,
     );

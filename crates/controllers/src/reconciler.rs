@@ -33,7 +33,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::informer::{AfterOutage, WatchEvent, inform};
 use crate::monitor::Monitor;
-use crate::monitor::watchdog::Heartbeat;
+use crate::monitor::watchdog::LoopActivity;
 
 /// Capacity of the event channel. Informers wait while it is full.
 const EVENT_CAPACITY: usize = 1024;
@@ -117,15 +117,15 @@ impl<E: Send + 'static> Inputs<E> {
 pub(crate) struct Workers<O> {
     limit: usize,
     jobs: JoinSet<O>,
-    heartbeat: Arc<Heartbeat>,
+    activity: Arc<LoopActivity>,
 }
 
 impl<O: Send + 'static> Workers<O> {
-    fn new(limit: usize, heartbeat: Arc<Heartbeat>) -> Self {
+    fn new(limit: usize, activity: Arc<LoopActivity>) -> Self {
         Self {
             limit,
             jobs: JoinSet::new(),
-            heartbeat,
+            activity,
         }
     }
 
@@ -136,7 +136,7 @@ impl<O: Send + 'static> Workers<O> {
 
     /// Starts a job. The caller checks [`Self::has_free`] first.
     pub(crate) fn start(&mut self, job: impl Future<Output = O> + Send + 'static) {
-        let guard = self.heartbeat.worker();
+        let guard = self.activity.start_worker();
         self.jobs.spawn(async move {
             let _guard = guard;
             job.await
@@ -148,7 +148,7 @@ impl<O: Send + 'static> Workers<O> {
 pub(crate) struct Runtime<E> {
     inputs: Inputs<E>,
     events: mpsc::Receiver<E>,
-    heartbeat: Arc<Heartbeat>,
+    activity: Arc<LoopActivity>,
     /// A guard that stops all tasks when it is dropped.
     stop: DropGuard,
 }
@@ -164,7 +164,7 @@ impl<E: Send + 'static> Runtime<E> {
     ) -> Self {
         let shutdown = shutdown.child_token();
         let (sender, events) = mpsc::channel(EVENT_CAPACITY);
-        let heartbeat = monitor.heartbeat(name.to_owned(), pending(&sender));
+        let activity = monitor.watch_loop(name.to_owned(), pending(&sender));
         Self {
             inputs: Inputs {
                 client,
@@ -173,7 +173,7 @@ impl<E: Send + 'static> Runtime<E> {
                 shutdown: shutdown.clone(),
             },
             events,
-            heartbeat,
+            activity,
             stop: shutdown.drop_guard(),
         }
     }
@@ -197,10 +197,10 @@ impl<E: Send + 'static> Runtime<E> {
         let Self {
             mut inputs,
             mut events,
-            heartbeat,
+            activity,
             stop,
         } = self;
-        let mut workers = Workers::new(limit, heartbeat);
+        let mut workers = Workers::new(limit, activity);
         let mut ended = run(reconciler, &mut inputs, &mut events, &mut workers).await;
         drop((stop, events));
         drain(&mut workers.jobs).await;
@@ -220,25 +220,25 @@ async fn run<R: Reconciler>(
     let mut batch = Vec::with_capacity(BATCH);
     loop {
         let due = reconciler.next_due();
-        workers.heartbeat.waits(due);
+        workers.activity.set_waiting(due);
         tokio::select! {
             biased;
             () = inputs.shutdown.cancelled() => return Ok(()),
             Some(outcome) = workers.jobs.join_next() => {
-                workers.heartbeat.runs();
+                workers.activity.set_running();
                 reconciler.handle_outcome(outcome?, inputs);
             }
             _ = events.recv_many(&mut batch, BATCH) => {
-                workers.heartbeat.runs();
+                workers.activity.set_running();
                 for event in batch.drain(..) {
                     reconciler.handle_event(event, inputs);
                 }
             }
             Some(ended) = inputs.tasks.join_next() => {
-                workers.heartbeat.runs();
+                workers.activity.set_running();
                 ended?;
             }
-            () = until(due) => workers.heartbeat.runs(),
+            () = until(due) => workers.activity.set_running(),
         }
         // A steady stream of events must not delay the timers.
         if due.is_some_and(|due| due <= Instant::now()) {

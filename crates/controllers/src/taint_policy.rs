@@ -26,7 +26,7 @@ use crate::cluster::taints::describe;
 use crate::monitor::Monitor;
 use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::informer::WatchEvent;
-use crate::reconciler::work_queue::{Lane, WorkQueue};
+use crate::reconciler::work_queue::{Priority, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 use crate::timestamp::whole_seconds;
 
@@ -227,7 +227,7 @@ impl TaintController {
 
     fn enqueue_all(&mut self) {
         for name in self.clusters.keys() {
-            self.queue.push(name.clone(), (), Lane::Fast);
+            self.queue.push(name.clone(), (), Priority::High);
         }
     }
 
@@ -247,7 +247,7 @@ impl TaintController {
         // As in Karmada, only a changed condition is handled. A manually removed taint is added again with the next
         // such change.
         if is_changed {
-            self.queue.push(name, (), Lane::Fast);
+            self.queue.push(name, (), Priority::High);
         }
     }
 

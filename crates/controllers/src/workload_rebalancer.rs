@@ -23,7 +23,7 @@ use self::progress::Action;
 use self::rebalance::{RebalanceError, Writer};
 use crate::monitor::Monitor;
 use crate::reconciler::informer::WatchEvent;
-use crate::reconciler::work_queue::{Lane, WorkQueue};
+use crate::reconciler::work_queue::{Priority, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 
 /// The name of the queue in metrics.
@@ -108,7 +108,7 @@ impl Rebalancer {
         match object.try_parse() {
             Ok(rebalancer) => {
                 self.known.insert(name.clone(), Arc::new(rebalancer));
-                self.queue.push(name, (), Lane::Fast);
+                self.queue.push(name, (), Priority::High);
             }
             Err(error) => {
                 tracing::warn!(rebalancer = name, %error, "cannot read a WorkloadRebalancer: it is ignored");

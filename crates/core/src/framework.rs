@@ -20,8 +20,8 @@
 //! [`PluginError`] determines whether the binding waits for a change, or the scheduler retries it. A panic of a plugin
 //! becomes an error of the current cycle.
 //!
-//! The in-tree plugins use only public items of the crate: `tests/out_of_tree` compiles their sources as a separate
-//! crate.
+//! The in-tree plugins use only public items of the crate: `tests/decisions/out_of_tree.rs` compiles their sources in
+//! another crate.
 
 mod assign;
 mod choice;

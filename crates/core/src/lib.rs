@@ -113,6 +113,6 @@ pub use plugins::{
 };
 pub use request::{
     BindingName, BindingObject, CompiledPlacement, CompiledToleration, ComponentRequest,
-    Constraint, Mode, Request, RequestError, ResourceAsk, ResourceRequest, ResourceRequestError,
+    Constraint, Mode, Request, RequestError, ResourceAmount, ResourceRequest, ResourceRequestError,
     SpreadBy, Strategy, Term, TieOrder, WorkloadPeers,
 };

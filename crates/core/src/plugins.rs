@@ -1,6 +1,7 @@
 //! The in-tree plugins: the plugins of Karmada, one plugin for the Select point, and one plugin for the Assign point.
 //!
-//! These plugins use only public items of the crate: `tests/out_of_tree` compiles their sources as a separate crate.
+//! These plugins use only public items of the crate: `tests/decisions/out_of_tree.rs` compiles their sources in another
+//! crate.
 
 pub(crate) mod api_enablement;
 pub(crate) mod assign_replicas;

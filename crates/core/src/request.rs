@@ -13,7 +13,7 @@ use berth_api::binding::{BindingSpec, BindingStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 pub use placement::{CompiledPlacement, CompiledToleration, Constraint, SpreadBy, Strategy, Term};
-pub use resources::{ResourceAsk, ResourceRequest, ResourceRequestError};
+pub use resources::{ResourceAmount, ResourceRequest, ResourceRequestError};
 
 /// The reason why a binding cannot be scheduled on any fleet of clusters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -128,7 +128,7 @@ pub struct Request {
     requirements: Option<ResourceRequest>,
     components: Vec<ComponentRequest>,
     /// The current clusters of the workload (`spec.clusters`), with their current replicas and without duplicates.
-    prior: Vec<(String, i64)>,
+    current: Vec<(String, i64)>,
     /// The clusters from which the workload is being evicted.
     evicting: Vec<String>,
     mode: Mode,
@@ -182,10 +182,10 @@ impl Request {
             })
         });
         let components = components.collect::<Result<_, RequestError>>()?;
-        let mut prior: Vec<(String, i64)> = Vec::with_capacity(spec.clusters.len());
+        let mut current: Vec<(String, i64)> = Vec::with_capacity(spec.clusters.len());
         for cluster in &spec.clusters {
-            if !prior.iter().any(|(name, _)| *name == cluster.name) {
-                prior.push((cluster.name.clone(), i64::from(cluster.replicas)));
+            if !current.iter().any(|(name, _)| *name == cluster.name) {
+                current.push((cluster.name.clone(), i64::from(cluster.replicas)));
             }
         }
         Ok(Self {
@@ -195,7 +195,7 @@ impl Request {
             replicas: i64::from(spec.replicas).max(0),
             requirements,
             components,
-            prior,
+            current,
             evicting: spec
                 .graceful_eviction_tasks
                 .iter()
@@ -260,12 +260,12 @@ impl Request {
 
     /// Returns the current clusters of the workload (`spec.clusters`), with their current replicas.
     pub fn prior(&self) -> &[(String, i64)] {
-        &self.prior
+        &self.current
     }
 
     /// Reports whether a cluster already has the workload.
     pub fn holds(&self, cluster: &str) -> bool {
-        self.prior.iter().any(|(name, _)| name == cluster)
+        self.current.iter().any(|(name, _)| name == cluster)
     }
 
     /// Returns the clusters from which the workload is being evicted.

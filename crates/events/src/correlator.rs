@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::aggregator::Aggregator;
 use crate::event::Occurrence;
-use crate::series::{Draft, Series, Step};
+use crate::series::{Draft, SeriesCache, Step};
 use crate::series_key::{CACHE_SIZE, SeriesKey, Topic};
 use crate::spam_filter::SpamFilter;
 
@@ -23,7 +23,7 @@ const COMBINED_PREFIX: &str = "(combined from similar events): ";
 #[derive(Debug, Default)]
 pub(crate) struct Correlator {
     aggregator: Aggregator,
-    series: Series,
+    series: SeriesCache,
     spam_filter: SpamFilter,
     /// The series that wait for a write, with their due times. Every series waits equally long, so the queue is sorted
     /// by due time.

@@ -30,7 +30,7 @@ pub(crate) struct Draft {
 
 /// The state of a series.
 #[derive(Debug)]
-struct Entry {
+struct Series {
     name: String,
     first: Timestamp,
     latest: Occurrence,
@@ -52,11 +52,11 @@ enum Stage {
 
 /// The recent series.
 #[derive(Debug)]
-pub(crate) struct Series {
-    entries: LruCache<SeriesKey, Entry>,
+pub(crate) struct SeriesCache {
+    entries: LruCache<SeriesKey, Series>,
 }
 
-impl Default for Series {
+impl Default for SeriesCache {
     fn default() -> Self {
         Self {
             entries: LruCache::new(CACHE_SIZE),
@@ -64,29 +64,29 @@ impl Default for Series {
     }
 }
 
-impl Series {
+impl SeriesCache {
     /// Adds an event to its series.
     pub(crate) fn add(&mut self, key: &SeriesKey, occurrence: Occurrence) -> Step {
-        let Some(entry) = self.entries.get_mut(key) else {
-            let entry = Entry {
+        let Some(series) = self.entries.get_mut(key) else {
+            let series = Series {
                 name: naming::name(occurrence.event.object.name.as_deref(), occurrence.at),
                 first: occurrence.at,
                 latest: occurrence,
                 count: 1,
                 stage: Stage::Pending,
             };
-            self.entries.put(key.clone(), entry);
+            self.entries.put(key.clone(), series);
             return Step::Write;
         };
-        entry.count = entry.count.saturating_add(1);
-        entry.latest = occurrence;
-        match entry.stage {
+        series.count = series.count.saturating_add(1);
+        series.latest = occurrence;
+        match series.stage {
             Stage::Idle => {
-                entry.stage = Stage::Pending;
+                series.stage = Stage::Pending;
                 Step::WriteLater
             }
             Stage::Writing => {
-                entry.stage = Stage::WritingStale;
+                series.stage = Stage::WritingStale;
                 Step::Nothing
             }
             Stage::WritingStale | Stage::Pending => Step::Nothing,
@@ -97,37 +97,37 @@ impl Series {
     /// next event, whose write contains the total count.
     pub(crate) fn write(&mut self, key: &SeriesKey, allow: impl FnOnce() -> bool) -> Option<Draft> {
         // The series may have been evicted. Its next event starts a new series.
-        let entry = self.entries.peek_mut(key)?;
-        if entry.stage != Stage::Pending {
+        let series = self.entries.peek_mut(key)?;
+        if series.stage != Stage::Pending {
             return None;
         }
         if !allow() {
-            entry.stage = Stage::Idle;
+            series.stage = Stage::Idle;
             return None;
         }
-        entry.stage = Stage::Writing;
+        series.stage = Stage::Writing;
         Some(Draft {
             key: key.clone(),
-            name: entry.name.clone(),
-            first: entry.first,
-            latest: entry.latest.clone(),
-            count: entry.count,
+            name: series.name.clone(),
+            first: series.first,
+            latest: series.latest.clone(),
+            count: series.count,
         })
     }
 
     /// Ends the write of a series. Returns true if further events arrived during the write, which makes the series
     /// pending again.
     pub(crate) fn complete(&mut self, key: &SeriesKey) -> bool {
-        let Some(entry) = self.entries.peek_mut(key) else {
+        let Some(series) = self.entries.peek_mut(key) else {
             return false;
         };
-        let (stage, is_due) = match entry.stage {
+        let (stage, is_due) = match series.stage {
             Stage::Writing => (Stage::Idle, false),
             Stage::WritingStale => (Stage::Pending, true),
             // The series was evicted and started again during the write.
             other => (other, false),
         };
-        entry.stage = stage;
+        series.stage = stage;
         is_due
     }
 }
@@ -138,8 +138,8 @@ mod tests {
     use crate::fixtures::occurrence;
     use crate::series_key::Topic;
 
-    fn add(series: &mut Series, message: &str) -> Step {
-        series.add(&key(message), occurrence("BackOff", message))
+    fn add(cache: &mut SeriesCache, message: &str) -> Step {
+        cache.add(&key(message), occurrence("BackOff", message))
     }
 
     fn key(message: &str) -> SeriesKey {
@@ -147,78 +147,76 @@ mod tests {
         SeriesKey::of(Topic::of(&occurrence), &occurrence)
     }
 
-    fn count(series: &mut Series, message: &str) -> Option<i32> {
-        series
-            .write(&key(message), || true)
-            .map(|draft| draft.count)
+    fn count(cache: &mut SeriesCache, message: &str) -> Option<i32> {
+        cache.write(&key(message), || true).map(|draft| draft.count)
     }
 
     #[test]
     fn repetitions_are_counted() {
-        let mut series = Series::default();
-        assert_eq!(add(&mut series, "a"), Step::Write);
-        assert_eq!(count(&mut series, "a"), Some(1));
-        assert!(!series.complete(&key("a")));
-        assert_eq!(add(&mut series, "a"), Step::WriteLater);
-        assert_eq!(count(&mut series, "a"), Some(2));
-        assert!(!series.complete(&key("a")));
-        assert_eq!(add(&mut series, "b"), Step::Write);
+        let mut cache = SeriesCache::default();
+        assert_eq!(add(&mut cache, "a"), Step::Write);
+        assert_eq!(count(&mut cache, "a"), Some(1));
+        assert!(!cache.complete(&key("a")));
+        assert_eq!(add(&mut cache, "a"), Step::WriteLater);
+        assert_eq!(count(&mut cache, "a"), Some(2));
+        assert!(!cache.complete(&key("a")));
+        assert_eq!(add(&mut cache, "b"), Step::Write);
     }
 
     #[test]
     fn events_during_a_write_become_one_write() {
-        let mut series = Series::default();
-        assert_eq!(add(&mut series, "a"), Step::Write);
-        assert_eq!(count(&mut series, "a"), Some(1));
+        let mut cache = SeriesCache::default();
+        assert_eq!(add(&mut cache, "a"), Step::Write);
+        assert_eq!(count(&mut cache, "a"), Some(1));
         for _ in 0..9 {
-            assert_eq!(add(&mut series, "a"), Step::Nothing);
+            assert_eq!(add(&mut cache, "a"), Step::Nothing);
         }
-        assert!(series.complete(&key("a")));
-        assert_eq!(add(&mut series, "a"), Step::Nothing);
-        assert_eq!(count(&mut series, "a"), Some(11));
-        assert_eq!(count(&mut series, "a"), None, "nothing is left to write");
-        assert!(!series.complete(&key("a")));
+        assert!(cache.complete(&key("a")));
+        assert_eq!(add(&mut cache, "a"), Step::Nothing);
+        assert_eq!(count(&mut cache, "a"), Some(11));
+        assert_eq!(count(&mut cache, "a"), None, "nothing is left to write");
+        assert!(!cache.complete(&key("a")));
     }
 
     #[test]
     fn suppressed_writes_are_counted() {
-        let mut series = Series::default();
-        assert_eq!(add(&mut series, "a"), Step::Write);
-        assert!(series.write(&key("a"), || false).is_none());
-        assert_eq!(add(&mut series, "a"), Step::WriteLater);
-        assert_eq!(count(&mut series, "a"), Some(2));
+        let mut cache = SeriesCache::default();
+        assert_eq!(add(&mut cache, "a"), Step::Write);
+        assert!(cache.write(&key("a"), || false).is_none());
+        assert_eq!(add(&mut cache, "a"), Step::WriteLater);
+        assert_eq!(count(&mut cache, "a"), Some(2));
     }
 
     #[test]
     fn least_recently_used_entries_are_evicted() {
-        let mut series = Series::default();
+        let mut cache = SeriesCache::default();
         for n in 0..CACHE_SIZE.get() {
             let message = n.to_string();
-            assert_eq!(add(&mut series, &message), Step::Write);
-            assert_eq!(count(&mut series, &message), Some(1));
-            assert!(!series.complete(&key(&message)));
+            assert_eq!(add(&mut cache, &message), Step::Write);
+            assert_eq!(count(&mut cache, &message), Some(1));
+            assert!(!cache.complete(&key(&message)));
         }
-        assert_eq!(add(&mut series, "0"), Step::WriteLater);
-        assert_eq!(add(&mut series, "one more"), Step::Write);
-        assert_eq!(series.entries.len(), CACHE_SIZE.get());
-        assert_eq!(count(&mut series, "0"), Some(2));
-        assert_eq!(add(&mut series, "1"), Step::Write);
+        assert_eq!(add(&mut cache, "0"), Step::WriteLater);
+        assert_eq!(add(&mut cache, "one more"), Step::Write);
+        assert_eq!(cache.entries.len(), CACHE_SIZE.get());
+        assert_eq!(count(&mut cache, "0"), Some(2));
+        assert_eq!(add(&mut cache, "1"), Step::Write);
     }
 
     #[test]
     fn series_evicted_during_a_write_starts_over() {
-        let mut series = Series::default();
-        add(&mut series, "a");
-        count(&mut series, "a");
-        add(&mut series, "a");
-        series.entries.clear();
-        assert!(!series.complete(&key("a")));
-        assert_eq!(count(&mut series, "a"), None);
-        assert_eq!(add(&mut series, "a"), Step::Write);
+        let mut cache = SeriesCache::default();
+        add(&mut cache, "a");
+        count(&mut cache, "a");
+        add(&mut cache, "a");
+        cache.entries.clear();
+        assert!(!cache.complete(&key("a")));
+        assert_eq!(count(&mut cache, "a"), None);
+        assert_eq!(add(&mut cache, "a"), Step::Write);
         assert!(
-            !series.complete(&key("a")),
+            !cache.complete(&key("a")),
             "the write was of the evicted series"
         );
-        assert_eq!(count(&mut series, "a"), Some(1));
+        assert_eq!(count(&mut cache, "a"), Some(1));
     }
 }

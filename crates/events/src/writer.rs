@@ -95,21 +95,21 @@ impl EventWriter {
         let mut waiting: Option<(Draft, Instant)> = None;
         let mut open = true;
         while open || waiting.is_some() || !writes.is_empty() {
-            let turn = waiting.as_ref().map(|(_, until)| *until);
+            let yields_until = waiting.as_ref().map(|(_, until)| *until);
             let due = self.correlator.next_due();
-            let has_room = writes.len() < MAX_CONCURRENT;
+            let has_capacity = writes.len() < MAX_CONCURRENT;
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,
                 Some(done) = writes.next() => self.done(done),
-                () = at(due), if due.is_some() && has_room => self.write_next(&mut writes),
-                () = urgent_work_done(&mut self.busy, turn), if turn.is_some() && has_room => {
+                () = wait_until(due), if due.is_some() && has_capacity => self.write_next(&mut writes),
+                () = wait_for_urgent_work(&mut self.busy, yields_until), if yields_until.is_some() && has_capacity => {
                     if let Some((draft, _)) = waiting.take() {
                         self.write(draft, &mut writes);
                     }
                 }
-                occurrence = self.receiver.recv(), if open && waiting.is_none() && has_room => match occurrence {
-                    Some(occurrence) => waiting = self.take(occurrence).map(|draft| (draft, self.yield_until())),
+                occurrence = self.receiver.recv(), if open && waiting.is_none() && has_capacity => match occurrence {
+                    Some(occurrence) => waiting = self.correlate(occurrence).map(|draft| (draft, self.yield_until())),
                     None => open = false,
                 }
             }
@@ -131,7 +131,7 @@ impl EventWriter {
             tokio::select! {
                 Some(done) = writes.next() => self.done(done),
                 Some(occurrence) = self.receiver.recv(), if writes.len() < MAX_CONCURRENT => {
-                    if let Some(draft) = self.take(occurrence) {
+                    if let Some(draft) = self.correlate(occurrence) {
                         self.write(draft, &mut writes);
                     }
                 }
@@ -153,7 +153,7 @@ impl EventWriter {
         }
     }
 
-    fn take(&mut self, occurrence: Occurrence) -> Option<Draft> {
+    fn correlate(&mut self, occurrence: Occurrence) -> Option<Draft> {
         self.correlator.add(occurrence, Instant::now())
     }
 
@@ -166,7 +166,7 @@ impl EventWriter {
     fn write(&self, draft: Draft, writes: &mut Writes) {
         let (event_client, rate_limiter) = (self.event_client.clone(), self.rate_limiter.clone());
         writes.push(Box::pin(async move {
-            turn(rate_limiter).await;
+            acquire(rate_limiter).await;
             let outcome = event_client.write(&draft).await;
             Done { draft, outcome }
         }));
@@ -188,20 +188,20 @@ impl EventWriter {
     }
 }
 
-async fn at(due: Option<Instant>) {
+async fn wait_until(due: Option<Instant>) {
     if let Some(due) = due {
         tokio::time::sleep_until(due).await;
     }
 }
 
-async fn turn(rate_limiter: Option<Arc<dyn RateLimiter>>) {
+async fn acquire(rate_limiter: Option<Arc<dyn RateLimiter>>) {
     if let Some(rate_limiter) = rate_limiter {
         rate_limiter.acquire().await;
     }
 }
 
 /// Waits until urgent work is done, at most until the given time.
-async fn urgent_work_done(busy: &mut watch::Receiver<bool>, until: Option<Instant>) {
+async fn wait_for_urgent_work(busy: &mut watch::Receiver<bool>, until: Option<Instant>) {
     let Some(until) = until else { return };
     let _ = tokio::time::timeout_at(until, busy.wait_for(|busy| !busy)).await;
 }

@@ -8,7 +8,7 @@ use berth_api::selector::{FieldRequirement, Relation};
 use berth_core::ClusterView;
 
 use crate::change::Change;
-use crate::world::Explained;
+use crate::simulation::Explained;
 
 /// Returns a list of changes for each affinity of the placement. With all changes of a list, the affinity matches the
 /// cluster.
@@ -78,7 +78,7 @@ fn label_changes(affinity: &ClusterAffinity, cluster: &ClusterView<'_>) -> Optio
             Some(value) => value.as_deref(),
             None => cluster.label(key),
         };
-        if !requirement.relation().holds(present) {
+        if !requirement.relation().matches(present) {
             wanted.insert(key, value_for(requirement.relation())?);
         }
     }
@@ -145,7 +145,7 @@ fn field_changes(affinity: &ClusterAffinity, cluster: &ClusterView<'_>) -> Optio
             value: value.to_owned(),
         };
         if field != "zone" {
-            if relation.holds(present) {
+            if relation.matches(present) {
                 continue;
             }
             changes.push(match value_for(relation)? {

@@ -5,7 +5,7 @@ use berth_core::{Engine, RequestError};
 
 use crate::report::Report;
 use crate::search::{self, Limits};
-use crate::world::{Case, World};
+use crate::simulation::{Case, Simulation};
 
 /// Explains the decision about a case, and searches for the smallest changes that would alter the decision.
 ///
@@ -16,8 +16,8 @@ pub fn explain(
     case: &Case<'_>,
     limits: &Limits,
 ) -> Result<Report, RequestError> {
-    let mut world = World::new(engine, case);
-    let explained = world.explain(&[])?;
+    let mut simulation = Simulation::new(engine, case);
+    let explained = simulation.explain(&[])?;
     let resource = &case.spec.resource;
     let mut report = Report::new(
         &explained.request,
@@ -25,6 +25,6 @@ pub fn explain(
         &explained.explanation,
     )
     .with_resource(resource.namespace.as_deref(), &resource.name);
-    search::add_fixes(&mut report, &mut world, limits);
+    search::add_fixes(&mut report, &mut simulation, limits);
     Ok(report)
 }

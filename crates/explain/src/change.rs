@@ -1,20 +1,10 @@
-//! Single changes of a cluster, a placement or a workload, and their application to the objects.
+//! Single changes of a cluster, a placement or a workload, and their texts. [`apply`] applies a change to the objects.
+
+mod apply;
 
 use std::fmt;
 
-use berth_api::Cluster;
-use berth_api::binding::{BindingSpec, BindingStatus};
-use berth_api::cluster::{ApiEnablement, ApiResource};
-use berth_api::placement::{ClusterAffinity, SpreadConstraint, SpreadField, StaticClusterWeight};
-use berth_api::quantity::QuantityText;
-use berth_api::toleration::Toleration;
-use berth_core::ResourceRequest;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-
-/// The key of the taint that `berth cordon` adds to a cluster.
-const CORDON: &str = berth_api::well_known::UNSCHEDULABLE;
 
 /// A taint of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -163,7 +153,8 @@ pub enum Change {
         api_kind: String,
     },
     /// Raises the free capacity of a cluster, for example by more nodes or by fewer other workloads.
-    RaiseRoom {
+    #[serde(rename = "raiseRoom")]
+    RaiseCapacity {
         /// The name of the cluster.
         cluster: String,
         /// The present free capacity, as a number of replicas of the workload.
@@ -185,7 +176,7 @@ impl Change {
             | Self::RemoveField { cluster, .. }
             | Self::RemoveTaint { cluster, .. }
             | Self::InstallApi { cluster, .. }
-            | Self::RaiseRoom { cluster, .. } => Some(cluster),
+            | Self::RaiseCapacity { cluster, .. } => Some(cluster),
             Self::Tolerate { .. }
             | Self::AddClusterName { .. }
             | Self::DropExclude { .. }
@@ -216,181 +207,78 @@ impl Change {
             Self::SetField { .. } | Self::RemoveField { .. } => (5, 0),
             Self::EndEviction { .. } => (6, 0),
             Self::InstallApi { .. } => (7, 0),
-            Self::RaiseRoom { from, to, .. } => (8, to - from),
+            Self::RaiseCapacity { from, to, .. } => (8, to - from),
             Self::ScaleReplicas { from, to } => (9, (to - from).abs()),
         }
     }
+}
 
-    /// Applies the change to a Cluster object. Has no effect if the change modifies the binding.
-    pub(crate) fn apply_to_cluster(&self, cluster: &mut Cluster, spec: &BindingSpec) {
-        match self {
-            Self::Uncordon { .. } => cluster.spec.taints.retain(|taint| taint.key != CORDON),
-            Self::SetLabel { key, value, .. } => {
-                let labels = cluster.metadata.labels.get_or_insert_default();
-                labels.insert(key.clone(), value.clone());
-            }
-            Self::RemoveLabel { key, .. } => {
-                if let Some(labels) = &mut cluster.metadata.labels {
-                    labels.remove(key);
-                }
-            }
-            Self::SetField { field, value, .. } => match field.as_str() {
-                "provider" => cluster.spec.provider = Some(value.clone()),
-                "region" => cluster.spec.region = Some(value.clone()),
-                _ => cluster.spec.zones.push(value.clone()),
-            },
-            Self::RemoveField { field, value, .. } => match field.as_str() {
-                "provider" => cluster.spec.provider = None,
-                "region" => cluster.spec.region = None,
-                _ => cluster.spec.zones.retain(|zone| zone != value),
-            },
-            Self::RemoveTaint { taint, .. } => cluster.spec.taints.retain(|other| {
-                other.key != taint.key
-                    || other.effect != taint.effect
-                    || other.value.as_deref().unwrap_or_default() != taint.value
-            }),
-            Self::InstallApi {
-                api_version,
-                api_kind,
-                ..
-            } => {
-                let status = cluster.status.get_or_insert_default();
-                status.api_enablements.push(ApiEnablement {
-                    group_version: api_version.clone(),
-                    resources: vec![ApiResource {
-                        name: String::new(),
-                        kind: api_kind.clone(),
-                    }],
-                });
-            }
-            Self::RaiseRoom { to, .. } => make_room(cluster, spec, *to),
-            _ => {}
-        }
-    }
-
-    /// Applies the change to a binding. Has no effect if the change modifies a cluster.
-    pub(crate) fn apply_to_binding(&self, spec: &mut BindingSpec, status: &mut BindingStatus) {
-        match self {
-            Self::Reschedule => {
-                status.last_scheduled_time = Some(Time(Timestamp::UNIX_EPOCH));
-                spec.reschedule_triggered_at = Some(Time(Timestamp::MAX));
-            }
-            Self::ScaleReplicas { to, .. } => {
-                spec.replicas = i32::try_from(*to).unwrap_or(i32::MAX);
-            }
-            Self::EndEviction { cluster } => spec
-                .graceful_eviction_tasks
-                .retain(|task| task.from_cluster != *cluster),
-            _ => self.apply_to_placement(spec),
-        }
-    }
-
-    fn apply_to_placement(&self, spec: &mut BindingSpec) {
-        let Some(placement) = &mut spec.placement else {
-            return;
+/// Formats the change as an instruction, for example `uncordon member1`.
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = |affinity: &Option<String>| match affinity {
+            Some(name) => format!("the affinity term {name}"),
+            None => "clusterAffinity".to_owned(),
         };
         match self {
-            Self::Tolerate { taint } => placement.cluster_tolerations.push(Toleration {
-                key: Some(taint.key.clone()),
-                operator: Some("Equal".to_owned()),
-                value: Some(taint.value.clone()),
-                effect: Some(taint.effect.clone()),
-                toleration_seconds: None,
-            }),
-            Self::AddClusterName { cluster, affinity } => {
-                if let Some(found) = affinity_named(placement, affinity.as_deref()) {
-                    found.cluster_names.push(cluster.clone());
+            Self::Uncordon { cluster } => write!(f, "uncordon {cluster}"),
+            Self::SetLabel {
+                cluster,
+                key,
+                value,
+            } => write!(f, "label {cluster} with {key}={value}"),
+            Self::RemoveLabel { cluster, key } => write!(f, "remove the label {key} of {cluster}"),
+            Self::SetField {
+                cluster,
+                field,
+                value,
+            } => write!(f, "set the {field} of {cluster} to {value}"),
+            Self::RemoveField {
+                cluster,
+                field,
+                value,
+            } => write!(f, "remove the {field} {value} of {cluster}"),
+            Self::RemoveTaint { cluster, taint } => match taint.key.as_str() {
+                "cluster.karmada.io/not-ready" | "cluster.karmada.io/unreachable" => {
+                    write!(f, "make {cluster} ready, which removes its taint {taint}")
                 }
+                _ => write!(f, "remove the taint {taint} of {cluster}"),
+            },
+            Self::Tolerate { taint } => write!(f, "tolerate {taint} in the policy"),
+            Self::AddClusterName { cluster, affinity } => {
+                write!(f, "add {cluster} to clusterNames of {}", of(affinity))
             }
             Self::DropExclude { cluster, affinity } => {
-                if let Some(found) = affinity_named(placement, affinity.as_deref()) {
-                    found.exclude_clusters.retain(|name| name != cluster);
-                }
+                write!(f, "remove {cluster} from exclude of {}", of(affinity))
             }
-            Self::RaiseMaxGroups { by, to, .. } => {
-                let constraints = &mut placement.spread_constraints;
-                match constraints.iter_mut().rev().find(|c| property(c) == *by) {
-                    Some(constraint) => constraint.max_groups = *to,
-                    None => constraints.push(SpreadConstraint {
-                        spread_by_field: Some(SpreadField::Cluster),
-                        spread_by_label: None,
-                        max_groups: *to,
-                        min_groups: 1,
-                    }),
-                }
+            Self::RaiseMaxGroups { by, from: 0, to } => {
+                write!(f, "add a spread constraint by {by} with maxGroups {to}")
             }
-            Self::LowerMinGroups { by, to, .. } => {
-                let mut constraints = placement.spread_constraints.iter_mut().rev();
-                if let Some(constraint) = constraints.find(|c| property(c) == *by) {
-                    constraint.min_groups = *to;
-                }
-            }
+            Self::RaiseMaxGroups { by, from, to } => write!(
+                f,
+                "raise maxGroups of the spread constraint by {by} from {from} to {to}"
+            ),
+            Self::LowerMinGroups { by, from, to } => write!(
+                f,
+                "lower minGroups of the spread constraint by {by} from {from} to {to}"
+            ),
+            Self::EndEviction { cluster } => write!(f, "end the eviction from {cluster}"),
             Self::SetWeight { cluster, weight } => {
-                if let Some(preference) = placement
-                    .replica_scheduling
-                    .as_mut()
-                    .and_then(|scheduling| scheduling.weight_preference.as_mut())
-                {
-                    preference.static_weight_list.push(StaticClusterWeight {
-                        target_cluster: ClusterAffinity {
-                            cluster_names: vec![cluster.clone()],
-                            ..ClusterAffinity::default()
-                        },
-                        weight: *weight,
-                    });
-                }
+                write!(f, "give {cluster} the static weight {weight}")
             }
-            _ => {}
+            Self::Reschedule => f.write_str("request rescheduling with a WorkloadRebalancer"),
+            Self::ScaleReplicas { from, to } => {
+                write!(f, "scale the workload from {from} to {to} replicas")
+            }
+            Self::InstallApi {
+                cluster,
+                api_version,
+                api_kind,
+            } => write!(f, "install the API {api_version} {api_kind} in {cluster}"),
+            Self::RaiseCapacity { cluster, from, to } => write!(
+                f,
+                "raise the free capacity of {cluster} from {from} to {to} replicas"
+            ),
         }
-    }
-}
-
-/// Sets the reported free capacity of a cluster so that exactly `replicas` further replicas of the workload fit.
-fn make_room(cluster: &mut Cluster, spec: &BindingSpec, replicas: i64) {
-    let status = cluster.status.get_or_insert_default();
-    let summary = status.resource_summary.get_or_insert_default();
-    // If resource models were present, estimates would use them instead of the summary.
-    summary.allocatable_modelings.clear();
-    let mut set = |resource: &str, amount: String| {
-        summary.allocated.remove(resource);
-        summary.allocating.remove(resource);
-        let resource = resource.to_owned();
-        summary.allocatable.insert(resource, QuantityText(amount));
-    };
-    set("pods", replicas.to_string());
-    let requested = spec.replica_requirements.as_ref();
-    let request =
-        requested.and_then(|required| ResourceRequest::new(&required.resource_request).ok());
-    for ask in request.iter().flat_map(ResourceRequest::asks) {
-        let amount = ask.units.saturating_mul(replicas);
-        if ask.resource == "cpu" {
-            set("cpu", format!("{amount}m"));
-        } else if ask.resource != "pods" {
-            set(&ask.resource, amount.to_string());
-        }
-    }
-}
-
-/// Returns the primary affinity of the affinity term with this name. Returns `clusterAffinity` if `name` is `None`.
-fn affinity_named<'a>(
-    placement: &'a mut berth_api::placement::Placement,
-    name: Option<&str>,
-) -> Option<&'a mut ClusterAffinity> {
-    match name {
-        None => placement.cluster_affinity.as_mut(),
-        Some(name) => placement
-            .cluster_affinities
-            .iter_mut()
-            .find(|term| term.affinity_name == name)
-            .map(|term| &mut term.affinity),
-    }
-}
-
-/// Returns the property by which a constraint groups clusters, in the notation of explanations.
-pub(crate) fn property(constraint: &SpreadConstraint) -> String {
-    match (&constraint.spread_by_field, &constraint.spread_by_label) {
-        (Some(field), _) if !field.as_str().is_empty() => field.as_str().to_owned(),
-        (_, Some(key)) => format!("label {key}"),
-        _ => String::new(),
     }
 }

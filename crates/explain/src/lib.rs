@@ -12,24 +12,23 @@ mod analysis;
 mod change;
 mod construction;
 mod fix;
-mod instruction;
 mod proposals;
 mod reason;
 mod report;
 mod search;
+mod simulation;
 mod summary;
-mod world;
 
 pub use analysis::explain;
 pub use change::{Change, TaintRef};
 pub use fix::{Fix, Share};
 pub use report::{
-    API_VERSION, BindingSummary, ClusterReport, EstimateReport, KIND, Minimum, Origin, Recorded,
-    Report, ResourceSummary, ScoreReport, Source, StageCount, StoredCondition, StrategyName,
-    TermOutcome, TermReport, Verdict, VerdictReason,
+    API_VERSION, BindingSummary, ClusterReport, DecisionSource, EstimateReport, KIND, Minimum,
+    Recorded, Report, ResourceSummary, ScoreReport, SourceKind, StageCount, StoredCondition,
+    StrategyName, TermOutcome, TermReport, Verdict, VerdictReason,
 };
 pub use search::Limits;
-pub use world::Case;
+pub use simulation::Case;
 
 #[cfg(test)]
 mod tests;

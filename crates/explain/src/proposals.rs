@@ -14,7 +14,7 @@ use berth_core::{
 
 use crate::affinity_changes;
 use crate::change::{Change, TaintRef};
-use crate::world::Explained;
+use crate::simulation::Explained;
 
 /// Maximum number of existing regions, zones or providers to propose for a cluster.
 const FIELD_VALUES: usize = 3;
@@ -31,7 +31,7 @@ pub(crate) enum Proposal {
 /// A number that a change can set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Number {
-    Room { cluster: String, from: i64 },
+    Capacity { cluster: String, from: i64 },
     Replicas { from: i64 },
     MaxGroups { by: String, from: i64 },
     MinGroups { by: String, from: i64 },
@@ -42,7 +42,7 @@ impl Number {
     /// Returns the present value.
     pub(crate) fn from(&self) -> i64 {
         match self {
-            Self::Room { from, .. }
+            Self::Capacity { from, .. }
             | Self::Replicas { from }
             | Self::MaxGroups { from, .. }
             | Self::MinGroups { from, .. } => *from,
@@ -53,7 +53,7 @@ impl Number {
     /// Returns the change that sets the number to `to`.
     pub(crate) fn change(&self, to: i64) -> Change {
         match self.clone() {
-            Self::Room { cluster, from } => Change::RaiseRoom { cluster, from, to },
+            Self::Capacity { cluster, from } => Change::RaiseCapacity { cluster, from, to },
             Self::Replicas { from } => Change::ScaleReplicas { from, to },
             Self::MaxGroups { by, from } => Change::RaiseMaxGroups { by, from, to },
             Self::MinGroups { by, from } => Change::LowerMinGroups { by, from, to },
@@ -213,7 +213,7 @@ fn considered(
             proposals.extend(groups(choice, chosen));
         }
     }
-    proposals.extend(room(name, cluster, term, explained));
+    proposals.extend(more_capacity(name, cluster, term, explained));
     if term.failure.is_some() {
         proposals.extend(fewer_replicas(explained));
     }
@@ -271,7 +271,7 @@ fn selected(
             ));
         }
     } else if operation != Some(DivisionOperation::Keep) {
-        proposals.extend(room(name, cluster, term, explained));
+        proposals.extend(more_capacity(name, cluster, term, explained));
     }
     if term.failure.is_some() {
         proposals.extend(fewer_replicas(explained));
@@ -283,7 +283,7 @@ fn selected(
 
 /// Proposes more free capacity in the cluster. The limit is at least twice the requested replicas, and twice the
 /// available capacity of every cluster.
-fn room(
+fn more_capacity(
     name: &str,
     cluster: &ClusterExplanation,
     term: &TermExplanation,
@@ -304,7 +304,7 @@ fn room(
     let from = i64::from(from);
     (limit > from).then(|| {
         let cluster = name.to_owned();
-        Proposal::Number(Number::Room { cluster, from }, limit)
+        Proposal::Number(Number::Capacity { cluster, from }, limit)
     })
 }
 

@@ -125,7 +125,7 @@ fn not_chosen(
             format!("score {} is below {best}", group.score)
         } else {
             format!(
-                "scores are equal, so the room for {} replicas decides, then the name",
+                "scores are equal, so the number of available replicas ({}) decides, then the name",
                 cluster.available.unwrap_or(0)
             )
         };
@@ -151,7 +151,7 @@ fn without_replicas(
         return match &term.failure {
             Some(_) => match minimum {
                 Some(minimum) => format!(
-                    "selected; room for {} replicas ({})",
+                    "selected; {} available replicas ({})",
                     minimum.replicas, minimum.estimator
                 ),
                 None => "selected, but the replicas cannot be divided".to_owned(),
@@ -159,8 +159,11 @@ fn without_replicas(
             None => "selected, but got no replicas".to_owned(),
         };
     };
-    let room = |text: &str| match minimum {
-        Some(minimum) => format!("{text} ({} says {})", minimum.estimator, minimum.replicas),
+    let with_estimate = |text: &str| match minimum {
+        Some(minimum) => format!(
+            "{text} ({} estimates {})",
+            minimum.estimator, minimum.replicas
+        ),
         None => text.to_owned(),
     };
     match (step.operation, share(step, name)) {
@@ -172,7 +175,7 @@ fn without_replicas(
         }
         (_, Some(share)) if share.weight <= 0 => match step.weights {
             WeightBasis::Rules => "no static weight matches it".to_owned(),
-            _ => room("no free capacity"),
+            _ => with_estimate("no free capacity"),
         },
         (_, Some(share)) => format!(
             "its share of {} replicas is {:.2}, and other clusters got the remainder",
@@ -180,7 +183,7 @@ fn without_replicas(
         ),
         (_, None) => match step.weights {
             WeightBasis::Rules => "no static weight matches it".to_owned(),
-            _ if cluster.available == Some(0) => room("no free capacity"),
+            _ if cluster.available == Some(0) => with_estimate("no free capacity"),
             _ => format!(
                 "Aggregated needs {} for {} replicas, and others are preferred for their capacity or held replicas",
                 match step.shares.len() {
@@ -255,8 +258,8 @@ fn divided(step: &DivisionStep, share: &DividedShare, of: &str) -> String {
                 .remainders
                 .iter()
                 .rev()
-                .find(|seat| seat.cluster == share.cluster)
-                .map(|seat| match seat.decided_by {
+                .find(|remainder| remainder.cluster == share.cluster)
+                .map(|remainder| match remainder.decided_by {
                     RemainderRule::Claim => "by the greatest claim",
                     RemainderRule::FewerReplicas => "by fewer replicas",
                     RemainderRule::Name => match step.ties {

@@ -28,7 +28,7 @@ pub struct Report {
     pub verdict: Verdict,
     /// The source of the decision. Absent if the decision was made only for this report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<Source>,
+    pub source: Option<DecisionSource>,
     /// The result that the binding records, and whether the decision agrees with this result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Recorded>,
@@ -190,10 +190,10 @@ pub struct Recorded {
     pub agrees: bool,
 }
 
-/// The origin of the decision in a report.
+/// The kind of the source of a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Origin {
+pub enum SourceKind {
     /// The scheduler made the decision and recorded it.
     Record,
     /// The decision was made again, from the present clusters.
@@ -204,9 +204,9 @@ pub enum Origin {
 /// The source of the decision that a report explains.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Source {
-    /// The origin of the decision.
-    pub origin: Origin,
+pub struct DecisionSource {
+    /// The kind of the source.
+    pub origin: SourceKind,
     /// The reason why no record of the scheduler is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

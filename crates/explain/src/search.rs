@@ -12,7 +12,7 @@ use crate::change::Change;
 use crate::fix::{Fix, Share};
 use crate::proposals::{self, Number, Proposal};
 use crate::report::Report;
-use crate::world::World;
+use crate::simulation::Simulation;
 
 /// Maximum number of changes in a fix.
 const MOST_CHANGES: usize = 4;
@@ -90,19 +90,19 @@ impl Goal<'_> {
 /// Adds fixes to the report: for the binding if it is not placed, and for the clusters without the workload. If
 /// `limits` names clusters, the search starts with these clusters, so that they are searched before the maximum number
 /// of decisions is reached.
-pub(crate) fn add_fixes(report: &mut Report, world: &mut World<'_>, limits: &Limits) {
+pub(crate) fn add_fixes(report: &mut Report, simulation: &mut Simulation<'_>, limits: &Limits) {
     if limits.clusters.is_some() {
-        add_fixes_of_clusters(report, world, limits);
+        add_fixes_of_clusters(report, simulation, limits);
     }
     if !report.is_placed() {
-        report.fixes = fixes_of_binding(report, world, limits);
+        report.fixes = fixes_of_binding(report, simulation, limits);
     }
     if limits.clusters.is_none() {
-        add_fixes_of_clusters(report, world, limits);
+        add_fixes_of_clusters(report, simulation, limits);
     }
 }
 
-fn add_fixes_of_clusters(report: &mut Report, world: &mut World<'_>, limits: &Limits) {
+fn add_fixes_of_clusters(report: &mut Report, simulation: &mut Simulation<'_>, limits: &Limits) {
     let names: Vec<String> = report
         .clusters
         .iter()
@@ -115,11 +115,11 @@ fn add_fixes_of_clusters(report: &mut Report, world: &mut World<'_>, limits: &Li
         .collect();
     let mut skipped = 0;
     for name in names {
-        if world.decisions >= limits.decisions {
+        if simulation.decisions >= limits.decisions {
             skipped += 1;
             continue;
         }
-        let fixes = search(world, Goal::On(&name), &name, DECISIONS_OF_CLUSTER);
+        let fixes = search(simulation, Goal::On(&name), &name, DECISIONS_OF_CLUSTER);
         if let Some(cluster) = report.clusters.iter_mut().find(|c| c.name == name) {
             cluster.fixes = smallest(fixes, FIXES_OF_CLUSTER);
         }
@@ -131,7 +131,7 @@ fn add_fixes_of_clusters(report: &mut Report, world: &mut World<'_>, limits: &Li
     }
 }
 
-fn fixes_of_binding(report: &Report, world: &mut World<'_>, limits: &Limits) -> Vec<Fix> {
+fn fixes_of_binding(report: &Report, simulation: &mut Simulation<'_>, limits: &Limits) -> Vec<Fix> {
     let mut fixes: Vec<Fix> = Vec::new();
     for count in &report.verdict.counts {
         let alike = report
@@ -139,11 +139,11 @@ fn fixes_of_binding(report: &Report, world: &mut World<'_>, limits: &Limits) -> 
             .iter()
             .filter(|cluster| cluster.stage == count.stage && cluster.plugin == count.plugin);
         for cluster in alike.take(CLUSTERS_PER_REASON) {
-            if world.decisions >= limits.decisions {
+            if simulation.decisions >= limits.decisions {
                 break;
             }
             fixes.extend(search(
-                world,
+                simulation,
                 Goal::Placed,
                 &cluster.name,
                 DECISIONS_OF_CLUSTER,
@@ -162,21 +162,26 @@ fn smallest(mut fixes: Vec<Fix>, count: usize) -> Vec<Fix> {
 
 /// Searches for changes with which the goal is reached. The proposals come from the reasons why `cluster` does not have
 /// the workload. Stops after `decisions` decisions.
-fn search(world: &mut World<'_>, goal: Goal<'_>, cluster: &str, decisions: usize) -> Vec<Fix> {
-    let end = world.decisions + decisions;
+fn search(
+    simulation: &mut Simulation<'_>,
+    goal: Goal<'_>,
+    cluster: &str,
+    decisions: usize,
+) -> Vec<Fix> {
+    let end = simulation.decisions + decisions;
     let mut found: Vec<Fix> = Vec::new();
     let mut tried: Vec<Vec<Change>> = Vec::new();
     let mut queue: VecDeque<Vec<Change>> = VecDeque::from([Vec::new()]);
     while let Some(changes) = queue.pop_front() {
         let enough = found.iter().any(|fix| fix.changes.len() < changes.len());
-        if enough || world.decisions >= end {
+        if enough || simulation.decisions >= end {
             break;
         }
-        let Ok(explained) = world.explain(&changes) else {
+        let Ok(explained) = simulation.explain(&changes) else {
             continue;
         };
         for proposal in proposals::for_cluster(cluster, &explained) {
-            if world.decisions >= end {
+            if simulation.decisions >= end {
                 break;
             }
             let proposed = match proposal {
@@ -188,8 +193,8 @@ fn search(world: &mut World<'_>, goal: Goal<'_>, cluster: &str, decisions: usize
                     next
                 }
                 Proposal::Number(number, limit) => {
-                    let fix = smallest_number(world, goal, &changes, &number, limit);
-                    found.extend(fix.map(|fix| reduced(world, goal, fix)));
+                    let fix = smallest_number(simulation, goal, &changes, &number, limit);
+                    found.extend(fix.map(|fix| reduced(simulation, goal, fix)));
                     continue;
                 }
             };
@@ -199,8 +204,8 @@ fn search(world: &mut World<'_>, goal: Goal<'_>, cluster: &str, decisions: usize
                 continue;
             }
             tried.push(key);
-            match decide(world, goal, &proposed) {
-                Some(fix) => found.push(reduced(world, goal, fix)),
+            match decide(simulation, goal, &proposed) {
+                Some(fix) => found.push(reduced(simulation, goal, fix)),
                 None => queue.push_back(proposed),
             }
         }
@@ -209,19 +214,19 @@ fn search(world: &mut World<'_>, goal: Goal<'_>, cluster: &str, decisions: usize
 }
 
 /// Decides with the changes applied. Returns a fix if the decision reaches the goal.
-fn decide(world: &mut World<'_>, goal: Goal<'_>, changes: &[Change]) -> Option<Fix> {
-    let outcome = world.decide(changes).ok()?;
-    let result = goal.result(&outcome, world.divides())?;
+fn decide(simulation: &mut Simulation<'_>, goal: Goal<'_>, changes: &[Change]) -> Option<Fix> {
+    let outcome = simulation.decide(changes).ok()?;
+    let result = goal.result(&outcome, simulation.divides())?;
     Some(Fix::new(changes.to_vec(), result))
 }
 
 /// Removes the unnecessary changes from a fix.
-fn reduced(world: &mut World<'_>, goal: Goal<'_>, mut fix: Fix) -> Fix {
+fn reduced(simulation: &mut Simulation<'_>, goal: Goal<'_>, mut fix: Fix) -> Fix {
     let mut index = 0;
     while fix.changes.len() > 1 && index < fix.changes.len() {
         let mut fewer = fix.changes.clone();
         fewer.remove(index);
-        match decide(world, goal, &fewer) {
+        match decide(simulation, goal, &fewer) {
             Some(smaller) => fix = smaller,
             None => index += 1,
         }
@@ -232,7 +237,7 @@ fn reduced(world: &mut World<'_>, goal: Goal<'_>, mut fix: Fix) -> Fix {
 /// Returns the fix that reaches the goal and changes `number` by as little as possible. Doubles the distance from the
 /// present value until the goal is reached, and then bisects the distance.
 fn smallest_number(
-    world: &mut World<'_>,
+    simulation: &mut Simulation<'_>,
     goal: Goal<'_>,
     changes: &[Change],
     number: &Number,
@@ -253,7 +258,7 @@ fn smallest_number(
     let mut at = |distance: i64| {
         let change = number.change(from + sign * distance);
         let next: Vec<Change> = changes.iter().cloned().chain([change]).collect();
-        decide(world, goal, &next)
+        decide(simulation, goal, &next)
     };
     let (mut below, mut distance) = (0, 1);
     let mut fix = loop {

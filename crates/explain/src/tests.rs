@@ -106,7 +106,7 @@ fn every_stage_has_a_reason() {
                 "TaintToleration: had untolerated taint {gone=yes:NoSchedule}"
             ),
             ("m4", "the cluster is being deleted"),
-            ("m5", "no free capacity (general-estimator says 0)"),
+            ("m5", "no free capacity (general-estimator estimates 0)"),
         ]
     );
     let stages: Vec<Stage> = report.clusters.iter().map(|c| c.stage).collect();
@@ -140,7 +140,7 @@ fn groups_explain_why_a_cluster_was_not_selected() {
             (
                 "m2",
                 "maxGroups of the spread constraint by cluster is 1, and this cluster has rank 2: \
-                 scores are equal, so the room for 5 replicas decides, then the name"
+                 scores are equal, so the number of available replicas (5) decides, then the name"
             ),
             (
                 "m3",

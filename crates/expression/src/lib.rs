@@ -5,7 +5,7 @@
 //!
 //! - `args` has the arguments of the plugin. This module has the plugin itself.
 //! - `program` parses an expression. `check` and `variables` find unknown names and wrong types, `source_span` finds
-//!   the positions of errors, and `loop_budget` makes loops count their iterations.
+//!   the positions of errors, and `rewrite` makes loops count their iterations and field selections borrow.
 //! - `functions` has the functions and the limits of an evaluation.
 //! - `objects` converts objects to CEL values. `cluster_cache` keeps the converted clusters, and the results of
 //!   expressions that do not read the binding.
@@ -16,9 +16,9 @@ mod args;
 mod check;
 mod cluster_cache;
 mod functions;
-mod loop_budget;
 mod objects;
 mod program;
+mod rewrite;
 mod source_span;
 #[cfg(test)]
 mod tests;
@@ -294,7 +294,7 @@ impl BindingFilter for Expression {
     fn restrict(
         &self,
         context: &BindingContext<'_>,
-        _prior: &Bits,
+        _current: &Bits,
         candidates: &mut Bits,
     ) -> Result<(), PluginError> {
         let (snapshot, budget) = (context.snapshot(), Budget::begin());
@@ -351,8 +351,8 @@ impl Score for Expression {
         let mut cache = self.clusters();
         cache.drop_removed(snapshot.len());
         self.with_binding(context, |binding| {
-            for place in 0..scores.candidates().len() {
-                let candidate = scores.candidates().get(place);
+            for index in 0..scores.candidates().len() {
+                let candidate = scores.candidates().get(index);
                 let ordinal = candidate.map(|candidate| candidate.ordinal);
                 let Some(cluster) = ordinal.and_then(|ordinal| snapshot.cluster(ordinal)) else {
                     continue;
@@ -361,7 +361,7 @@ impl Score for Expression {
                     .get(&cluster, &self.cluster_paths)
                     .map_err(PluginError::failed)?;
                 let score = self.evaluate_scores(budget, cluster.name(), cached, binding)?;
-                scores.add(place, score);
+                scores.add(index, score);
             }
             Ok(())
         })
@@ -393,7 +393,7 @@ fn evaluate(
             Err(EvaluationError::Cluster(failed(program, &error)))
         }
         Err(Exceeded::Time) => Err(EvaluationError::Decision(PluginError::failed(format!(
-            "the expressions took longer than {MAX_TIME:?} for one decision, at {:?}",
+            "the expressions took longer than {MAX_TIME:?} at one extension point, in {:?}",
             program.source
         )))),
     }

@@ -6,7 +6,7 @@ use kube_cel::cel::IdedExpr;
 use kube_cel::cel::parser::Parser;
 
 use super::check::{Check, Problem, Reads};
-use super::loop_budget::bound_loops;
+use super::rewrite::rewrite;
 use super::source_span::{MAX_NESTING, SyntaxError, error_at, position_of, too_nested};
 use super::variables::Kind;
 
@@ -81,7 +81,7 @@ impl Program {
             let problem = format!("the expression is {actual}, not {wanted}");
             return Err(error_at(source, (1, 1), problem));
         }
-        bound_loops(&mut root);
+        rewrite(&mut root);
         Ok(Self {
             source: source.to_owned(),
             root,

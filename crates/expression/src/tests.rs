@@ -20,7 +20,7 @@ use super::variables::Kind;
 use super::{Expression, ExpressionError, rounded};
 
 /// A fleet and an engine with the plugin.
-struct Scene {
+struct Fixture {
     fleet: Fleet,
     engine: Engine,
     plugin: Arc<Expression>,
@@ -71,8 +71,8 @@ fn plugin(args: Json) -> Result<Expression, ExpressionError> {
     Expression::new(serde_json::from_value(args).unwrap())
 }
 
-/// Returns a scene with three clusters. `low` and `high` have labels and annotations, and `bare` has none.
-fn scene(args: Json) -> Scene {
+/// Returns a fixture with three clusters. `low` and `high` have labels and annotations, and `bare` has none.
+fn fixture(args: Json) -> Fixture {
     let mut fleet = Fleet::new().keeping_objects();
     for (name, carbon) in [("low", "80"), ("high", "10")] {
         fleet.apply(&cluster(
@@ -85,7 +85,7 @@ fn scene(args: Json) -> Scene {
     with_fleet(fleet, args, true)
 }
 
-fn with_fleet(fleet: Fleet, args: Json, pre_filter: bool) -> Scene {
+fn with_fleet(fleet: Fleet, args: Json, pre_filter: bool) -> Fixture {
     let plugin = Arc::new(plugin(args).unwrap());
     let mut plugins = Plugins::in_tree(Gates::default());
     if pre_filter {
@@ -97,20 +97,20 @@ fn with_fleet(fleet: Fleet, args: Json, pre_filter: bool) -> Scene {
         weight: 1,
     });
     let engine = Engine::with_plugins(EngineOptions::default(), plugins).unwrap();
-    Scene {
+    Fixture {
         fleet,
         engine,
         plugin,
     }
 }
 
-impl Scene {
+impl Fixture {
     fn snapshot(&mut self) -> Arc<Snapshot> {
         self.fleet.snapshot()
     }
 
     /// Schedules a binding of a team. Returns the selected cluster, or the error.
-    fn place(&mut self, team: &str) -> Result<String, String> {
+    fn schedule(&mut self, team: &str) -> Result<String, String> {
         let snapshot = self.snapshot();
         selected(&self.engine.schedule(&snapshot, &request(team)))
     }
@@ -128,14 +128,14 @@ fn selected(outcome: &Outcome) -> Result<String, String> {
 
 #[test]
 fn clusters_must_satisfy_the_expressions() {
-    let mut scene = scene(json!({ "filter": [
+    let mut fixture = fixture(json!({ "filter": [
         { "expression": "cluster.metadata.labels['cost-tier'] == 'low'", "message": "cluster(s) cost too much" },
     ]}));
-    assert_eq!(scene.place("red"), Ok("low".into()));
+    assert_eq!(fixture.schedule("red"), Ok("low".into()));
     let mut changed = cluster("low", json!({}), json!({}));
     changed.metadata.labels = Some([("cost-tier".to_owned(), "high".to_owned())].into());
-    scene.fleet.apply(&changed);
-    let error = scene.place("red").unwrap_err();
+    fixture.fleet.apply(&changed);
+    let error = fixture.schedule("red").unwrap_err();
     assert!(error.contains("2 cluster(s) cost too much"), "{error}");
     assert!(
         error.contains("1 the expression \"cluster.metadata.labels['cost-tier'] == 'low'\" failed: no such key: cost-tier"),
@@ -153,19 +153,19 @@ fn scores_are_weighted_and_added() {
             { "expression": tier, "weight": weight },
         ]})
     };
-    assert_eq!(scene(args(1)).place("red"), Ok("low".into()));
+    assert_eq!(fixture(args(1)).schedule("red"), Ok("low".into()));
     let carbon_alone = json!({ "score": [{ "expression": carbon, "default": 0 }] });
-    assert_eq!(scene(carbon_alone).place("red"), Ok("high".into()));
+    assert_eq!(fixture(carbon_alone).schedule("red"), Ok("high".into()));
     let double =
         json!({ "score": [{ "expression": "cluster.metadata.name == 'bare' ? 1.5 : 1.2" }] });
-    assert_eq!(scene(double).place("red"), Ok("bare".into()));
+    assert_eq!(fixture(double).schedule("red"), Ok("bare".into()));
 }
 
 #[test]
 fn failed_scores_fail_the_decision_unless_they_have_a_default() {
-    let error = scene(json!({ "score": [
+    let error = fixture(json!({ "score": [
         { "expression": "100 - int(cluster.metadata.annotations['carbon'])" }] }))
-    .place("red")
+    .schedule("red")
     .unwrap_err();
     assert!(
         error.ends_with("cluster bare: the expression \"100 - int(cluster.metadata.annotations['carbon'])\" failed: an argument of a function is missing"),
@@ -180,34 +180,34 @@ fn bindings_can_be_read_without_pre_filter() {
         "score": [{ "expression": "binding.spec.replicas * (cluster.spec.region == 'region-of-high' ? 10 : 1)" }],
     });
     for pre_filter in [true, false] {
-        let Scene { fleet, .. } = scene(args.clone());
-        let mut scene = with_fleet(fleet, args.clone(), pre_filter);
-        assert_eq!(scene.place("red"), Ok("high".into()));
-        let error = scene.place("blue").unwrap_err();
+        let Fixture { fleet, .. } = fixture(args.clone());
+        let mut fixture = with_fleet(fleet, args.clone(), pre_filter);
+        assert_eq!(fixture.schedule("red"), Ok("high".into()));
+        let error = fixture.schedule("blue").unwrap_err();
         assert!(
             error.contains("2 cluster(s) did not satisfy the expression"),
             "{error}"
         );
-        assert_eq!(scene.place("red"), Ok("high".into()));
+        assert_eq!(fixture.schedule("red"), Ok("high".into()));
     }
 }
 
 #[test]
 fn changed_and_removed_clusters_leave_the_cache() {
-    let mut scene = scene(json!({ "filter": [
+    let mut fixture = fixture(json!({ "filter": [
         { "expression": "cluster.metadata.labels['cost-tier'] == 'low'" }] }));
-    assert_eq!(scene.place("red"), Ok("low".into()));
-    scene
+    assert_eq!(fixture.schedule("red"), Ok("low".into()));
+    fixture
         .fleet
         .apply(&cluster("low", json!({ "cost-tier": "high" }), json!({})));
-    scene
+    fixture
         .fleet
         .apply(&cluster("bare", json!({ "cost-tier": "low" }), json!({})));
-    assert_eq!(scene.place("red"), Ok("bare".into()));
-    assert_eq!(scene.plugin.clusters().len(), 3);
-    scene.fleet.remove("low");
-    assert_eq!(scene.place("red"), Ok("bare".into()));
-    assert_eq!(scene.plugin.clusters().len(), 2);
+    assert_eq!(fixture.schedule("red"), Ok("bare".into()));
+    assert_eq!(fixture.plugin.clusters().len(), 3);
+    fixture.fleet.remove("low");
+    assert_eq!(fixture.schedule("red"), Ok("bare".into()));
+    assert_eq!(fixture.plugin.clusters().len(), 2);
 }
 
 #[test]
@@ -231,8 +231,8 @@ fn errors_name_the_expression_and_the_position() {
 fn loop_iterations_are_limited() {
     let list = format!("[{}]", ["1"; 100].join(","));
     let hostile = format!("{list}.all(a, {list}.all(b, {list}.all(c, true)))");
-    let mut scene = scene(json!({ "filter": [{ "expression": hostile }] }));
-    let error = scene.place("red").unwrap_err();
+    let mut fixture = fixture(json!({ "filter": [{ "expression": hostile }] }));
+    let error = fixture.schedule("red").unwrap_err();
     assert!(
         error.contains("its loops took more than 10000 iterations"),
         "{error}"
@@ -272,11 +272,12 @@ fn the_reasons_of_a_cycle_share_one_budget() {
     cache.begin_cycle();
     assert_ne!(cache.reasons_budget(), first);
     // Each decision of the engine begins a new cycle, and so a new budget.
-    let mut scene = scene(json!({ "filter": [{ "expression": "cluster.metadata.name == 'x'" }] }));
+    let mut fixture =
+        fixture(json!({ "filter": [{ "expression": "cluster.metadata.name == 'x'" }] }));
     let mut budgets = Vec::new();
     for _ in 0..2 {
-        scene.place("red").unwrap_err();
-        budgets.push(scene.plugin.clusters().reasons_budget());
+        fixture.schedule("red").unwrap_err();
+        budgets.push(fixture.plugin.clusters().reasons_budget());
     }
     assert_ne!(budgets[0], budgets[1]);
 }

@@ -36,11 +36,11 @@ pub(crate) struct ObjectCache<K> {
     objects: BTreeMap<Key, K>,
     /// The objects that the current list has returned so far.
     listed: Option<BTreeMap<Key, K>>,
-    complete: bool,
-    /// UIDs of changed objects and of their controllers since the last call of [`Cache::changed`].
+    has_synced: bool,
+    /// UIDs of changed objects and of their controllers since the last call of [`Cache::drain_changes`].
     changed: Vec<String>,
-    /// Namespaces with changes since the last call of [`Cache::changed`].
-    touched: HashSet<String>,
+    /// Namespaces with changes since the last call of [`Cache::drain_changes`].
+    changed_namespaces: HashSet<String>,
 }
 
 impl<K> Default for ObjectCache<K> {
@@ -48,9 +48,9 @@ impl<K> Default for ObjectCache<K> {
         Self {
             objects: BTreeMap::new(),
             listed: None,
-            complete: false,
+            has_synced: false,
             changed: Vec::new(),
-            touched: HashSet::new(),
+            changed_namespaces: HashSet::new(),
         }
     }
 }
@@ -80,8 +80,8 @@ impl<K: Resource> ObjectCache<K> {
         let version = version(&object);
         let known = self.objects.get(&key).map(self::version);
         // The watch event of a write by this process changes nothing.
-        let is_news = known.is_none_or(|known| known < version || version == 0);
-        if is_news {
+        let is_newer = known.is_none_or(|known| known < version || version == 0);
+        if is_newer {
             self.mark_changed(&object);
             self.objects.insert(key, object);
         }
@@ -95,21 +95,21 @@ impl<K: Resource> ObjectCache<K> {
 
     fn mark_changed(&mut self, object: &K) {
         let metadata = object.meta();
-        self.touch(metadata.namespace.as_deref());
+        self.mark_namespace_changed(metadata.namespace.as_deref());
         self.changed.push(metadata.uid.clone().unwrap_or_default());
         let owner = controller_of(metadata);
         self.changed.extend(owner.map(|owner| owner.uid.clone()));
     }
 
-    fn touch(&mut self, namespace: Option<&str>) {
+    fn mark_namespace_changed(&mut self, namespace: Option<&str>) {
         if let Some(namespace) = namespace
-            && !self.touched.contains(namespace)
+            && !self.changed_namespaces.contains(namespace)
         {
-            self.touched.insert(namespace.to_owned());
+            self.changed_namespaces.insert(namespace.to_owned());
         }
     }
 
-    fn take(&mut self, event: watcher::Event<K>) {
+    fn apply(&mut self, event: watcher::Event<K>) {
         match event {
             watcher::Event::Init => self.listed = Some(BTreeMap::new()),
             watcher::Event::InitApply(mut object) => {
@@ -120,13 +120,13 @@ impl<K: Resource> ObjectCache<K> {
             watcher::Event::InitDone => {
                 let before = std::mem::take(&mut self.objects);
                 self.objects = self.listed.take().unwrap_or_default();
-                self.complete = true;
+                self.has_synced = true;
                 let listed = self.objects.values().map(K::meta);
                 let all = before.values().map(K::meta).chain(listed);
                 let namespaces = all
                     .clone()
                     .filter_map(|metadata| metadata.namespace.clone());
-                self.touched.extend(namespaces);
+                self.changed_namespaces.extend(namespaces);
                 let owners = |metadata| controller_of(metadata).map(|owner| owner.uid.clone());
                 let uids = all.flat_map(|metadata| [metadata.uid.clone(), owners(metadata)]);
                 self.changed.extend(uids.flatten());
@@ -171,9 +171,9 @@ macro_rules! kinds {
         }
 
         impl Cache {
-            pub(crate) fn take(&mut self, change: Change) {
+            pub(crate) fn apply(&mut self, change: Change) {
                 match change {
-                    $( Change::$variant(event) => self.$field.take(*event), )*
+                    $( Change::$variant(event) => self.$field.apply(*event), )*
                 }
             }
 
@@ -184,7 +184,7 @@ macro_rules! kinds {
             }
 
             /// Moves the changes since the last call into the scope.
-            pub(crate) fn changed(&mut self, scope: &mut Scope) {
+            pub(crate) fn drain_changes(&mut self, scope: &mut Scope) {
                 // A change of a node affects DaemonSets, and the pods of a deleted node must be deleted.
                 if !self.nodes.changed.is_empty() {
                     scope.add_all();
@@ -193,13 +193,13 @@ macro_rules! kinds {
                     for uid in self.$field.changed.drain(..) {
                         scope.add(uid);
                     }
-                    scope.add_namespaces(self.$field.touched.drain());
+                    scope.add_namespaces(self.$field.changed_namespaces.drain());
                 )*
             }
 
             /// Reports whether all kinds have been listed.
-            pub(crate) fn is_complete(&self) -> bool {
-                $( self.$field.complete )&&*
+            pub(crate) fn has_synced(&self) -> bool {
+                $( self.$field.has_synced )&&*
             }
         }
 

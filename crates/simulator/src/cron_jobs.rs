@@ -12,7 +12,7 @@ use kube::ResourceExt as _;
 
 use crate::action::Action;
 use crate::cache::{Cache, key};
-use crate::jobs::{self, End};
+use crate::jobs::{self, JobState};
 use crate::ownership;
 use crate::plan::Plan;
 use crate::scope::Scope;
@@ -41,7 +41,7 @@ fn plan_cron_job(
     let active: Vec<&Job> = own
         .iter()
         .copied()
-        .filter(|job| jobs::end(job) == End::NotYet)
+        .filter(|job| jobs::reported_state(job) == JobState::Unfinished)
         .collect();
     let before = cron.status.clone().unwrap_or_default();
     let status = status(&own, &active, before);
@@ -106,7 +106,7 @@ fn status(own: &[&Job], active: &[&Job], before: CronJobStatus) -> CronJobStatus
     let scheduled = own.iter().filter_map(|job| scheduled(job)).max();
     let done = own
         .iter()
-        .filter(|job| jobs::end(job) == End::Complete)
+        .filter(|job| jobs::reported_state(job) == JobState::Complete)
         .filter_map(|job| job.status.as_ref()?.completion_time.clone());
     let references = active.iter().map(|job| ObjectReference {
         api_version: Some("batch/v1".to_owned()),
@@ -139,14 +139,14 @@ fn scheduled(job: &Job) -> Option<Timestamp> {
 /// Deletes the oldest finished Jobs that exceed the history limits.
 fn clear_history(spec: &CronJobSpec, own: &[&Job], plan: &mut Plan) {
     let limits = [
-        (End::Complete, spec.successful_jobs_history_limit, 3),
-        (End::GaveUp, spec.failed_jobs_history_limit, 1),
+        (JobState::Complete, spec.successful_jobs_history_limit, 3),
+        (JobState::Failed, spec.failed_jobs_history_limit, 1),
     ];
-    for (end, limit, otherwise) in limits {
+    for (state, limit, otherwise) in limits {
         let mut finished: Vec<&Job> = own
             .iter()
             .copied()
-            .filter(|job| jobs::end(job) == end)
+            .filter(|job| jobs::reported_state(job) == state)
             .collect();
         finished.sort_by_key(|job| (scheduled(job), job.metadata.name.clone()));
         let kept = usize::try_from(limit.unwrap_or(otherwise)).unwrap_or_default();

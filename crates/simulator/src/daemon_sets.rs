@@ -49,19 +49,19 @@ fn plan_set(
         desired += 1;
         let suffix = pod_template::short_name(&node.name_any(), "", 5);
         let name = format!("{}-{suffix}", set.name_any());
-        let Some(there) = by_name.remove(&name) else {
+        let Some(pod) = by_name.remove(&name) else {
             let pod = pod(set, spec, &revision, name, node);
             actions.push(Action::CreatePod(Box::new(pod)));
             continue;
         };
         scheduled += 1;
-        ready += usize::from(ownership::is_ready(there));
-        let is_updated = there.labels().get(REVISION) == Some(&revision);
+        ready += usize::from(ownership::is_ready(pod));
+        let is_updated = pod.labels().get(REVISION) == Some(&revision);
         updated += usize::from(is_updated);
-        let outdated = !is_updated && !replaced && (undisturbed || !ownership::is_ready(there));
-        if outdated || ownership::is_finished(there) {
+        let outdated = !is_updated && !replaced && (undisturbed || !ownership::is_ready(pod));
+        if outdated || ownership::is_finished(pod) {
             replaced = true;
-            actions.push(Action::DeletePod(key(there)));
+            actions.push(Action::DeletePod(key(pod)));
         }
     }
     for pod in by_name.values() {

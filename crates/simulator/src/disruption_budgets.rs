@@ -216,11 +216,11 @@ fn evicted_pods(
 ) -> BTreeMap<String, Time> {
     let mut leaving = before.disrupted_pods.clone().unwrap_or_default();
     leaving.retain(|name, since| {
-        let there = pods
+        let exists = pods
             .iter()
             .any(|pod| pod.name_any() == *name && pod.metadata.deletion_timestamp.is_none());
         let waited = Duration::try_from(now.duration_since(since.0)).unwrap_or_default();
-        there && waited < DELETION
+        exists && waited < DELETION
     });
     for since in leaving.values() {
         let uid = budget.metadata.uid.clone().unwrap_or_default();
@@ -265,7 +265,7 @@ fn budget_status(
     }
 }
 
-/// Returns the conditions of a budget. `reason` says why disruptions are allowed or forbidden.
+/// Returns the conditions of a budget. `reason` states why disruptions are allowed or forbidden.
 fn conditions(
     status: &PodDisruptionBudgetStatus,
     reason: &str,
@@ -273,18 +273,18 @@ fn conditions(
     now: jiff::Timestamp,
 ) -> Vec<Condition> {
     let mut all = status.conditions.clone().unwrap_or_default();
-    let holds = if reason == "SufficientPods" {
+    let allowed = if reason == "SufficientPods" {
         "True"
     } else {
         "False"
     };
     let whole = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
     let known = all.iter().position(|c| c.type_ == ALLOWED);
-    let before = known.map(|place| all.remove(place));
-    let since = before.filter(|before| before.status == holds);
+    let before = known.map(|index| all.remove(index));
+    let since = before.filter(|before| before.status == allowed);
     let condition = Condition {
         type_: ALLOWED.to_owned(),
-        status: holds.to_owned(),
+        status: allowed.to_owned(),
         reason: reason.to_owned(),
         message: message.to_owned(),
         observed_generation: status.observed_generation,

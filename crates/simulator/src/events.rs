@@ -12,7 +12,7 @@ use kube::{Resource as _, ResourceExt as _};
 use crate::action::Action;
 use crate::cache::{Cache, Key, key};
 use crate::container_status::PULL_ERROR;
-use crate::jobs::{self, End};
+use crate::jobs::{self, JobState};
 use crate::ownership;
 use crate::replica_sets;
 
@@ -237,8 +237,8 @@ fn rescaled(autoscaler: &HorizontalPodAutoscaler) -> Option<SimulatedEvent> {
 fn pod_deleted(pod: &Pod, cache: &Cache) -> Vec<SimulatedEvent> {
     let node = ownership::node(pod);
     let alive = node.is_none_or(|node| {
-        let place = (String::new(), node.to_owned());
-        cache.nodes.get(&place).is_some()
+        let key = (String::new(), node.to_owned());
+        cache.nodes.get(&key).is_some()
     });
     if !alive {
         return Vec::new();
@@ -340,9 +340,9 @@ fn container_changed(
         ContainerActivity::Waiting | ContainerActivity::NoImage => false,
     };
     if starts {
-        let there = format!("Container image \"{image}\" already present on machine");
+        let message = format!("Container image \"{image}\" already present on machine");
         notes.extend([
-            normal("Pulled", there),
+            normal("Pulled", message),
             normal("Created", format!("Created container: {name}")),
             normal("Started", format!("Started container {name}")),
         ]);
@@ -374,17 +374,17 @@ fn container_changed(
 
 /// Returns the events for a finished Job, from the Job controller and from its CronJob.
 fn job_ended(before: &Job, after: &Job) -> Vec<SimulatedEvent> {
-    let end = jobs::end(after);
-    if end == jobs::end(before) {
+    let state = jobs::reported_state(after);
+    if state == jobs::reported_state(before) {
         return Vec::new();
     }
-    let (note, condition) = match end {
-        End::Complete => (normal("Completed", "Job completed"), "Complete"),
-        End::GaveUp => {
+    let (note, condition) = match state {
+        JobState::Complete => (normal("Completed", "Job completed"), "Complete"),
+        JobState::Failed => {
             let message = "Job has reached the specified backoff limit";
             (warning("BackoffLimitExceeded", message), "Failed")
         }
-        End::NotYet | End::Suspended => return Vec::new(),
+        JobState::Unfinished | JobState::Suspended => return Vec::new(),
     };
     let finished = SimulatedEvent {
         by: "job-controller",

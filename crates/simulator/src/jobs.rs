@@ -29,7 +29,7 @@ pub(crate) fn plan(
         let (Some(spec), None) = (&job.spec, &job.metadata.deletion_timestamp) else {
             continue;
         };
-        if end(job) == End::NotYet {
+        if reported_state(job) == JobState::Unfinished {
             plan_job(job, spec, pods, now, &mut plan.actions);
         } else {
             plan_finished(job, spec, now, plan);
@@ -37,12 +37,12 @@ pub(crate) fn plan(
     }
 }
 
-/// Returns the end of a Job that its status reports.
-pub(crate) fn end(job: &Job) -> End {
+/// Returns the state of a Job according to its status: `Complete`, `Failed` or `Unfinished`.
+pub(crate) fn reported_state(job: &Job) -> JobState {
     match last_condition(job).map(|condition| condition.type_.as_str()) {
-        Some("Complete") => End::Complete,
-        Some(_) => End::GaveUp,
-        None => End::NotYet,
+        Some("Complete") => JobState::Complete,
+        Some(_) => JobState::Failed,
+        None => JobState::Unfinished,
     }
 }
 
@@ -56,9 +56,9 @@ fn last_condition(job: &Job) -> Option<&JobCondition> {
 
 /// Deletes a finished Job when its TTL has expired.
 fn plan_finished(job: &Job, spec: &JobSpec, now: jiff::Timestamp, plan: &mut Plan) {
-    let lasts = spec.ttl_seconds_after_finished.map(u64::try_from);
+    let ttl = spec.ttl_seconds_after_finished.map(u64::try_from);
     let since = last_condition(job).and_then(|condition| condition.last_transition_time.as_ref());
-    if let (Some(Ok(seconds)), Some(since)) = (lasts, since) {
+    if let (Some(Ok(seconds)), Some(since)) = (ttl, since) {
         let left = Duration::from_secs(seconds);
         if since.0.saturating_add(left).is_ok_and(|end| end <= now) {
             plan.actions.push(Action::DeleteJob(key(job)));
@@ -75,27 +75,27 @@ fn count(value: Option<i32>, otherwise: usize) -> usize {
     })
 }
 
-/// The pods of a Job, counted by their results.
-struct Tally<'a> {
+/// The pods of a Job, counted by their phases.
+struct PodCounts<'a> {
     all: Vec<&'a Pod>,
     active: Vec<&'a Pod>,
     succeeded: usize,
     failed: usize,
     /// The succeeded indexes of an Indexed Job.
     indexes: Option<BTreeSet<usize>>,
-    end: End,
+    state: JobState,
 }
 
-/// The end of a Job, or the reason why the Job has not ended.
+/// The state of a Job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    NotYet,
+pub(crate) enum JobState {
+    Unfinished,
     Suspended,
     Complete,
-    GaveUp,
+    Failed,
 }
 
-impl<'a> Tally<'a> {
+impl<'a> PodCounts<'a> {
     fn of(spec: &JobSpec, all: Vec<&'a Pod>) -> Self {
         let of = |phase: &str| {
             let pods = all.iter().filter(|pod| ownership::phase(pod) == phase);
@@ -117,14 +117,14 @@ impl<'a> Tally<'a> {
             Some(completions) => succeeded >= count(Some(completions), 1),
             None => succeeded > 0 && active.is_empty(),
         };
-        let end = if complete {
-            End::Complete
+        let state = if complete {
+            JobState::Complete
         } else if failed > count(spec.backoff_limit, 6) {
-            End::GaveUp
+            JobState::Failed
         } else if spec.suspend.unwrap_or(false) {
-            End::Suspended
+            JobState::Suspended
         } else {
-            End::NotYet
+            JobState::Unfinished
         };
         Self {
             all,
@@ -132,7 +132,7 @@ impl<'a> Tally<'a> {
             succeeded,
             failed,
             indexes,
-            end,
+            state,
         }
     }
 
@@ -151,7 +151,7 @@ impl<'a> Tally<'a> {
 
     /// Returns the desired number of unfinished pods.
     fn wanted(&self, spec: &JobSpec) -> usize {
-        if self.end != End::NotYet {
+        if self.state != JobState::Unfinished {
             return 0;
         }
         let parallelism = count(spec.parallelism, 1);
@@ -165,18 +165,18 @@ impl<'a> Tally<'a> {
 
     fn status(&self, before: JobStatus, now: &Time) -> JobStatus {
         let ready = self.active.iter().filter(|pod| ownership::is_ready(pod));
-        let over = matches!(self.end, End::Complete | End::GaveUp);
-        let told = match self.end {
-            End::NotYet => None,
-            End::Suspended => Some(vec![("Suspended", "JobSuspended", "Job suspended")]),
-            End::Complete => {
+        let is_finished = matches!(self.state, JobState::Complete | JobState::Failed);
+        let conditions = match self.state {
+            JobState::Unfinished => None,
+            JobState::Suspended => Some(vec![("Suspended", "JobSuspended", "Job suspended")]),
+            JobState::Complete => {
                 let message = "Reached expected number of succeeded pods";
                 Some(vec![
                     ("SuccessCriteriaMet", "CompletionsReached", message),
                     ("Complete", "CompletionsReached", message),
                 ])
             }
-            End::GaveUp => {
+            JobState::Failed => {
                 let message = "Job has reached the specified backoff limit";
                 Some(vec![
                     ("FailureTarget", "BackoffLimitExceeded", message),
@@ -185,14 +185,13 @@ impl<'a> Tally<'a> {
             }
         };
         let known = before.conditions.unwrap_or_default();
-        let conditions = |told: Vec<_>| told.into_iter().map(|one| condition(&known, one, now));
         JobStatus {
-            active: if over {
+            active: if is_finished {
                 None
             } else {
                 ownership::nonzero(self.active.len())
             },
-            ready: Some(if over {
+            ready: Some(if is_finished {
                 0
             } else {
                 ownership::number(ready.count())
@@ -205,12 +204,15 @@ impl<'a> Tally<'a> {
                 .and_then(completion_indexes::format_indexes),
             terminating: Some(0),
             uncounted_terminated_pods: Some(UncountedTerminatedPods::default()),
-            start_time: match self.end {
-                End::Suspended => None,
+            start_time: match self.state {
+                JobState::Suspended => None,
                 _ => before.start_time.or_else(|| Some(now.clone())),
             },
-            completion_time: (self.end == End::Complete).then(|| now.clone()),
-            conditions: told.map(|told| conditions(told).collect()),
+            completion_time: (self.state == JobState::Complete).then(|| now.clone()),
+            conditions: conditions.map(|conditions| {
+                let conditions = conditions.into_iter();
+                conditions.map(|new| condition(&known, new, now)).collect()
+            }),
             ..JobStatus::default()
         }
     }
@@ -240,15 +242,15 @@ fn plan_job(
     now: jiff::Timestamp,
     actions: &mut Vec<Action>,
 ) {
-    let tally = Tally::of(spec, pods.controlled_by(job));
-    let wanted = tally.wanted(spec);
-    let surplus = tally.active.len().saturating_sub(wanted);
-    for pod in tally.active.iter().rev().take(surplus) {
+    let counts = PodCounts::of(spec, pods.controlled_by(job));
+    let wanted = counts.wanted(spec);
+    let surplus = counts.active.len().saturating_sub(wanted);
+    for pod in counts.active.iter().rev().take(surplus) {
         actions.push(Action::DeletePod(key(*pod)));
     }
-    let mut names: BTreeSet<String> = tally.all.iter().map(|pod| pod.name_any()).collect();
-    let missing = wanted.saturating_sub(tally.active.len());
-    for index in tally.unassigned_indexes().take(missing) {
+    let mut names: BTreeSet<String> = counts.all.iter().map(|pod| pod.name_any()).collect();
+    let missing = wanted.saturating_sub(counts.active.len());
+    for index in counts.unassigned_indexes().take(missing) {
         let prefix = match index {
             Some(index) => format!("{}-{index}", job.name_any()),
             None => job.name_any(),
@@ -270,7 +272,7 @@ fn plan_job(
         actions.push(Action::CreatePod(Box::new(pod)));
     }
     let now = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
-    let status = tally.status(job.status.clone().unwrap_or_default(), &now);
+    let status = counts.status(job.status.clone().unwrap_or_default(), &now);
     if job.status.as_ref() != Some(&status) {
         let mut job = job.clone();
         job.status = Some(status);

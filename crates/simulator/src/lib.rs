@@ -18,7 +18,7 @@
 //! | `pod_scheduler`, `pods`, `image_registry` | binding of pods to nodes; the lifecycle of pods; the available images |
 //! | `autoscalers`, `services`, `load_balancers`, `volume_claims`, `disruption_budgets` | other controllers |
 //! | `scale_target` | the workload that an autoscaler scales |
-//! | `container_status`, `stateful_set_claims`, `completion_indexes`, `ownership`, `pod_template` | parts of the controllers |
+//! | `replicas`, `container_status`, `stateful_set_claims`, `completion_indexes`, `ownership`, `pod_template` | parts of the controllers |
 //! | `action`, `events` | writes, and the events of a write |
 //! | [`simulation_annotations`] | annotations that control start delay, run time and failures |
 //!
@@ -46,6 +46,7 @@ mod pod_scheduler;
 mod pod_template;
 mod pods;
 mod replica_sets;
+mod replicas;
 mod replication_controllers;
 mod scale_target;
 mod scope;
@@ -70,7 +71,7 @@ use work_schedule::WorkSchedule;
 
 /// Maximum number of rounds of planning before watch events are handled again.
 const MAX_ROUNDS: usize = 100;
-/// Time to gather watch events before planning.
+/// Time to collect watch events before planning.
 const BATCH_DELAY: Duration = Duration::from_millis(10);
 /// Delay before planning again after a failed write.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
@@ -98,14 +99,14 @@ async fn simulate(client: Client, images: ImageRegistry, recorder: &EventRecorde
         // Watch events that have already arrived are handled before planning.
         while let Some(change) = changes.next().now_or_never() {
             match change {
-                Some(change) => cache.take(change),
+                Some(change) => cache.apply(change),
                 None => return,
             }
         }
-        let pause = if cache.is_complete() {
+        let pause = if cache.has_synced() {
             // Writes of objects take precedence over writes of events.
             recorder.set_busy(true);
-            let pause = work(&mut cache, &mut schedule, &executor, recorder).await;
+            let pause = execute_due_actions(&mut cache, &mut schedule, &executor, recorder).await;
             recorder.set_busy(false);
             pause
         } else {
@@ -114,7 +115,7 @@ async fn simulate(client: Client, images: ImageRegistry, recorder: &EventRecorde
         tokio::select! {
             change = changes.next() => match change {
                 Some(change) => {
-                    cache.take(change);
+                    cache.apply(change);
                     tokio::time::sleep(BATCH_DELAY).await;
                 }
                 None => return,
@@ -125,7 +126,7 @@ async fn simulate(client: Client, images: ImageRegistry, recorder: &EventRecorde
 }
 
 /// Executes all due actions. Returns the time until the next planning.
-async fn work(
+async fn execute_due_actions(
     cache: &mut Cache,
     schedule: &mut WorkSchedule,
     executor: &Executor,
@@ -135,14 +136,14 @@ async fn work(
         let now = jiff::Timestamp::now();
         let actions = schedule.next(cache, now);
         if actions.is_empty() {
-            let until = |wake: jiff::Timestamp| {
-                let left = wake.duration_since(now);
+            let until = |due: jiff::Timestamp| {
+                let left = due.duration_since(now);
                 Duration::try_from(left).unwrap_or_default()
             };
             // One millisecond is added, because planning must not start before the due time.
             return schedule
                 .next_time()
-                .map_or(MAX_PAUSE, |wake| until(wake) + Duration::from_millis(1));
+                .map_or(MAX_PAUSE, |due| until(due) + Duration::from_millis(1));
         }
         let mut failed = false;
         for action in actions {

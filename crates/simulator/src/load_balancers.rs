@@ -130,8 +130,8 @@ impl Pool {
         let count = u64::try_from(all.len()).unwrap_or(u64::MAX);
         let start = usize::try_from(pod_template::hash(&uid, "") % count).unwrap_or_default();
         let (before, after) = all.split_at(start);
-        let mut from_there = after.iter().chain(before);
-        let free = from_there.find(|address| !self.0.contains(*address));
+        let mut addresses = after.iter().chain(before);
+        let free = addresses.find(|address| !self.0.contains(*address));
         let found = free.or_else(|| after.first()).cloned().unwrap_or_default();
         self.0.insert(found.clone());
         found

@@ -95,45 +95,45 @@ impl NodeCapacity<'_> {
 pub(crate) fn plan(cache: &Cache, now: jiff::Timestamp, actions: &mut Vec<Action>) {
     let live =
         |pod: &&Pod| pod.metadata.deletion_timestamp.is_none() && !ownership::is_finished(pod);
-    let mut waiting: Vec<&Pod> = cache
+    let mut pending: Vec<&Pod> = cache
         .pods
         .iter()
         .filter(live)
         .filter(|pod| ownership::node(pod).is_none())
         .collect();
-    if waiting.is_empty() {
+    if pending.is_empty() {
         return;
     }
-    let mut places: HashMap<String, NodeCapacity<'_>> = cache
+    let mut nodes: HashMap<String, NodeCapacity<'_>> = cache
         .nodes
         .iter()
         .map(|node| {
             let status = node.status.as_ref();
-            let place = NodeCapacity {
+            let capacity = NodeCapacity {
                 node,
                 free: pod_requests::amounts(status.and_then(|s| s.allocatable.as_ref())),
                 pods: 0,
             };
-            (node.name_any(), place)
+            (node.name_any(), capacity)
         })
         .collect();
     for pod in cache.pods.iter().filter(live) {
-        if let Some(place) = ownership::node(pod).and_then(|node| places.get_mut(node)) {
-            place.take(&pod_requests::node_usage(pod));
+        if let Some(capacity) = ownership::node(pod).and_then(|node| nodes.get_mut(node)) {
+            capacity.take(&pod_requests::node_usage(pod));
         }
     }
-    let mut places: Vec<NodeCapacity<'_>> = places.into_values().collect();
-    places.sort_by_key(|place| place.node.name_any());
+    let mut nodes: Vec<NodeCapacity<'_>> = nodes.into_values().collect();
+    nodes.sort_by_key(|capacity| capacity.node.name_any());
     // The oldest pods are scheduled first.
-    waiting.sort_by_key(|pod| {
+    pending.sort_by_key(|pod| {
         let created = pod.creation_timestamp().map(|time| time.0);
         (created, pod.name_any())
     });
-    for pod in waiting {
+    for pod in pending {
         let requests = pod_requests::node_usage(pod);
-        match select_node(pod, &requests, &mut places) {
+        match select_node(pod, &requests, &mut nodes) {
             Ok(node) => actions.push(Action::Bind(key(pod), node)),
-            Err(why) => actions.extend(unschedulable(pod, why, now)),
+            Err(reasons) => actions.extend(unschedulable(pod, reasons, now)),
         }
     }
 }
@@ -143,15 +143,15 @@ pub(crate) fn plan(cache: &Cache, now: jiff::Timestamp, actions: &mut Vec<Action
 fn select_node(
     pod: &Pod,
     requests: &Amounts,
-    places: &mut [NodeCapacity<'_>],
+    nodes: &mut [NodeCapacity<'_>],
 ) -> Result<String, BTreeMap<String, usize>> {
     let spec = pod.spec.clone().unwrap_or_default();
     let owner = ownership::controller_of(&pod.metadata);
     let daemon = owner.is_some_and(|owner| owner.kind == "DaemonSet");
     let mut reasons = BTreeMap::new();
     let mut best: Option<&mut NodeCapacity<'_>> = None;
-    for place in places.iter_mut() {
-        let node = place.node;
+    for capacity in nodes.iter_mut() {
+        let node = capacity.node;
         let cordoned = node.spec.as_ref().and_then(|s| s.unschedulable) == Some(true);
         let reason = if !selects(&spec, node) {
             Some("node(s) didn't match Pod's node affinity/selector".to_owned())
@@ -162,17 +162,17 @@ fn select_node(
         } else if !(daemon && tolerates_existing(&spec, node) || tolerates(&spec, node)) {
             Some("node(s) had untolerated taint(s)".to_owned())
         } else {
-            place.first_shortage(requests)
+            capacity.first_shortage(requests)
         };
         if let Some(reason) = reason {
             *reasons.entry(reason).or_default() += 1;
-        } else if best.as_ref().is_none_or(|best| place.pods < best.pods) {
-            best = Some(place);
+        } else if best.as_ref().is_none_or(|best| capacity.pods < best.pods) {
+            best = Some(capacity);
         }
     }
-    let place = best.ok_or(reasons)?;
-    place.take(requests);
-    Ok(place.node.name_any())
+    let capacity = best.ok_or(reasons)?;
+    capacity.take(requests);
+    Ok(capacity.node.name_any())
 }
 
 /// Returns an action that sets the condition PodScheduled to False, if the message of the condition has changed.
@@ -194,7 +194,7 @@ fn unschedulable(
     let status = pod.status.clone().unwrap_or_default();
     let mut conditions = status.conditions.clone().unwrap_or_default();
     let known = conditions.iter().position(|c| c.type_ == "PodScheduled");
-    let before = known.and_then(|place| conditions.get(place));
+    let before = known.and_then(|index| conditions.get(index));
     if before.is_some_and(|c| c.message.as_ref() == Some(&message)) {
         return None;
     }

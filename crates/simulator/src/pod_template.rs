@@ -55,8 +55,8 @@ pub(crate) fn short_name(value: &impl Serialize, salt: &str, length: usize) -> S
     let mut rest = hash(value, salt);
     let mut name = String::with_capacity(length);
     for _ in 0..length {
-        let place = usize::try_from(rest % 27).unwrap_or_default();
-        name.push(char::from(ALPHABET.get(place).copied().unwrap_or(b'x')));
+        let index = usize::try_from(rest % 27).unwrap_or_default();
+        name.push(char::from(ALPHABET.get(index).copied().unwrap_or(b'x')));
         rest /= 27;
     }
     name

@@ -29,9 +29,9 @@ pub(crate) fn plan(
 ) {
     let of_scope = |pod: &&Pod| scope.covers(&pod.metadata);
     for pod in cache.pods.iter().filter(of_scope) {
-        let place = ownership::node(pod).map(|node| (String::new(), node.to_owned()));
-        let node = place.as_ref().and_then(|place| cache.nodes.get(place));
-        if pod.metadata.deletion_timestamp.is_some() || (place.is_some() && node.is_none()) {
+        let node_key = ownership::node(pod).map(|node| (String::new(), node.to_owned()));
+        let node = node_key.as_ref().and_then(|key| cache.nodes.get(key));
+        if pod.metadata.deletion_timestamp.is_some() || (node_key.is_some() && node.is_none()) {
             plan.actions.push(Action::DeletePod(key(pod)));
         } else if let Some(node) = node
             && !ownership::is_finished(pod)
@@ -208,19 +208,26 @@ fn pod_status(
         Stage::Succeeded => Some("PodCompleted"),
         _ => Some("ContainersNotReady"),
     };
-    let seen = pod.metadata.generation;
+    let observed_generation = pod.metadata.generation;
     for (kind, status, reason) in [
         ("PodScheduled", true, None),
         ("Initialized", true, None),
         ("ContainersReady", ready, not_ready),
         ("Ready", ready, not_ready),
     ] {
-        set(&mut conditions, kind, status, reason, seen, &whole);
+        set_condition(
+            &mut conditions,
+            kind,
+            status,
+            reason,
+            observed_generation,
+            &whole,
+        );
     }
     let mut status = PodStatus {
         phase: Some(phase.to_owned()),
         conditions: Some(conditions),
-        observed_generation: seen,
+        observed_generation,
         container_statuses: Some(containers),
         ephemeral_container_statuses: debuggers,
         ..before.clone()
@@ -235,19 +242,19 @@ fn pod_status(
     status
 }
 
-fn set(
+fn set_condition(
     conditions: &mut Vec<PodCondition>,
     kind: &str,
     status: bool,
     reason: Option<&str>,
-    seen: Option<i64>,
+    observed_generation: Option<i64>,
     now: &Time,
 ) {
     let status = if status { "True" } else { "False" };
     let known = conditions
         .iter()
         .position(|condition| condition.type_ == kind);
-    let before = known.map(|place| conditions.remove(place));
+    let before = known.map(|index| conditions.remove(index));
     let since = before
         .filter(|condition| condition.status == status)
         .and_then(|condition| condition.last_transition_time);
@@ -255,7 +262,7 @@ fn set(
         type_: kind.to_owned(),
         status: status.to_owned(),
         reason: reason.map(str::to_owned),
-        observed_generation: seen,
+        observed_generation,
         last_transition_time: Some(since.unwrap_or_else(|| now.clone())),
         ..PodCondition::default()
     };

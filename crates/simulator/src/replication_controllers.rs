@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{ReplicationController, ReplicationControllerSta
 use crate::action::Action;
 use crate::cache::Cache;
 use crate::ownership::{self, Pods};
-use crate::replica_sets::{Replicated, replicate};
+use crate::replicas::{DesiredReplicas, manage_replicas};
 use crate::scope::Scope;
 
 pub(crate) fn plan(
@@ -29,11 +29,11 @@ fn plan_controller(
     actions: &mut Vec<Action>,
 ) {
     let spec = controller.spec.as_ref();
-    let wanted = Replicated {
+    let desired = DesiredReplicas {
         template: spec.and_then(|spec| spec.template.as_ref()),
         replicas: spec.and_then(|spec| spec.replicas),
     };
-    let count = replicate(controller, &wanted, pods, now, actions);
+    let count = manage_replicas(controller, &desired, pods, now, actions);
     let status = ReplicationControllerStatus {
         replicas: ownership::number(count.existing),
         fully_labeled_replicas: ownership::nonzero(count.existing),

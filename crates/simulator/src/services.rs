@@ -40,12 +40,12 @@ fn plan_service(service: &Service, spec: &ServiceSpec, cache: &Cache, actions: &
         return;
     };
     let namespace = service.metadata.namespace.as_deref().unwrap_or_default();
-    let there = cache.slices.within(namespace).filter(|slice| {
+    let existing = cache.slices.within(namespace).filter(|slice| {
         let owner = controller_of(&slice.metadata);
         owner.is_some_and(|owner| Some(&owner.uid) == service.metadata.uid.as_ref())
     });
-    let mut there: BTreeMap<String, &EndpointSlice> =
-        there.map(|slice| (slice.name_any(), slice)).collect();
+    let mut existing: BTreeMap<String, &EndpointSlice> =
+        existing.map(|slice| (slice.name_any(), slice)).collect();
     let wanted = if spec.type_.as_deref() == Some("ExternalName") {
         Vec::new()
     } else {
@@ -56,7 +56,7 @@ fn plan_service(service: &Service, spec: &ServiceSpec, cache: &Cache, actions: &
         slices(service, spec, pods, cache)
     };
     for wanted in wanted {
-        match there.remove(&wanted.name_any()) {
+        match existing.remove(&wanted.name_any()) {
             None => actions.push(Action::CreateSlice(Box::new(wanted))),
             Some(known) if semantically_eq(known, &wanted) => {}
             Some(known) => {
@@ -68,7 +68,11 @@ fn plan_service(service: &Service, spec: &ServiceSpec, cache: &Cache, actions: &
             }
         }
     }
-    actions.extend(there.values().map(|slice| Action::DeleteSlice(key(*slice))));
+    actions.extend(
+        existing
+            .values()
+            .map(|slice| Action::DeleteSlice(key(*slice))),
+    );
 }
 
 fn semantically_eq(known: &EndpointSlice, wanted: &EndpointSlice) -> bool {
@@ -102,8 +106,8 @@ fn slices<'a>(
     }
     let mut all = Vec::new();
     for (ports, endpoints) in &by_ports {
-        for (place, endpoints) in endpoints.chunks(MAX_ADDRESSES).enumerate() {
-            all.push(slice(service, spec, ports, endpoints, place));
+        for (index, endpoints) in endpoints.chunks(MAX_ADDRESSES).enumerate() {
+            all.push(slice(service, spec, ports, endpoints, index));
         }
     }
     all
@@ -114,7 +118,7 @@ fn slice(
     spec: &ServiceSpec,
     ports: &[EndpointPort],
     endpoints: &[Endpoint],
-    place: usize,
+    index: usize,
 ) -> EndpointSlice {
     let name = service.name_any();
     let mut labels = service.labels().clone();
@@ -124,7 +128,7 @@ fn slice(
         labels.insert(HEADLESS.to_owned(), String::new());
     }
     // The names of slices remain the same when addresses change.
-    let salt = format!("{} {place}", service.uid().unwrap_or_default());
+    let salt = format!("{} {index}", service.uid().unwrap_or_default());
     let suffix = if endpoints.is_empty() {
         pod_template::short_name(&declared(spec), &salt, 5)
     } else {

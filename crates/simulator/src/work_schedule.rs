@@ -8,12 +8,12 @@ use crate::image_registry::ImageRegistry;
 use crate::planner::plan;
 use crate::scope::Scope;
 
-/// The objects to plan now and later.
+/// The objects that are due for planning, and the times at which other objects become due.
 #[derive(Debug)]
 pub(crate) struct WorkSchedule {
     images: ImageRegistry,
-    now: Scope,
-    later: BTreeSet<(jiff::Timestamp, String)>,
+    due: Scope,
+    replan_at: BTreeSet<(jiff::Timestamp, String)>,
 }
 
 impl WorkSchedule {
@@ -21,36 +21,36 @@ impl WorkSchedule {
     pub(crate) fn new(images: ImageRegistry) -> Self {
         Self {
             images,
-            now: Scope::all(),
-            later: BTreeSet::new(),
+            due: Scope::all(),
+            replan_at: BTreeSet::new(),
         }
     }
 
     /// Plans the objects that are due, and returns their actions. Objects remain due until a planning returns no
     /// action.
     pub(crate) fn next(&mut self, cache: &mut Cache, now: jiff::Timestamp) -> Vec<Action> {
-        while let Some((at, _)) = self.later.first()
+        while let Some((at, _)) = self.replan_at.first()
             && *at <= now
         {
-            if let Some((_, uid)) = self.later.pop_first() {
-                self.now.add(uid);
+            if let Some((_, uid)) = self.replan_at.pop_first() {
+                self.due.add(uid);
             }
         }
-        cache.changed(&mut self.now);
-        if self.now.is_empty() {
+        cache.drain_changes(&mut self.due);
+        if self.due.is_empty() {
             return Vec::new();
         }
-        self.now.add_dependents(cache.dependents());
-        let plan = plan(cache, &self.now, &self.images, now);
-        self.later.extend(plan.replan_at);
+        self.due.add_dependents(cache.dependents());
+        let plan = plan(cache, &self.due, &self.images, now);
+        self.replan_at.extend(plan.replan_at);
         if plan.actions.is_empty() {
-            self.now = Scope::default();
+            self.due = Scope::default();
         }
         plan.actions
     }
 
     /// Returns the time of the next planning that happens without a change of an object.
     pub(crate) fn next_time(&self) -> Option<jiff::Timestamp> {
-        self.later.first().map(|(at, _)| *at)
+        self.replan_at.first().map(|(at, _)| *at)
     }
 }

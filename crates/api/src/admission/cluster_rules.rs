@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use berth_apimachinery::dns::is_dns_label;
 use k8s_openapi::api::core::v1::Taint;
 use serde_json::Value;
 
-use super::dns::is_dns_label;
 use super::field_error::{FieldError, Path};
 use super::resource_models::first_problem;
 use super::url_parts::UrlParts;

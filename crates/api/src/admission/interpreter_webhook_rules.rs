@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use berth_apimachinery::dns::{is_dns_1035_label, is_dns_label, is_dns_subdomain};
 use serde_json::Value;
 
-use super::dns::{is_dns_1035_label, is_dns_label, is_dns_subdomain};
 use super::field_error::{FieldError, Path, Reason};
 use super::url_parts::UrlParts;
 use crate::ResourceInterpreterWebhookConfiguration;

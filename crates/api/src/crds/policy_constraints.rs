@@ -68,21 +68,21 @@ const MIN_GROUPS: &str =
 
 /// Adds the constraints to the schema of a policy spec.
 pub(super) fn add(spec: &mut Value) {
-    for (place, rule, message, field) in RULES {
+    for (path, rule, message, field) in RULES {
         let mut rule = json!({ "rule": rule, "message": message });
         if let Some(field) = field {
             rule["fieldPath"] = json!(field);
         }
-        set(spec, place, "x-kubernetes-validations", json!([rule]));
+        set(spec, path, "x-kubernetes-validations", json!([rule]));
     }
-    for (place, minimum) in MINIMA {
-        set(spec, place, "minimum", json!(minimum));
+    for (path, minimum) in MINIMA {
+        set(spec, path, "minimum", json!(minimum));
     }
     set(spec, MIN_GROUPS, "default", json!(1));
 }
 
-fn set(schema: &mut Value, place: &str, keyword: &str, value: Value) {
-    if let Some(Value::Object(field)) = schema.pointer_mut(place) {
+fn set(schema: &mut Value, path: &str, keyword: &str, value: Value) {
+    if let Some(Value::Object(field)) = schema.pointer_mut(path) {
         field.insert(keyword.to_owned(), value);
     }
 }
@@ -94,9 +94,9 @@ mod tests {
     #[test]
     fn all_constraint_paths_exist_in_the_schema() {
         let spec = crate::crds::schema::of::<crate::policy::PropagationSpec>();
-        let places = RULES.iter().map(|rule| rule.0);
-        for place in places.chain(MINIMA.iter().map(|minimum| minimum.0)) {
-            assert!(spec.pointer(place).is_some(), "{place}");
+        let paths = RULES.iter().map(|rule| rule.0);
+        for path in paths.chain(MINIMA.iter().map(|minimum| minimum.0)) {
+            assert!(spec.pointer(path).is_some(), "{path}");
         }
     }
 }

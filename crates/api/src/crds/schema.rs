@@ -24,8 +24,8 @@ pub(super) fn of<T: JsonSchema>() -> Value {
 pub(super) fn of_status<T: JsonSchema>() -> Value {
     let mut schema = of::<T>();
     for (field, keyword, bound) in condition_bounds() {
-        let place = format!("/properties/conditions/items/properties/{field}");
-        if let Some(Value::Object(field)) = schema.pointer_mut(&place) {
+        let path = format!("/properties/conditions/items/properties/{field}");
+        if let Some(Value::Object(field)) = schema.pointer_mut(&path) {
             field.insert(keyword.to_owned(), bound);
         }
     }
@@ -106,8 +106,8 @@ impl Transform for AsControllerGen {
             let either = json!([{ "type": "integer" }, { "type": "string" }]);
             schema.insert("anyOf".to_owned(), either);
         }
-        for (place, keyword) in NODE_SELECTOR {
-            if let Some(Value::Object(part)) = schema.pointer_mut(place) {
+        for (path, keyword) in NODE_SELECTOR {
+            if let Some(Value::Object(part)) = schema.pointer_mut(path) {
                 part.insert(keyword.to_owned(), json!("atomic"));
             }
         }
@@ -123,24 +123,24 @@ mod tests {
     fn all_condition_bounds_have_a_field() {
         let status = of_status::<BindingStatus>();
         for (field, keyword, bound) in condition_bounds() {
-            let place = format!("/properties/conditions/items/properties/{field}/{keyword}");
-            assert_eq!(status.pointer(&place), Some(&bound), "{place}");
+            let path = format!("/properties/conditions/items/properties/{field}/{keyword}");
+            assert_eq!(status.pointer(&path), Some(&bound), "{path}");
         }
         let spec = of::<BindingSpec>();
         let claim =
             "/properties/replicaRequirements/properties/nodeClaim/properties/hardNodeAffinity";
-        for (place, keyword) in NODE_SELECTOR {
-            let place = format!("{claim}{place}/{keyword}");
-            assert_eq!(spec.pointer(&place), Some(&json!("atomic")), "{place}");
+        for (path, keyword) in NODE_SELECTOR {
+            let path = format!("{claim}{path}/{keyword}");
+            assert_eq!(spec.pointer(&path), Some(&json!("atomic")), "{path}");
         }
     }
 
     #[test]
     fn quantities_are_integers_or_strings() {
         let spec = of::<BindingSpec>();
-        let place =
+        let path =
             "/properties/replicaRequirements/properties/resourceRequest/additionalProperties/anyOf";
         let either = json!([{ "type": "integer" }, { "type": "string" }]);
-        assert_eq!(spec.pointer(place), Some(&either));
+        assert_eq!(spec.pointer(path), Some(&either));
     }
 }

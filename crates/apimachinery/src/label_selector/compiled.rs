@@ -59,7 +59,7 @@ pub enum Relation {
 
 impl Relation {
     /// Reports whether a label value satisfies the relation. `None` stands for an absent label.
-    pub fn holds(&self, value: Option<&str>) -> bool {
+    pub fn matches(&self, value: Option<&str>) -> bool {
         let integer = |value: Option<&str>| value.and_then(|value| value.parse::<i64>().ok());
         match self {
             Self::In(values) => value.is_some_and(|value| contains(values, value)),
@@ -165,7 +165,7 @@ impl CompiledSelector {
         self.requirements.iter().all(|requirement| {
             requirement
                 .relation
-                .holds(labels.get(&requirement.key).map(String::as_str))
+                .matches(labels.get(&requirement.key).map(String::as_str))
         })
     }
 

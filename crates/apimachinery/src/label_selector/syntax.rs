@@ -1,9 +1,9 @@
 //! The syntax of label keys and values.
 
+use crate::dns::is_dns_subdomain;
+
 /// Maximum length of a label value and of the name in a label key, in bytes.
 const MAX_NAME: usize = 63;
-/// Maximum length of the prefix in a label key, in bytes. The prefix is a DNS subdomain.
-const MAX_PREFIX: usize = 253;
 
 /// The reason why a label key or value is malformed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,17 +67,6 @@ fn is_name(text: &str) -> bool {
         && bytes
             .iter()
             .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
-}
-
-fn is_dns_subdomain(text: &str) -> bool {
-    text.len() <= MAX_PREFIX
-        && text.split('.').all(|label| {
-            let bytes = label.as_bytes();
-            let lower_alphanumeric = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-            bytes.first().is_some_and(lower_alphanumeric)
-                && bytes.last().is_some_and(lower_alphanumeric)
-                && bytes.iter().all(|b| lower_alphanumeric(b) || *b == b'-')
-        })
 }
 
 #[cfg(test)]

@@ -11,9 +11,9 @@ pub enum QuantityError {
     /// The suffix is unknown.
     #[error("{0:?} has an unknown quantity suffix")]
     Suffix(String),
-    /// The number is too large.
-    #[error("{0:?} is out of the range of quantities")]
-    OutOfRange(String),
+    /// The number is too large, or has too many decimal places.
+    #[error("{0:?} is too large, or has too many decimal places")]
+    NotRepresentable(String),
 }
 
 /// The largest quantity that Kubernetes computes with, in billionths.
@@ -63,10 +63,10 @@ fn parse(text: &str) -> Result<Quantity, QuantityError> {
             malformed()
         }
     })?;
-    let out_of_range = || QuantityError::OutOfRange(text.to_owned());
+    let not_representable = || QuantityError::NotRepresentable(text.to_owned());
     let (nano, format) = match unit {
         Unit::Ten(exponent, format) => (decimal(whole, fraction, exponent).unwrap_or(MOST), format),
-        Unit::Two(bits) => binary(whole, fraction, bits).ok_or_else(out_of_range)?,
+        Unit::Two(bits) => binary(whole, fraction, bits).ok_or_else(not_representable)?,
     };
     Ok(Quantity::from_nano(
         if negative { -nano } else { nano },

@@ -7,19 +7,20 @@ use std::collections::HashMap;
 
 use berth_api::cluster::SyncMode;
 use berth_api::names::execution_namespace;
-use berth_api::well_known::{CLUSTER_FINALIZER, EXECUTION_FINALIZER, NAMESPACE_CLUSTER, SYSTEM};
+use berth_api::well_known::{CLUSTER_FINALIZER, EXECUTION_FINALIZER, NAMESPACE_CLUSTER};
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work};
 use berth_events::{Event, EventRecorder, Severity};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Client, Resource as _, ResourceExt as _};
 use serde_json::json;
 
 use super::heartbeat::ready;
 use super::taints;
+use crate::execution_namespace::create_execution_namespace;
 use crate::timestamp;
 
 /// Maximum number of bindings in a page of a list.
@@ -95,16 +96,8 @@ impl ClusterReconciler {
             Some(_) => return Ok(Progress::Done),
             None => {}
         }
-        let namespace = Namespace {
-            metadata: ObjectMeta {
-                name: Some(name.clone()),
-                labels: Some([(SYSTEM.to_owned(), "true".to_owned())].into()),
-                ..ObjectMeta::default()
-            },
-            ..Namespace::default()
-        };
-        match namespaces.create(&PostParams::default(), &namespace).await {
-            Ok(_) => {
+        match create_execution_namespace(self.client.clone(), &cluster.name_any()).await {
+            Ok(()) => {
                 let message = format!(
                     "Created execution space({name}) for cluster({}).",
                     cluster.name_any()
@@ -220,14 +213,14 @@ impl ClusterReconciler {
     }
 
     /// Returns the renew times of the Leases of all agents, by cluster.
-    pub(super) async fn renewals(&self) -> Result<HashMap<String, Timestamp>, kube::Error> {
+    pub(super) async fn renew_times(&self) -> Result<HashMap<String, Timestamp>, kube::Error> {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), NAMESPACE_CLUSTER);
         let leases = leases.list(&ListParams::default()).await?;
-        let renewed = leases.into_iter().filter_map(|lease| {
-            let renewed = lease.spec.as_ref()?.renew_time.as_ref()?.0;
-            Some((lease.name_any(), renewed))
+        let renew_times = leases.into_iter().filter_map(|lease| {
+            let renew_time = lease.spec.as_ref()?.renew_time.as_ref()?.0;
+            Some((lease.name_any(), renew_time))
         });
-        Ok(renewed.collect())
+        Ok(renew_times.collect())
     }
 
     /// Writes a condition to the status of a Cluster, in place of the condition of the same type.

@@ -42,14 +42,14 @@ impl Default for HeartbeatOptions {
 #[derive(Debug)]
 pub(super) struct Heartbeats {
     options: HeartbeatOptions,
-    signs: HashMap<String, SignOfLife>,
+    last: HashMap<String, LastHeartbeat>,
 }
 
 #[derive(Debug)]
-struct SignOfLife {
-    observed: Instant,
+struct LastHeartbeat {
+    observed_at: Instant,
     ready: Option<Condition>,
-    renewed: Option<Timestamp>,
+    renew_time: Option<Timestamp>,
 }
 
 /// The current time of the monotonic clock and of the system clock.
@@ -72,20 +72,20 @@ impl Heartbeats {
     pub(super) fn new(options: HeartbeatOptions) -> Self {
         Self {
             options,
-            signs: HashMap::new(),
+            last: HashMap::new(),
         }
     }
 
-    /// Checks a Pull cluster whose Lease was last renewed at `renewed`. Returns the new condition `Ready` if the agent
-    /// has been silent for too long.
+    /// Checks a Pull cluster whose Lease was last renewed at `renew_time`. Returns the new condition `Ready` if the
+    /// agent has been silent for too long.
     pub(super) fn check(
         &mut self,
         cluster: &Cluster,
-        renewed: Option<Timestamp>,
+        renew_time: Option<Timestamp>,
         now: Now,
     ) -> Option<Condition> {
         let current = ready(cluster);
-        let sign = self.signs.entry(cluster.name_any()).or_insert_with(|| {
+        let last = self.last.entry(cluster.name_any()).or_insert_with(|| {
             // At the first check of this process, a cluster with a posted status gets a heartbeat. The silence of a
             // cluster without a status began with its registration.
             let silent = match (current, cluster.creation_timestamp()) {
@@ -93,19 +93,19 @@ impl Heartbeats {
                 _ => jiff::SignedDuration::ZERO,
             };
             let silent = Duration::try_from(silent).unwrap_or_default();
-            SignOfLife {
-                observed: now.instant.checked_sub(silent).unwrap_or(now.instant),
+            LastHeartbeat {
+                observed_at: now.instant.checked_sub(silent).unwrap_or(now.instant),
                 ready: current.cloned(),
-                renewed: None,
+                renew_time: None,
             }
         });
-        if sign.ready.as_ref() != current {
-            sign.ready = current.cloned();
-            sign.observed = now.instant;
+        if last.ready.as_ref() != current {
+            last.ready = current.cloned();
+            last.observed_at = now.instant;
         }
-        if renewed > sign.renewed {
-            sign.renewed = renewed;
-            sign.observed = now.instant;
+        if renew_time > last.renew_time {
+            last.renew_time = renew_time;
+            last.observed_at = now.instant;
         }
         let (grace, reason, message) = match current {
             Some(condition) if condition.status == UNKNOWN => return None,
@@ -120,7 +120,7 @@ impl Heartbeats {
                 "Cluster status controller never posted cluster status.",
             ),
         };
-        (now.instant.duration_since(sign.observed) > grace).then(|| Condition {
+        (now.instant.duration_since(last.observed_at) > grace).then(|| Condition {
             type_: READY.to_owned(),
             status: UNKNOWN.to_owned(),
             reason: reason.to_owned(),
@@ -132,8 +132,7 @@ impl Heartbeats {
 
     /// Removes the heartbeats of all other clusters.
     pub(super) fn retain(&mut self, clusters: &HashSet<&str>) {
-        self.signs
-            .retain(|name, _| clusters.contains(name.as_str()));
+        self.last.retain(|name, _| clusters.contains(name.as_str()));
     }
 }
 
@@ -177,7 +176,7 @@ mod tests {
         Timestamp::from_second(seconds).unwrap()
     }
 
-    fn in_short(condition: Option<Condition>) -> Option<(String, String)> {
+    fn status_and_reason(condition: Option<Condition>) -> Option<(String, String)> {
         condition.map(|condition| (condition.status, condition.reason))
     }
 
@@ -188,58 +187,70 @@ mod tests {
     #[tokio::test]
     async fn a_cluster_that_is_silent_for_the_grace_period_is_unknown() {
         let begin = Instant::now();
-        let mut beats = Heartbeats::new(HeartbeatOptions::default());
+        let mut heartbeats = Heartbeats::new(HeartbeatOptions::default());
         let cluster = cluster(Some("True"));
         // The first check of a cluster with a posted status counts as a heartbeat, however old the Lease is.
         assert_eq!(
-            in_short(beats.check(&cluster, Some(lease(1)), at(begin, 1000))),
+            status_and_reason(heartbeats.check(&cluster, Some(lease(1)), at(begin, 1000))),
             None
         );
         assert_eq!(
-            in_short(beats.check(&cluster, Some(lease(1)), at(begin, 1040))),
+            status_and_reason(heartbeats.check(&cluster, Some(lease(1)), at(begin, 1040))),
             None
         );
-        let silent = in_short(beats.check(&cluster, Some(lease(1)), at(begin, 1041)));
+        let silent = status_and_reason(heartbeats.check(&cluster, Some(lease(1)), at(begin, 1041)));
         assert_eq!(silent, Some(unknown("ClusterStatusUnknown")));
         // A renewed Lease is a heartbeat even if the agent's clock is wrong.
         assert_eq!(
-            in_short(beats.check(&cluster, Some(lease(2)), at(begin, 1041))),
+            status_and_reason(heartbeats.check(&cluster, Some(lease(2)), at(begin, 1041))),
             None
         );
         assert_eq!(
-            in_short(beats.check(&cluster, Some(lease(2)), at(begin, 1081))),
+            status_and_reason(heartbeats.check(&cluster, Some(lease(2)), at(begin, 1081))),
             None
         );
-        let silent = in_short(beats.check(&cluster, None, at(begin, 1082)));
+        let silent = status_and_reason(heartbeats.check(&cluster, None, at(begin, 1082)));
         assert_eq!(silent, Some(unknown("ClusterStatusUnknown")));
     }
 
     #[tokio::test]
     async fn a_new_condition_is_a_heartbeat() {
         let begin = Instant::now();
-        let mut beats = Heartbeats::new(HeartbeatOptions::default());
-        beats.check(&cluster(Some("True")), None, at(begin, 0));
+        let mut heartbeats = Heartbeats::new(HeartbeatOptions::default());
+        heartbeats.check(&cluster(Some("True")), None, at(begin, 0));
         let unready = cluster(Some("False"));
-        assert_eq!(in_short(beats.check(&unready, None, at(begin, 40))), None);
-        assert_eq!(in_short(beats.check(&unready, None, at(begin, 80))), None);
-        let silent = in_short(beats.check(&unready, None, at(begin, 81)));
+        assert_eq!(
+            status_and_reason(heartbeats.check(&unready, None, at(begin, 40))),
+            None
+        );
+        assert_eq!(
+            status_and_reason(heartbeats.check(&unready, None, at(begin, 80))),
+            None
+        );
+        let silent = status_and_reason(heartbeats.check(&unready, None, at(begin, 81)));
         assert_eq!(silent, Some(unknown("ClusterStatusUnknown")));
         // A condition with the status `Unknown` is not written again.
         let known = cluster(Some(UNKNOWN));
-        assert_eq!(in_short(beats.check(&known, None, at(begin, 500))), None);
+        assert_eq!(
+            status_and_reason(heartbeats.check(&known, None, at(begin, 500))),
+            None
+        );
     }
 
     #[tokio::test]
     async fn a_cluster_that_never_posted_has_the_startup_grace_period() {
         let begin = Instant::now() + Duration::from_mins(5);
-        let mut beats = Heartbeats::new(HeartbeatOptions::default());
+        let mut heartbeats = Heartbeats::new(HeartbeatOptions::default());
         let silent = cluster(None);
-        assert_eq!(in_short(beats.check(&silent, None, at(begin, 60))), None);
-        let late = in_short(beats.check(&silent, None, at(begin, 61)));
+        assert_eq!(
+            status_and_reason(heartbeats.check(&silent, None, at(begin, 60))),
+            None
+        );
+        let late = status_and_reason(heartbeats.check(&silent, None, at(begin, 61)));
         assert_eq!(late, Some(unknown("ClusterStatusNeverUpdated")));
         // As in Karmada, a renewed Lease is a heartbeat even if the agent never posted a status.
         assert_eq!(
-            in_short(beats.check(&silent, Some(lease(1)), at(begin, 61))),
+            status_and_reason(heartbeats.check(&silent, Some(lease(1)), at(begin, 61))),
             None
         );
     }

@@ -108,7 +108,7 @@ struct Store<T> {
     objects: BTreeMap<String, T>,
     /// The received objects of a list that is not complete yet.
     partial_list: Option<BTreeMap<String, T>>,
-    is_complete: bool,
+    has_synced: bool,
 }
 
 enum Change {
@@ -150,7 +150,7 @@ impl Member {
             Some(Change::Pods(event)) => connection.pods.handle(*event, PodResources::of),
             None => return std::future::pending().await,
         }
-        connection.is_awaited && connection.is_complete()
+        connection.is_awaited && connection.has_synced()
     }
 
     /// Probes the member and writes the status of its Cluster.
@@ -204,10 +204,10 @@ impl Member {
         let cluster = self.cluster.name_any();
         let reachable = *result == ProbeResult::Ready;
         match self.reachable.replace(reachable) {
-            Some(false) if reachable => tracing::info!(cluster, "the member answers again"),
+            Some(false) if reachable => tracing::info!(cluster, "the member responds again"),
             None | Some(true) if !reachable => {
                 let reason = result.condition().message;
-                tracing::warn!(cluster, reason, "the member does not answer; trying again");
+                tracing::warn!(cluster, reason, "the member does not respond; trying again");
             }
             _ => {}
         }
@@ -239,7 +239,7 @@ impl Member {
     /// `None` before the first lists of nodes and pods are complete.
     async fn collect(&mut self) -> Option<(ClusterStatus, (bool, &'static str, String))> {
         let connection = self.connection.as_mut()?;
-        connection.is_awaited = !connection.is_complete();
+        connection.is_awaited = !connection.has_synced();
         if connection.is_awaited {
             return None;
         }
@@ -284,8 +284,8 @@ impl Connection {
         }
     }
 
-    fn is_complete(&self) -> bool {
-        !self.has_resources || (self.nodes.is_complete && self.pods.is_complete)
+    fn has_synced(&self) -> bool {
+        !self.has_resources || (self.nodes.has_synced && self.pods.has_synced)
     }
 }
 
@@ -313,7 +313,7 @@ impl<T> Store<T> {
         Self {
             objects: BTreeMap::new(),
             partial_list: None,
-            is_complete: false,
+            has_synced: false,
         }
     }
 
@@ -334,7 +334,7 @@ impl<T> Store<T> {
             }
             watcher::Event::InitDone => {
                 self.objects = self.partial_list.take().unwrap_or_default();
-                self.is_complete = true;
+                self.has_synced = true;
             }
             watcher::Event::Apply(object) => {
                 self.objects.insert(key(&object), reduce(&object));

@@ -9,16 +9,16 @@ use kube::core::ApiResource;
 use tokio::time::Instant;
 
 use super::attachment::plan;
-use super::events;
 use super::index::Index;
 use super::record::{BindingRecord, ObjectKey, ObjectKind, Role};
+use super::recorded_events;
 use super::strategy::Conflict;
 use super::writer::{Resolved, WriteError, Writer};
 use crate::binding_key::BindingKey;
 use crate::customizations::{ConfigurationKind, Customizations};
 use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::informer::WatchEvent;
-use crate::reconciler::work_queue::{Lane, RetryableError as _, WorkQueue};
+use crate::reconciler::work_queue::{Priority, RetryableError as _, WorkQueue};
 use crate::reconciler::{Inputs, Reconciler, Workers};
 use crate::resource_type::ResourceType;
 
@@ -70,7 +70,7 @@ enum JobResult {
 /// The dependencies distributor.
 pub(super) struct Distributor {
     pub(super) index: Index,
-    pub(super) bindings_listed: bool,
+    pub(super) bindings_synced: bool,
     /// The reported conflicts, by attached binding.
     pub(super) reported: HashMap<BindingKey, Conflict>,
     queue: WorkQueue<Job, ()>,
@@ -121,7 +121,7 @@ impl Reconciler for Distributor {
 
     fn dispatch(&mut self, workers: &mut Workers<Outcome>) {
         // Before all bindings are listed, the index may lack an existing independent binding.
-        if !self.bindings_listed || !self.customizations.is_listed() {
+        if !self.bindings_synced || !self.customizations.has_synced() {
             return;
         }
         while workers.has_free() {
@@ -140,7 +140,7 @@ impl Distributor {
     pub(super) fn new(writer: Writer, customizations: Customizations, meter: QueueMeter) -> Self {
         Self {
             index: Index::default(),
-            bindings_listed: false,
+            bindings_synced: false,
             reported: HashMap::new(),
             queue: WorkQueue::default().metered(meter),
             writer,
@@ -170,7 +170,7 @@ impl Distributor {
     }
 
     pub(super) fn enqueue(&mut self, job: Job) {
-        self.queue.push(job, (), Lane::Fast);
+        self.queue.push(job, (), Priority::High);
     }
 
     fn resolve(&mut self, key: BindingKey, workers: &mut Workers<Outcome>) {
@@ -269,7 +269,7 @@ impl Distributor {
         let Some(unserved) = resolved.unserved else {
             return Ok(());
         };
-        let event = events::sync_failed(record, &unserved.to_string());
+        let event = recorded_events::sync_failed(record, &unserved.to_string());
         self.writer.events.record(event);
         Err(unserved.into())
     }
@@ -293,7 +293,7 @@ impl Distributor {
         match result {
             Ok(stored) => {
                 for independent in synced {
-                    recorder.record(events::synced(independent));
+                    recorder.record(recorded_events::synced(independent));
                 }
                 if let Ok(record) = BindingRecord::read(&stored) {
                     self.report_conflict(&record, conflict);
@@ -307,7 +307,10 @@ impl Distributor {
             Err(error) => {
                 if !error.is_stale() {
                     for independent in synced {
-                        recorder.record(events::sync_failed(independent, &error.to_string()));
+                        recorder.record(recorded_events::sync_failed(
+                            independent,
+                            &error.to_string(),
+                        ));
                     }
                 }
                 Err(error)
@@ -333,7 +336,7 @@ impl Distributor {
             && let Some(message) = conflict.message()
         {
             let recorder = &self.writer.events;
-            recorder.record(events::policy_conflict(attached, message));
+            recorder.record(recorded_events::policy_conflict(attached, message));
         }
     }
 }

@@ -74,7 +74,7 @@ impl Distributor {
                 for key in deleted {
                     self.handle_binding_deleted(&key);
                 }
-                self.bindings_listed = true;
+                self.bindings_synced = true;
             }
             Source::Interpreter(_) => {}
             Source::Objects(kind) => {

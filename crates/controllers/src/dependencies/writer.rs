@@ -13,8 +13,8 @@ use kube::core::{ApiResource, TypeMeta};
 use serde_json::{Value, json};
 
 use super::attachment::{Write, with_permanent_id};
-use super::events;
 use super::record::BindingRecord;
+use super::recorded_events;
 use crate::binding_key::BindingKey;
 use crate::reconciler::work_queue::RetryableError;
 use crate::resource_interpreter::ResourceInterpreter;
@@ -94,7 +94,7 @@ impl Writer {
                 });
             }
             Err(error) => {
-                let event = events::resolve_failed(&template, &error.to_string());
+                let event = recorded_events::resolve_failed(&template, &error.to_string());
                 self.events.record(event);
                 return Err(error.into());
             }
@@ -141,10 +141,11 @@ impl Writer {
             metadata["finalizers"] = json!(finalizers);
         }
         let stored = self.patch(&record.key, metadata, None).await?;
-        self.events.record(events::resolved(template, dependencies));
+        self.events
+            .record(recorded_events::resolved(template, dependencies));
         if dependencies.is_empty() {
             // Without dependencies, no write of an attached binding records this event.
-            self.events.record(events::synced(record));
+            self.events.record(recorded_events::synced(record));
         }
         Ok(Some(Box::new(stored)))
     }

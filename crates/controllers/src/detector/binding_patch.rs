@@ -99,14 +99,14 @@ pub fn binding_patch(
         &desired.annotations,
         annotations.map(|(k, v)| (k.as_str(), v.as_str())),
     );
-    remove_cluster_claim(
+    add_removal_of_cluster_claim(
         existing,
         desired,
         &mut label_changes,
         &mut annotation_changes,
     );
     if !desired.annotations.contains_key(PREEMPTIBLE) {
-        remove_copied_annotations(existing, &mut annotation_changes);
+        add_removal_of_copied_annotations(existing, &mut annotation_changes);
     }
     if !label_changes.is_empty() {
         metadata.insert("labels".to_owned(), Value::Object(label_changes));
@@ -165,27 +165,32 @@ pub(super) fn changes_only_version(patch: &Value) -> bool {
 pub fn release_metadata(claim: &Claim, existing: &DynamicObject) -> Value {
     let mut patch = claim.release_patch();
     if let Some(annotations) = patch["annotations"].as_object_mut() {
-        remove_copied_annotations(existing, annotations);
+        add_removal_of_copied_annotations(existing, annotations);
     }
     patch
 }
 
-/// Adds to `changes` the removal of the annotations that were copied from a policy. Other annotations are kept.
-fn remove_copied_annotations(existing: &DynamicObject, changes: &mut Map<String, Value>) {
+/// Adds to the changes of annotations the removal of the annotations that were copied from a policy. Other annotations
+/// are kept.
+fn add_removal_of_copied_annotations(
+    existing: &DynamicObject,
+    annotation_changes: &mut Map<String, Value>,
+) {
     let mut annotations = existing.metadata.annotations.iter().flatten();
     if annotations.any(|(key, _)| key == PREEMPTIBLE_COPIED) {
         for key in [PREEMPTIBLE, PREEMPTIBLE_COPIED] {
-            changes.insert(key.to_owned(), Value::Null);
+            annotation_changes.insert(key.to_owned(), Value::Null);
         }
     }
 }
 
-/// Removes the claim of a ClusterPropagationPolicy from a binding that a PropagationPolicy claims.
-fn remove_cluster_claim(
+/// Adds to the changes of labels and annotations the removal of the claim of a ClusterPropagationPolicy, if a
+/// PropagationPolicy claims the binding.
+fn add_removal_of_cluster_claim(
     existing: &DynamicObject,
     desired: &DesiredBinding,
-    labels: &mut Map<String, Value>,
-    annotations: &mut Map<String, Value>,
+    label_changes: &mut Map<String, Value>,
+    annotation_changes: &mut Map<String, Value>,
 ) {
     use berth_api::well_known::{
         CLUSTER_PROPAGATION_POLICY_NAME, CLUSTER_PROPAGATION_POLICY_PERMANENT_ID,
@@ -203,7 +208,7 @@ fn remove_cluster_claim(
         &existing.metadata.labels,
         CLUSTER_PROPAGATION_POLICY_PERMANENT_ID,
     ) {
-        labels.insert(
+        label_changes.insert(
             CLUSTER_PROPAGATION_POLICY_PERMANENT_ID.to_owned(),
             Value::Null,
         );
@@ -212,7 +217,7 @@ fn remove_cluster_claim(
         &existing.metadata.annotations,
         CLUSTER_PROPAGATION_POLICY_NAME,
     ) {
-        annotations.insert(CLUSTER_PROPAGATION_POLICY_NAME.to_owned(), Value::Null);
+        annotation_changes.insert(CLUSTER_PROPAGATION_POLICY_NAME.to_owned(), Value::Null);
     }
 }
 

@@ -20,6 +20,14 @@ pub enum PolicyKind {
 }
 
 impl PolicyKind {
+    /// Returns the name of the kind.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Namespaced => "PropagationPolicy",
+            Self::Cluster => "ClusterPropagationPolicy",
+        }
+    }
+
     /// Returns this kind as the type that the admission rules use.
     pub fn guarded(self) -> GuardedKind {
         match self {
@@ -62,9 +70,29 @@ impl PolicyKey {
             PolicyKind::Cluster => self.name.clone(),
         }
     }
+
+    /// Formats the policy for the start of a sentence in Karmada's events about preemption:
+    /// `Propagation policy(shop/p)`, `Cluster propagation policy(p)`.
+    pub(super) fn at_sentence_start(&self) -> String {
+        let kind = match self.kind {
+            PolicyKind::Namespaced => "Propagation policy",
+            PolicyKind::Cluster => "Cluster propagation policy",
+        };
+        format!("{kind}({})", self.full_name())
+    }
+
+    /// Formats the policy for another position in such a sentence: `propagation policy(shop/p)`,
+    /// `cluster propagation policy(p)`.
+    pub(super) fn within_sentence(&self) -> String {
+        let kind = match self.kind {
+            PolicyKind::Namespaced => "propagation policy",
+            PolicyKind::Cluster => "cluster propagation policy",
+        };
+        format!("{kind}({})", self.full_name())
+    }
 }
 
-/// Formats a policy as Karmada's events do: `policy(shop/p)`, `cluster policy(p)`.
+/// Formats a policy as Karmada's other events do: `policy(shop/p)`, `cluster policy(p)`.
 impl fmt::Display for PolicyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {

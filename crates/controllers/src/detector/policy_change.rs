@@ -9,13 +9,13 @@ use super::policy::{Policy, PolicyRecord, PolicyState};
 use crate::resource_selector::Objects;
 use crate::resource_type::{ResourceType, TemplateKey};
 
-/// Reports whether a change of a policy affects no template. A change of the metadata affects templates only if it
+/// Reports whether a change of a policy may affect templates. A change of the metadata affects templates only if it
 /// changes the state of the policy or an annotation that is copied to bindings.
-pub(super) fn is_irrelevant(old: &PolicyRecord, new: &PolicyRecord) -> bool {
-    old.uid == new.uid
-        && old.generation == new.generation
-        && std::mem::discriminant(&old.state) == std::mem::discriminant(&new.state)
-        && preemptible(old) == preemptible(new)
+pub(super) fn is_relevant(old: &PolicyRecord, new: &PolicyRecord) -> bool {
+    old.uid != new.uid
+        || old.generation != new.generation
+        || std::mem::discriminant(&old.state) != std::mem::discriminant(&new.state)
+        || preemptible(old) != preemptible(new)
 }
 
 fn preemptible(policy: &PolicyRecord) -> Option<&str> {

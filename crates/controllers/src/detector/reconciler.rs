@@ -107,7 +107,7 @@ impl Reconciler for Detector {
     }
 
     fn dispatch(&mut self, workers: &mut Workers<Outcome>) {
-        if !self.is_synced() {
+        if !self.has_synced() {
             return;
         }
         while workers.has_free() {
@@ -177,14 +177,14 @@ impl Detector {
 
     /// Reports whether all policies, bindings and customizations are listed. Without all policies, the detector might
     /// release the claims of existing policies. Without all bindings, it would create existing bindings again.
-    fn is_synced(&self) -> bool {
+    fn has_synced(&self) -> bool {
         let needed = [
             Source::Policies(PolicyKind::Namespaced),
             Source::Policies(PolicyKind::Cluster),
             Source::Bindings(BindingKind::Namespaced),
             Source::Bindings(BindingKind::Cluster),
         ];
-        self.customizations.is_listed() && needed.iter().all(|source| self.listed.contains(source))
+        self.customizations.has_synced() && needed.iter().all(|source| self.listed.contains(source))
     }
 
     fn write_template(

@@ -5,7 +5,7 @@ use berth_events::{Event, Severity};
 use berth_interpreter::{InterpretError, Operation};
 use k8s_openapi::api::core::v1::ObjectReference;
 
-use super::claim::{PolicyKey, PolicyKind};
+use super::claim::PolicyKey;
 use super::desired_binding::Interpreted;
 use super::policy::{Policy, PolicyRecord};
 use super::template::Template;
@@ -15,7 +15,7 @@ pub(super) const COMPONENT: &str = "resource-detector";
 
 /// Reports that a policy was applied to a template.
 pub(super) fn applied(template: &Template, policy: &Policy) -> Event {
-    about(
+    template_event(
         template,
         Severity::Normal,
         "ApplyPolicySucceed",
@@ -25,7 +25,7 @@ pub(super) fn applied(template: &Template, policy: &Policy) -> Event {
 
 /// Reports that a policy could not be applied to a template.
 pub(super) fn apply_failed(template: &Template, policy: &Policy, error: &str) -> Event {
-    about(
+    template_event(
         template,
         Severity::Warning,
         "ApplyPolicyFailed",
@@ -45,7 +45,7 @@ pub(super) fn interpreted(template: &Template, interpreted: Interpreted) -> Even
             "Get replicas of resource template successfully.",
         ),
     };
-    about(template, Severity::Normal, reason, message.to_owned())
+    template_event(template, Severity::Normal, reason, message.to_owned())
 }
 
 /// Reports that the replicas or components of a template could not be read.
@@ -54,16 +54,20 @@ pub(super) fn interpret_failed(template: &Template, error: &InterpretError) -> E
         Some(Operation::InterpretComponent) => "GetComponentsFailed",
         _ => "GetReplicasFailed",
     };
-    about(template, Severity::Warning, reason, error.to_string())
+    template_event(template, Severity::Warning, reason, error.to_string())
 }
 
 /// Reports that the policy `by` preempted the policy `from`.
 pub(super) fn preempted(template: &Template, by: &PolicyKey, from: &PolicyKey) -> Event {
-    about(
+    template_event(
         template,
         Severity::Normal,
         "PreemptPolicySucceed",
-        format!("{} preempted {} successfully", at_begin(by), within(from)),
+        format!(
+            "{} preempted {} successfully",
+            by.at_sentence_start(),
+            from.within_sentence()
+        ),
     )
 }
 
@@ -74,21 +78,21 @@ pub(super) fn preempt_failed(
     from: &PolicyKey,
     error: &str,
 ) -> Event {
-    about(
+    template_event(
         template,
         Severity::Warning,
         "PreemptPolicyFailed",
         format!(
             "{} failed to preempt {}: {error}",
-            at_begin(by),
-            within(from)
+            by.at_sentence_start(),
+            from.within_sentence()
         ),
     )
 }
 
 /// Reports that a stored policy is invalid.
 pub(super) fn invalid_policy(policy: &PolicyRecord, reason: &str) -> Event {
-    about_policy(policy, "InvalidPolicy", reason)
+    policy_warning(policy, "InvalidPolicy", reason)
 }
 
 /// Reports an invalid resource selector or cluster selector of a policy.
@@ -98,33 +102,20 @@ pub(super) fn invalid_selector(policy: &PolicyRecord, problem: &str) -> Event {
     } else {
         "InvalidResourceSelector"
     };
-    about_policy(policy, reason, problem)
+    policy_warning(policy, reason, problem)
 }
 
 /// Reports that a policy selects an API that the control plane does not serve.
 pub(super) fn unserved_api(policy: &PolicyRecord, problem: &str) -> Event {
-    about_policy(policy, "APINotServed", problem)
+    policy_warning(policy, "APINotServed", problem)
 }
 
-/// Returns the text for a policy at the beginning of a message.
-fn at_begin(key: &PolicyKey) -> String {
-    let kind = match key.kind {
-        PolicyKind::Namespaced => "Propagation policy",
-        PolicyKind::Cluster => "Cluster propagation policy",
-    };
-    format!("{kind}({})", key.full_name())
-}
-
-/// Returns the text for a policy within a message.
-fn within(key: &PolicyKey) -> String {
-    let kind = match key.kind {
-        PolicyKind::Namespaced => "propagation policy",
-        PolicyKind::Cluster => "cluster propagation policy",
-    };
-    format!("{kind}({})", key.full_name())
-}
-
-fn about(template: &Template, severity: Severity, reason: &'static str, message: String) -> Event {
+fn template_event(
+    template: &Template,
+    severity: Severity,
+    reason: &'static str,
+    message: String,
+) -> Event {
     let key = &template.key;
     Event {
         object: ObjectReference {
@@ -142,16 +133,12 @@ fn about(template: &Template, severity: Severity, reason: &'static str, message:
     }
 }
 
-fn about_policy(policy: &PolicyRecord, reason: &'static str, message: &str) -> Event {
+fn policy_warning(policy: &PolicyRecord, reason: &'static str, message: &str) -> Event {
     let key = &policy.key;
-    let kind = match key.kind {
-        PolicyKind::Namespaced => "PropagationPolicy",
-        PolicyKind::Cluster => "ClusterPropagationPolicy",
-    };
     Event {
         object: ObjectReference {
             api_version: Some("policy.karmada.io/v1alpha1".to_owned()),
-            kind: Some(kind.to_owned()),
+            kind: Some(key.kind.name().to_owned()),
             namespace: (!key.namespace.is_empty()).then(|| key.namespace.clone()),
             name: Some(key.name.clone()),
             uid: Some(policy.uid.clone()),

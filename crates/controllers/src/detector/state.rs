@@ -20,7 +20,7 @@ use super::template::Template;
 use super::waiting_templates::WaitingTemplates;
 use crate::binding_key::BindingKey;
 use crate::monitor::queue_meter::QueueMeter;
-use crate::reconciler::work_queue::{Lane, WorkQueue};
+use crate::reconciler::work_queue::{Priority, WorkQueue};
 use crate::resource_type::{ResourceType, TemplateKey};
 use crate::server_objects::is_made_by_server;
 
@@ -197,12 +197,12 @@ impl State {
 
     /// Queues a template.
     fn enqueue(&mut self, key: TemplateKey, cause: Cause) {
-        let lane = if cause.by_user && !cause.policy_changed {
-            Lane::Fast
+        let priority = if cause.by_user && !cause.policy_changed {
+            Priority::High
         } else {
-            Lane::Slow
+            Priority::Low
         };
-        self.queue.push(QueueKey::Template(key), cause, lane);
+        self.queue.push(QueueKey::Template(key), cause, priority);
     }
 
     /// Queues the templates of the kinds whose interpretation may have changed.
@@ -217,7 +217,7 @@ impl State {
     /// Queues a policy.
     pub(super) fn enqueue_policy(&mut self, key: PolicyKey) {
         let key = QueueKey::Policy(key);
-        self.queue.push(key, Cause::default(), Lane::Fast);
+        self.queue.push(key, Cause::default(), Priority::High);
     }
 
     /// Stores a new or changed template, and queues it if the change is relevant.
@@ -279,10 +279,10 @@ impl State {
     /// Stores a new or changed policy. Reports whether the change is relevant.
     pub fn policy_applied(&mut self, record: &Arc<PolicyRecord>) -> bool {
         let old = self.index.put_policy(Arc::clone(record));
-        if old
-            .as_ref()
-            .is_some_and(|old| policy_change::is_irrelevant(old, record))
-        {
+        let is_relevant = old
+            .as_deref()
+            .is_none_or(|old| policy_change::is_relevant(old, record));
+        if !is_relevant {
             return false;
         }
         if matches!(record.state, PolicyState::Terminating) {

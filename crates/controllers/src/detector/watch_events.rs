@@ -8,9 +8,9 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 
 use super::claim::{PolicyKey, PolicyKind};
-use super::events;
 use super::policy::{PolicyRecord, PolicyState};
 use super::reconciler::{Detector, Event, Source};
+use super::recorded_events;
 use super::template::Template;
 use crate::binding_key::{BindingKey, BindingKind};
 use crate::reconciler::Inputs;
@@ -219,10 +219,10 @@ impl Detector {
         }
         let recorder = &self.writer.events;
         if let PolicyState::Invalid(reason) = &record.state {
-            recorder.record(events::invalid_policy(&record, reason));
+            recorder.record(recorded_events::invalid_policy(&record, reason));
         }
         for fault in &record.invalid_selectors {
-            recorder.record(events::invalid_selector(&record, fault));
+            recorder.record(recorded_events::invalid_selector(&record, fault));
         }
         self.unserved.policy_changed(&record);
     }
@@ -232,7 +232,7 @@ impl Detector {
         for (policy, fault) in self.unserved.check(self.state.index.policies()) {
             self.writer
                 .events
-                .record(events::unserved_api(policy, &fault));
+                .record(recorded_events::unserved_api(policy, &fault));
         }
     }
 }

@@ -21,9 +21,9 @@ use super::binding_patch::{
 use super::claim::{Claim, PolicyKind};
 use super::decision::Application;
 use super::desired_binding::{DesiredBinding, Interpreted, binding_for};
-use super::events;
 use super::options::Gates;
 use super::policy::{Policy, PolicyRecord};
+use super::recorded_events;
 use super::template::Template;
 use crate::binding_key::{BindingKey, BindingKind};
 use crate::monitor::{Monitor, Outcome};
@@ -113,8 +113,13 @@ impl Writer {
             if let Some(owner) = &application.preempted {
                 self.monitor.policy_preempted(Outcome::of(&claimed));
                 self.events.record(match &claimed {
-                    Ok(_) => events::preempted(template, &policy.key, owner),
-                    Err(e) => events::preempt_failed(template, &policy.key, owner, &e.to_string()),
+                    Ok(_) => recorded_events::preempted(template, &policy.key, owner),
+                    Err(e) => recorded_events::preempt_failed(
+                        template,
+                        &policy.key,
+                        owner,
+                        &e.to_string(),
+                    ),
                 });
             }
             claimed
@@ -133,8 +138,11 @@ impl Writer {
         if let Err(error) = &result
             && !error.is_stale()
         {
-            self.events
-                .record(events::apply_failed(template, policy, &error.to_string()));
+            self.events.record(recorded_events::apply_failed(
+                template,
+                policy,
+                &error.to_string(),
+            ));
         }
         result
     }
@@ -256,7 +264,7 @@ impl Writer {
             Ok(desired) => desired,
             Err(error) => {
                 self.events
-                    .record(events::interpret_failed(template, &error));
+                    .record(recorded_events::interpret_failed(template, &error));
                 return Err(error.into());
             }
         };
@@ -270,9 +278,10 @@ impl Writer {
         {
             if desired.interpreted != Interpreted::Nothing {
                 self.events
-                    .record(events::interpreted(template, desired.interpreted));
+                    .record(recorded_events::interpreted(template, desired.interpreted));
             }
-            self.events.record(events::applied(template, policy));
+            self.events
+                .record(recorded_events::applied(template, policy));
         }
         Ok(())
     }

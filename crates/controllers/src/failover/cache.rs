@@ -55,7 +55,7 @@ pub(super) struct Affected {
 
 impl Cache {
     /// Reports whether all sources are listed. Before that, taints or bindings may be missing.
-    pub(super) fn is_synced(&self) -> bool {
+    pub(super) fn has_synced(&self) -> bool {
         self.listed.len() == Source::ALL.len()
     }
 
@@ -63,10 +63,10 @@ impl Cache {
     pub(super) fn handle_event(&mut self, source: Source, event: WatchEvent) -> Affected {
         match event {
             WatchEvent::Listed(listing) => {
-                let was_synced = self.is_synced();
+                let had_synced = self.has_synced();
                 self.listed.insert(source);
                 let mut affected = self.retain(source, &listing);
-                if !was_synced && self.is_synced() {
+                if !had_synced && self.has_synced() {
                     affected.changed = self.bindings.keys().cloned().collect();
                 }
                 affected

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::binding::Binding;
 use super::options::{FailoverOptions, TaintEviction};
-use super::state_preservation::{StateError, preserved_state};
+use super::read_preserved_state::{PreservedStateError, read_preserved_state};
 use crate::binding_key::BindingKind;
 
 /// The reason for an eviction.
@@ -27,7 +27,7 @@ pub(super) enum EvictionError {
     GateOff,
     /// The state to preserve is not available.
     #[error(transparent)]
-    State(#[from] StateError),
+    State(#[from] PreservedStateError),
 }
 
 /// Returns the graceful eviction task for an eviction, without replicas. The producer and the reason are Karmada's.
@@ -43,7 +43,7 @@ pub(super) fn eviction_task(
     let failover = binding.spec.failover.as_ref();
     let preserve = |rules: Option<&StatePreservation>| {
         let rules = rules.filter(|_| options.state_preservation);
-        preserved_state(binding, cluster, rules)
+        read_preserved_state(binding, cluster, rules)
     };
     match reason {
         Reason::Taint => {

@@ -1,5 +1,5 @@
-//! The state that an evicted application keeps. Rules of the policy select values of the application's last reported
-//! status. These values become labels of the new copy.
+//! The reading of the state that an evicted application keeps. Rules of the policy select values of the application's
+//! last reported status. The binding controller adds these values as labels to the new copy.
 
 use berth_apimachinery::jsonpath::{JsonPathError, render};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use super::binding::Binding;
 
 /// An error of reading the state to preserve.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum StateError {
+pub(super) enum PreservedStateError {
     /// The cluster has reported no status.
     #[error("the application status has not yet been collected from Cluster({0})")]
     NotReported(String),
@@ -37,26 +37,27 @@ pub(super) enum StateError {
 ///
 /// # Errors
 /// When the cluster has reported no status, or when a rule yields no valid label value.
-pub(super) fn preserved_state(
+pub(super) fn read_preserved_state(
     binding: &Binding,
     cluster: &str,
     rules: Option<&StatePreservation>,
-) -> Result<Option<BTreeMap<String, String>>, StateError> {
+) -> Result<Option<BTreeMap<String, String>>, PreservedStateError> {
     let Some(rules) = rules.filter(|preservation| !preservation.rules.is_empty()) else {
         return Ok(None);
     };
     let status = binding
         .status_in(cluster)
         .and_then(|item| item.status.as_ref())
-        .ok_or_else(|| StateError::NotReported(cluster.to_owned()))?;
+        .ok_or_else(|| PreservedStateError::NotReported(cluster.to_owned()))?;
     let mut labels = BTreeMap::new();
     for rule in &rules.rules {
         let label = &rule.alias_label_name;
-        let value = render(&rule.json_path, status).map_err(|source| StateError::Path {
-            label: label.clone(),
-            source,
-        })?;
-        validate_label_value(&value).map_err(|source| StateError::Value {
+        let value =
+            render(&rule.json_path, status).map_err(|source| PreservedStateError::Path {
+                label: label.clone(),
+                source,
+            })?;
+        validate_label_value(&value).map_err(|source| PreservedStateError::Value {
             label: label.clone(),
             source,
         })?;
@@ -80,7 +81,7 @@ mod tests {
                 { "clusterName": "m2" }] }),
         );
         let rules: StatePreservation = serde_json::from_value(json!({ "rules": rules })).unwrap();
-        let found = preserved_state(&binding, "m1", Some(&rules));
+        let found = read_preserved_state(&binding, "m1", Some(&rules));
         let found = found.map_err(|error| error.to_string())?;
         Ok(found.map(|labels| json!(labels)))
     }
@@ -111,7 +112,7 @@ mod tests {
         let rules = json!({ "rules": [{ "aliasLabelName": "a", "jsonPath": "{.a}" }] });
         let rules: StatePreservation = serde_json::from_value(rules).unwrap();
         for cluster in ["m1", "m2"] {
-            let error = preserved_state(&binding, cluster, Some(&rules)).unwrap_err();
+            let error = read_preserved_state(&binding, cluster, Some(&rules)).unwrap_err();
             assert_eq!(
                 error.to_string(),
                 format!(

@@ -33,17 +33,17 @@ const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Maximum delay between two attempts of a write.
 const LONGEST_RETRY_DELAY: Duration = Duration::from_mins(1);
 
-/// The queue of an eviction. As in Karmada, each kind of binding has its own rate limit for evictions by taints, and
-/// unhealthy applications are evicted without a rate limit.
+/// The kinds of eviction queues. As in Karmada, each kind of binding has its own rate limit for evictions by taints,
+/// and unhealthy applications are evicted without a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lane {
+enum EvictionQueueKind {
     Taint(BindingKind),
     Unhealthy,
 }
 
-impl Lane {
+impl EvictionQueueKind {
     /// Returns the name of the queue in metrics. If Karmada has the same queue, the name is Karmada's.
-    fn queue_name(self) -> &'static str {
+    fn metric_name(self) -> &'static str {
         match self {
             Self::Taint(BindingKind::Namespaced) => "binding-eviction",
             Self::Taint(BindingKind::Cluster) => "cluster-binding-eviction",
@@ -68,7 +68,7 @@ pub(super) struct Failover {
     monitor: Monitor,
     cache: Cache,
     unhealthy: UnhealthyTracker,
-    queues: [(Lane, EvictionQueue); 3],
+    queues: [(EvictionQueueKind, EvictionQueue); 3],
     budget: MoveBudget,
     schedule: Schedule,
     /// Bindings with a running write.
@@ -127,7 +127,7 @@ impl Reconciler for Failover {
     }
 
     fn next_due(&mut self) -> Option<tokio::time::Instant> {
-        if !self.cache.is_synced() {
+        if !self.cache.has_synced() {
             return None;
         }
         let now = Instant::now();
@@ -144,16 +144,16 @@ impl Reconciler for Failover {
     fn handle_due(&mut self) {}
 
     fn dispatch(&mut self, workers: &mut Workers<Outcome>) {
-        if !self.cache.is_synced() {
+        if !self.cache.has_synced() {
             return;
         }
         let clocks = Clocks::read();
         while let Some(key) = self.schedule.pop_due(clocks.now) {
             self.reconcile(&key, clocks, false, workers);
         }
-        for lane in 0..self.queues.len() {
-            while workers.has_free() && self.may_evict(lane, clocks.now) {
-                let Some(key) = self.queues[lane].1.pop() else {
+        for queue in 0..self.queues.len() {
+            while workers.has_free() && self.may_evict(queue, clocks.now) {
+                let Some(key) = self.queues[queue].1.pop() else {
                     break;
                 };
                 self.reconcile(&key, clocks, true, workers);
@@ -168,16 +168,22 @@ impl Failover {
             .taint_eviction
             .as_ref()
             .map_or(0.0, |taints| taints.rate);
-        let queue = |lane: Lane, interval| {
+        let queue = |kind: EvictionQueueKind, interval| {
             let limiter = RateLimiter::new(interval);
-            let meter = EvictionMeter::new(lane.queue_name(), monitor.clone());
-            (lane, EvictionQueue::new(limiter, meter))
+            let meter = EvictionMeter::new(kind.metric_name(), monitor.clone());
+            (kind, EvictionQueue::new(limiter, meter))
         };
         Self {
             queues: [
-                queue(Lane::Taint(BindingKind::Namespaced), interval(rate)),
-                queue(Lane::Taint(BindingKind::Cluster), interval(rate)),
-                queue(Lane::Unhealthy, Duration::ZERO),
+                queue(
+                    EvictionQueueKind::Taint(BindingKind::Namespaced),
+                    interval(rate),
+                ),
+                queue(
+                    EvictionQueueKind::Taint(BindingKind::Cluster),
+                    interval(rate),
+                ),
+                queue(EvictionQueueKind::Unhealthy, Duration::ZERO),
             ],
             monitor,
             budget: MoveBudget::new(options.move_budget),
@@ -191,8 +197,8 @@ impl Failover {
         }
     }
 
-    fn may_evict(&mut self, lane: usize, now: Instant) -> bool {
-        self.queues[lane].1.limiter.next_allowed(now).is_none()
+    fn may_evict(&mut self, queue: usize, now: Instant) -> bool {
+        self.queues[queue].1.limiter.next_allowed(now).is_none()
             && self.budget.next_allowed(now).is_none()
     }
 
@@ -227,26 +233,27 @@ impl Failover {
                 }
             }
             Action::Evict(clusters) => {
-                let lane = self.lane(&binding, &clusters);
+                let queue = self.queue_for(&binding, &clusters);
                 if may_evict {
-                    self.evict(binding, clusters, lane, clocks.now, workers);
+                    self.evict(binding, clusters, queue, clocks.now, workers);
                 } else {
                     let clusters = clusters.into_iter().map(|(cluster, _)| cluster);
                     let kind = binding.spec.resource.kind;
-                    self.queues[lane].1.push(key, kind, clusters.collect());
+                    self.queues[queue].1.push(key, kind, clusters.collect());
                 }
             }
         }
     }
 
-    fn lane(&self, binding: &Binding, clusters: &[(String, Reason)]) -> usize {
+    /// Returns the index of the queue for an eviction.
+    fn queue_for(&self, binding: &Binding, clusters: &[(String, Reason)]) -> usize {
         let is_tainted = clusters.iter().any(|(_, reason)| *reason == Reason::Taint);
         let wanted = if is_tainted {
-            Lane::Taint(binding.kind())
+            EvictionQueueKind::Taint(binding.kind())
         } else {
-            Lane::Unhealthy
+            EvictionQueueKind::Unhealthy
         };
-        let found = self.queues.iter().position(|(lane, _)| *lane == wanted);
+        let found = self.queues.iter().position(|(kind, _)| *kind == wanted);
         found.unwrap_or_default()
     }
 
@@ -254,7 +261,7 @@ impl Failover {
         &mut self,
         binding: Binding,
         clusters: Vec<(String, Reason)>,
-        lane: usize,
+        queue: usize,
         now: Instant,
         workers: &mut Workers<Outcome>,
     ) {
@@ -277,11 +284,11 @@ impl Failover {
         match eviction::eviction_patch(&binding, tasks) {
             Ok(patch) => {
                 tracing::info!(binding = binding.key.name, ?clusters, "evicting a binding");
-                self.queues[lane].1.limiter.record(now);
+                self.queues[queue].1.limiter.record(now);
                 self.budget.record(now);
                 let announcement = Announcement::Evicting(clusters);
-                let queue = self.queues[lane].0.queue_name();
-                self.start(binding, patch, announcement, Some(queue), workers);
+                let metric = self.queues[queue].0.metric_name();
+                self.start(binding, patch, announcement, Some(metric), workers);
             }
             Err(error) => tracing::error!(binding = binding.key.name, %error, "eviction failed"),
         }

@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Maximum duration of one turn of a loop, and of a wait while events are pending or the timer is due.
-const TURN_LIMIT: Duration = Duration::from_mins(2);
+/// Maximum duration of one iteration of a loop, and of a wait while events are pending or the timer is due.
+const ITERATION_LIMIT: Duration = Duration::from_mins(2);
 /// Maximum duration of a worker. It is much longer than the time limits of the worker's requests.
 const WORKER_LIMIT: Duration = Duration::from_mins(10);
 
 /// The event loops of a process.
 #[derive(Debug, Default)]
-pub(super) struct Watchdog(Mutex<Vec<Weak<Heartbeat>>>);
+pub(super) struct Watchdog(Mutex<Vec<Weak<LoopActivity>>>);
 
 impl Watchdog {
     /// Adds a loop. `pending` returns the number of events that wait for the loop.
@@ -25,20 +25,20 @@ impl Watchdog {
         &self,
         name: String,
         pending: impl Fn() -> usize + Send + Sync + 'static,
-    ) -> Arc<Heartbeat> {
-        let heartbeat = Arc::new(Heartbeat {
+    ) -> Arc<LoopActivity> {
+        let activity = Arc::new(LoopActivity {
             name,
             pending: Box::new(pending),
             state: Mutex::new(State {
-                turn: Turn::Runs(Instant::now()),
+                current: LoopState::Running(Instant::now()),
                 workers: BTreeMap::new(),
-                tickets: 0,
+                last_ticket: 0,
             }),
         });
         let mut loops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        loops.retain(|known| known.strong_count() > 0);
-        loops.push(Arc::downgrade(&heartbeat));
-        heartbeat
+        loops.retain(|watched| watched.strong_count() > 0);
+        loops.push(Arc::downgrade(&activity));
+        activity
     }
 
     /// Checks all loops. Returns an error that describes the stuck loops and workers.
@@ -46,8 +46,8 @@ impl Watchdog {
         let loops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let running: Vec<_> = loops.iter().filter_map(Weak::upgrade).collect();
         drop(loops);
-        let problems = running.iter().filter_map(|one| one.problem(Instant::now()));
-        let problems: Vec<String> = problems.collect();
+        let now = Instant::now();
+        let problems: Vec<String> = running.iter().filter_map(|it| it.problem(now)).collect();
         if problems.is_empty() {
             Ok(())
         } else {
@@ -58,11 +58,11 @@ impl Watchdog {
 
 /// The state of a loop.
 #[derive(Clone, Copy, Debug)]
-enum Turn {
+enum LoopState {
     /// The loop has been running since this time.
-    Runs(Instant),
+    Running(Instant),
     /// The loop waits for events, or for its next timer.
-    Waits {
+    Waiting {
         due: Option<Instant>,
         /// The time of the first check that found pending events.
         ignores_events_since: Option<Instant>,
@@ -71,34 +71,34 @@ enum Turn {
 
 #[derive(Debug)]
 struct State {
-    turn: Turn,
+    current: LoopState,
     /// The start times of the workers by ticket. Tickets ascend, so the first worker is the oldest.
     workers: BTreeMap<u64, Instant>,
-    tickets: u64,
+    last_ticket: u64,
 }
 
-/// The state that one loop reports to the watchdog. The watchdog forgets the loop when the heartbeat is dropped.
-pub(crate) struct Heartbeat {
+/// The activity that one loop reports to the watchdog. The watchdog forgets the loop when the activity is dropped.
+pub(crate) struct LoopActivity {
     name: String,
     pending: Box<dyn Fn() -> usize + Send + Sync>,
     state: Mutex<State>,
 }
 
-impl fmt::Debug for Heartbeat {
+impl fmt::Debug for LoopActivity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Heartbeat").field(&self.name).finish()
+        f.debug_tuple("LoopActivity").field(&self.name).finish()
     }
 }
 
-impl Heartbeat {
+impl LoopActivity {
     fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Reports that the loop waits for events, or for its next timer.
-    pub(crate) fn waits(&self, due: Option<Instant>) {
+    pub(crate) fn set_waiting(&self, due: Option<Instant>) {
         self.with(|state| {
-            state.turn = Turn::Waits {
+            state.current = LoopState::Waiting {
                 due,
                 ignores_events_since: None,
             };
@@ -106,19 +106,19 @@ impl Heartbeat {
     }
 
     /// Reports that the loop runs.
-    pub(crate) fn runs(&self) {
-        self.with(|state| state.turn = Turn::Runs(Instant::now()));
+    pub(crate) fn set_running(&self) {
+        self.with(|state| state.current = LoopState::Running(Instant::now()));
     }
 
     /// Reports the start of a worker. The worker runs until the returned guard is dropped.
-    pub(crate) fn worker(self: &Arc<Self>) -> WorkerGuard {
+    pub(crate) fn start_worker(self: &Arc<Self>) -> WorkerGuard {
         let ticket = self.with(|state| {
-            state.tickets += 1;
-            state.workers.insert(state.tickets, Instant::now());
-            state.tickets
+            state.last_ticket += 1;
+            state.workers.insert(state.last_ticket, Instant::now());
+            state.last_ticket
         });
         WorkerGuard {
-            heartbeat: Arc::clone(self),
+            activity: Arc::clone(self),
             ticket,
         }
     }
@@ -137,12 +137,12 @@ impl Heartbeat {
             {
                 return Some(format!("{name}: a worker has been running for {seconds} s"));
             }
-            match &mut state.turn {
-                Turn::Runs(since) => {
-                    let seconds = stuck(*since, TURN_LIMIT)?;
+            match &mut state.current {
+                LoopState::Running(since) => {
+                    let seconds = stuck(*since, ITERATION_LIMIT)?;
                     Some(format!("{name}: the loop has been stuck for {seconds} s"))
                 }
-                Turn::Waits {
+                LoopState::Waiting {
                     due,
                     ignores_events_since,
                 } => {
@@ -152,7 +152,7 @@ impl Heartbeat {
                         ignores_events_since.get_or_insert(now);
                     }
                     let ignored = [*due, *ignores_events_since].into_iter().flatten().min();
-                    let seconds = stuck(ignored?, TURN_LIMIT)?;
+                    let seconds = stuck(ignored?, ITERATION_LIMIT)?;
                     Some(format!(
                         "{name}: the loop has not run for {seconds} s although it has work"
                     ))
@@ -165,13 +165,13 @@ impl Heartbeat {
 /// A guard that represents a running worker.
 #[derive(Debug)]
 pub(crate) struct WorkerGuard {
-    heartbeat: Arc<Heartbeat>,
+    activity: Arc<LoopActivity>,
     ticket: u64,
 }
 
 impl Drop for WorkerGuard {
     fn drop(&mut self) {
-        self.heartbeat
+        self.activity
             .with(|state| state.workers.remove(&self.ticket));
     }
 }
@@ -184,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    const MOMENT: Duration = Duration::from_secs(1);
+    const ONE_SECOND: Duration = Duration::from_secs(1);
 
     fn fails(watchdog: &Watchdog) -> bool {
         let checked = watchdog.check();
@@ -194,48 +194,48 @@ mod tests {
         checked.is_err()
     }
 
-    /// Returns a watchdog with one loop, the heartbeat of the loop, and the number of events that wait for the loop.
-    fn scene() -> (Watchdog, Arc<Heartbeat>, Arc<AtomicUsize>) {
+    /// Returns a watchdog with one loop, the activity of the loop, and the number of events that wait for the loop.
+    fn watched_loop() -> (Watchdog, Arc<LoopActivity>, Arc<AtomicUsize>) {
         let (watchdog, events) = (Watchdog::default(), Arc::new(AtomicUsize::new(0)));
         let pending = Arc::clone(&events);
         let name = "binding-controller".to_owned();
-        let heartbeat = watchdog.add(name, move || pending.load(Ordering::Relaxed));
-        (watchdog, heartbeat, events)
+        let activity = watchdog.add(name, move || pending.load(Ordering::Relaxed));
+        (watchdog, activity, events)
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_loop_that_does_not_return_is_stuck() {
-        let (watchdog, heartbeat, _) = scene();
-        heartbeat.runs();
-        advance(TURN_LIMIT).await;
+        let (watchdog, activity, _) = watched_loop();
+        activity.set_running();
+        advance(ITERATION_LIMIT).await;
         assert!(!fails(&watchdog));
-        advance(MOMENT).await;
+        advance(ONE_SECOND).await;
         assert!(fails(&watchdog));
-        heartbeat.waits(None);
+        activity.set_waiting(None);
         assert!(!fails(&watchdog));
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_idle_loop_is_live() {
-        let (watchdog, heartbeat, _) = scene();
-        heartbeat.waits(Some(Instant::now() + 10 * TURN_LIMIT));
-        advance(9 * TURN_LIMIT).await;
+        let (watchdog, activity, _) = watched_loop();
+        activity.set_waiting(Some(Instant::now() + 10 * ITERATION_LIMIT));
+        advance(9 * ITERATION_LIMIT).await;
         assert!(!fails(&watchdog));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_loop_that_misses_its_timer_or_its_events_is_stuck() {
-        let (watchdog, heartbeat, events) = scene();
-        heartbeat.waits(Some(Instant::now()));
-        advance(TURN_LIMIT + MOMENT).await;
+        let (watchdog, activity, events) = watched_loop();
+        activity.set_waiting(Some(Instant::now()));
+        advance(ITERATION_LIMIT + ONE_SECOND).await;
         assert!(fails(&watchdog));
 
-        heartbeat.waits(None);
-        advance(TURN_LIMIT + MOMENT).await;
+        activity.set_waiting(None);
+        advance(ITERATION_LIMIT + ONE_SECOND).await;
         // The events may have arrived immediately before the check.
         events.store(3, Ordering::Relaxed);
         assert!(!fails(&watchdog));
-        advance(TURN_LIMIT + MOMENT).await;
+        advance(ITERATION_LIMIT + ONE_SECOND).await;
         assert!(fails(&watchdog));
         events.store(0, Ordering::Relaxed);
         assert!(!fails(&watchdog));
@@ -243,12 +243,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_worker_far_beyond_its_time_limits_is_stuck() {
-        let (watchdog, heartbeat, _) = scene();
-        heartbeat.waits(None);
-        let worker = heartbeat.worker();
+        let (watchdog, activity, _) = watched_loop();
+        activity.set_waiting(None);
+        let worker = activity.start_worker();
         advance(WORKER_LIMIT).await;
         assert!(!fails(&watchdog));
-        advance(MOMENT).await;
+        advance(ONE_SECOND).await;
         assert!(fails(&watchdog));
         drop(worker);
         assert!(!fails(&watchdog));
@@ -256,11 +256,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_loop_that_ended_is_forgotten() {
-        let (watchdog, heartbeat, _) = scene();
-        heartbeat.runs();
-        advance(2 * TURN_LIMIT).await;
+        let (watchdog, activity, _) = watched_loop();
+        activity.set_running();
+        advance(2 * ITERATION_LIMIT).await;
         assert!(fails(&watchdog));
-        drop(heartbeat);
+        drop(activity);
         assert!(!fails(&watchdog));
     }
 }

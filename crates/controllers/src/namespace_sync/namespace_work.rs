@@ -17,7 +17,7 @@ use crate::owned_work::OwnedWork;
 use crate::propagation::binding::desired_work::DesiredWork;
 
 /// Reports whether a namespace is created in members.
-pub(crate) fn is_synced(namespace: &Namespace, skipped: &[Regex]) -> bool {
+pub(crate) fn should_be_synced(namespace: &Namespace, skipped: &[Regex]) -> bool {
     let name = namespace.name_any();
     let opts_out = namespace.labels().get(SKIP_AUTO_PROPAGATION);
     name != "default"
@@ -121,7 +121,7 @@ mod tests {
         ] {
             let text = metadata.to_string();
             assert_eq!(
-                is_synced(&namespace(metadata), &skipped),
+                should_be_synced(&namespace(metadata), &skipped),
                 expected,
                 "{text}"
             );

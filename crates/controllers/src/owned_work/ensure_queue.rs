@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::Ensured;
 use crate::monitor::queue_meter::QueueMeter;
-use crate::reconciler::work_queue::{Lane, WorkQueue};
+use crate::reconciler::work_queue::{Priority, WorkQueue};
 
 /// Delay before a key is retried after a failed or an unfinished run.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ impl<K: Clone + Debug + Eq + Hash> EnsureQueue<K> {
 
     /// Queues a key.
     pub(crate) fn push(&mut self, key: K) {
-        self.queue.push(key, (), Lane::Fast);
+        self.queue.push(key, (), Priority::High);
     }
 
     /// Removes the next key from the queue and marks it as running.

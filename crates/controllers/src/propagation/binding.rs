@@ -6,8 +6,8 @@
 
 mod completions;
 pub(crate) mod desired_work;
-mod events;
-mod preserved_state;
+mod inject_preserved_state;
+mod recorded_events;
 pub(crate) mod sync;
 pub(crate) mod targets;
 pub(crate) mod work_patch;

@@ -1,7 +1,7 @@
 //! The execution controller. It applies Works to their members, and reports the results in the status of the Works.
 //!
 //! ```text
-//! Works, Cluster ──> member: one task per cluster, with a queue and workers
+//! Works, Cluster ──> member: one task per cluster, with a queue and jobs
 //!                      │ ▲
 //!                      ▼ │ watches of managed objects, by kind
 //!                   API server of the member
@@ -9,8 +9,8 @@
 //!
 //! The tasks of members share no state, so that a slow or unreachable member does not delay other members. [`member`]
 //! owns the state of one member. Pure functions decide the action for a Work ([`work_action`]) and for each of its
-//! objects ([`drift`]), and compute the status of the Work ([`work_status`]). `worker` executes the action for a Work,
-//! and `member_object` sends the requests about one object.
+//! objects ([`drift`]), and compute the status of the Work ([`work_status`]). `work_executor` executes the action for a
+//! Work, and `member_object` sends the requests about one object.
 //!
 //! An object without the label `karmada.io/managed` is never deleted, and is overwritten only if the conflict
 //! resolution is `overwrite`. A Work keeps its finalizer until its objects are deleted, so that a restart does not lose
@@ -18,11 +18,11 @@
 
 mod connection;
 pub(crate) mod drift;
-mod events;
 pub(crate) mod member;
 mod member_object;
 mod object_cache;
+mod recorded_events;
 pub(crate) mod work_action;
+pub(crate) mod work_executor;
 mod work_record;
 pub(crate) mod work_status;
-pub(crate) mod worker;

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::binding::api_resource;
 use super::binding::sync::WorkSyncer;
 use super::execution::member;
-use super::execution::worker::Worker;
+use super::execution::work_executor::WorkExecutor;
 use super::index::{Index, WorkKey};
 use super::status::writer::StatusWriter;
 use super::{PropagationOptions, QUEUE};
@@ -22,7 +22,7 @@ use crate::customizations::{ConfigurationKind, Customizations};
 use crate::monitor::{Monitor, Outcome};
 use crate::overrides::OverrideKind;
 use crate::reconciler::informer::WatchEvent;
-use crate::reconciler::work_queue::{Lane, WorkQueue};
+use crate::reconciler::work_queue::{Priority, WorkQueue};
 use crate::reconciler::{Inputs, Reconciler, Workers};
 
 /// Delay before the status of a binding is aggregated, so that several reports cause one write. Several members report
@@ -109,7 +109,7 @@ pub(super) struct Propagator {
     options: PropagationOptions,
     syncer: WorkSyncer,
     status_writer: StatusWriter,
-    worker: Worker,
+    executor: WorkExecutor,
     monitor: Monitor,
     pub(super) customizations: Customizations,
     pub(super) index: Index,
@@ -145,7 +145,7 @@ impl Reconciler for Propagator {
     }
 
     fn dispatch(&mut self, workers: &mut Workers<JobResult>) {
-        if !self.is_listed() {
+        if !self.has_synced() {
             return;
         }
         while workers.has_free() {
@@ -162,7 +162,7 @@ impl Propagator {
         options: PropagationOptions,
         syncer: WorkSyncer,
         status_writer: StatusWriter,
-        worker: Worker,
+        executor: WorkExecutor,
         customizations: Customizations,
         monitor: Monitor,
     ) -> Self {
@@ -170,7 +170,7 @@ impl Propagator {
             options,
             syncer,
             status_writer,
-            worker,
+            executor,
             customizations,
             index: Index::default(),
             queue: WorkQueue::default().metered(monitor.queue(QUEUE)),
@@ -186,19 +186,20 @@ impl Propagator {
     /// for their objects in the members.
     pub(super) fn enqueue(&mut self, job: Job) {
         let parts = self.options.parts;
-        let (runs, lane) = match job {
-            Job::Sync(_) => (parts.works, Lane::Fast),
-            Job::Status(_) => (parts.binding_status, Lane::Slow),
+        let (runs, priority) = match job {
+            Job::Sync(_) => (parts.works, Priority::High),
+            Job::Status(_) => (parts.binding_status, Priority::Low),
         };
         if runs {
-            self.queue.push(job, (), lane);
+            self.queue.push(job, (), priority);
         }
     }
 
     /// Queues the status of a binding after [`STATUS_BATCH_DELAY`].
     pub(super) fn enqueue_status_batched(&mut self, binding: BindingKey) {
         if self.options.parts.binding_status {
-            self.queue.gather(Job::Status(binding), STATUS_BATCH_DELAY);
+            self.queue
+                .push_coalesced(Job::Status(binding), STATUS_BATCH_DELAY);
         }
     }
 
@@ -212,7 +213,7 @@ impl Propagator {
     /// Sends the queued messages after all customizations are listed, because the members' tasks apply Works with the
     /// customizations.
     fn flush_outbox(&mut self, inputs: &mut Inputs<SourceEvent>) {
-        if !self.customizations.is_listed() {
+        if !self.customizations.has_synced() {
             return;
         }
         for (name, message) in std::mem::take(&mut self.outbox) {
@@ -233,9 +234,9 @@ impl Propagator {
     ) -> &mpsc::UnboundedSender<member::Message> {
         self.members.entry(name.to_owned()).or_insert_with(|| {
             let (sender, receiver) = mpsc::unbounded_channel();
-            let (name, worker) = (name.to_owned(), self.worker.clone());
+            let (name, executor) = (name.to_owned(), self.executor.clone());
             let max_jobs = self.options.concurrent_works.get();
-            inputs.spawn(move |_, stop| member::run(name, worker, max_jobs, receiver, stop));
+            inputs.spawn(move |_, stop| member::run(name, executor, max_jobs, receiver, stop));
             sender
         })
     }
@@ -311,7 +312,7 @@ impl Propagator {
 
     /// Reports whether every source is listed. Without all Works, a sync would create existing Works again. Without all
     /// override policies, resources would lose their overrides.
-    fn is_listed(&self) -> bool {
+    fn has_synced(&self) -> bool {
         Source::ALL
             .iter()
             .all(|source| self.listed.contains(source))

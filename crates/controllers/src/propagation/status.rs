@@ -245,7 +245,7 @@ mod tests {
         let mut status = BindingStatus::default();
         assert!(update(&mut status, &spec, &works));
         assert!(!update(&mut status, &spec, &works));
-        assert!(condition::holds(
+        assert!(condition::is_true(
             &status.conditions,
             CONDITION_FULLY_APPLIED
         ));

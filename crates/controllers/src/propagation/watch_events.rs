@@ -47,7 +47,7 @@ impl Propagator {
     /// of these kinds again at the next event of the object.
     fn handle_customization(&mut self, kind: ConfigurationKind, event: WatchEvent) {
         let changed = self.customizations.handle(kind, event);
-        if self.customizations.is_listed() {
+        if self.customizations.has_synced() {
             let sources = ConfigurationKind::ALL.map(Source::Interpreter);
             self.listed.extend(sources);
         }

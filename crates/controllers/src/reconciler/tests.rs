@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::work_queue::{Lane, RetryableError, WorkQueue};
+use super::work_queue::{Priority, RetryableError, WorkQueue};
 use super::*;
 
 /// A reconciler that writes each received key. The first write of each key fails.
@@ -33,7 +33,7 @@ impl Reconciler for Echo {
     type Outcome = (u32, Result<(), Refused>);
 
     fn handle_event(&mut self, key: u32, _: &mut Inputs<u32>) {
-        self.queue.push(key, (), Lane::Fast);
+        self.queue.push(key, (), Priority::High);
     }
 
     fn handle_outcome(&mut self, (key, result): Self::Outcome, _: &mut Inputs<u32>) {

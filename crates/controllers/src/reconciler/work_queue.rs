@@ -1,7 +1,7 @@
 //! The queue of keys to reconcile. A key is queued at most once, never runs twice at the same time, and is queued again
 //! after a failure.
 //!
-//! The queue has two lanes. Keys changed by users precede keys changed by policies, so that an edit of a policy with
+//! Keys changed by users have a higher priority than keys changed by policies, so that an edit of a policy with
 //! thousands of templates does not delay a user's deployment.
 
 use berth_apimachinery::api_error::{is_stale, is_unreachable};
@@ -21,13 +21,13 @@ const FIRST_DELAY: Duration = Duration::from_millis(5);
 /// The default maximum delay after a failure.
 const LONGEST_DELAY: Duration = Duration::from_secs(1000);
 
-/// The lane of a key, which is its priority.
+/// The priority of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lane {
-    /// This key is returned before all slow keys.
-    Fast,
-    /// This key is returned after all fast keys.
-    Slow,
+pub(crate) enum Priority {
+    /// The key is returned before all keys with a low priority.
+    High,
+    /// The key is returned after all keys with a high priority.
+    Low,
 }
 
 /// The reason for which a key is queued.
@@ -64,16 +64,18 @@ impl RetryableError for kube::Error {
 pub(crate) struct WorkQueue<K, R> {
     /// The queued keys, each with the time at which it was queued.
     waiting: HashMap<K, (R, Instant)>,
-    fast: VecDeque<K>,
-    slow: VecDeque<K>,
+    /// The order of the queued keys with a high priority.
+    high: VecDeque<K>,
+    /// The order of the queued keys with a low priority.
+    low: VecDeque<K>,
     running: HashMap<K, Ticket>,
     failures: HashMap<K, u32>,
     /// Due times of the delayed keys, each with its number in `delayed`.
-    later: BinaryHeap<Reverse<(Instant, u64)>>,
+    due_times: BinaryHeap<Reverse<(Instant, u64)>>,
     delayed: HashMap<u64, (K, R)>,
-    /// Keys delayed by [`Self::gather`].
-    gathering: HashSet<K>,
-    tickets: u64,
+    /// Keys delayed by [`Self::push_coalesced`].
+    coalescing: HashSet<K>,
+    last_delay_number: u64,
     first_delay: Duration,
     longest_delay: Duration,
     meter: QueueMeter,
@@ -95,14 +97,14 @@ impl<K, R> WorkQueue<K, R> {
     pub(crate) fn with_retry_delays(first: Duration, longest: Duration) -> Self {
         Self {
             waiting: HashMap::new(),
-            fast: VecDeque::new(),
-            slow: VecDeque::new(),
+            high: VecDeque::new(),
+            low: VecDeque::new(),
             running: HashMap::new(),
             failures: HashMap::new(),
-            later: BinaryHeap::new(),
+            due_times: BinaryHeap::new(),
             delayed: HashMap::new(),
-            gathering: HashSet::new(),
-            tickets: 0,
+            coalescing: HashSet::new(),
+            last_delay_number: 0,
             first_delay: first,
             longest_delay: longest,
             meter: QueueMeter::default(),
@@ -118,24 +120,24 @@ impl<K, R> WorkQueue<K, R> {
 
 impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
     /// Queues a key. If the key is already queued, the reasons are merged.
-    pub(crate) fn push(&mut self, key: K, reason: R, lane: Lane) {
+    pub(crate) fn push(&mut self, key: K, reason: R, priority: Priority) {
         if let Some((known, _)) = self.waiting.get_mut(&key) {
             known.merge(reason);
         } else {
             self.waiting.insert(key.clone(), (reason, Instant::now()));
             self.meter.added();
         }
-        // A key may be in two lanes. Its second entry is skipped.
-        match lane {
-            Lane::Fast => self.fast.push_back(key),
-            Lane::Slow => self.slow.push_back(key),
+        // A key may be queued with both priorities. Its second entry is skipped.
+        match priority {
+            Priority::High => self.high.push_back(key),
+            Priority::Low => self.low.push_back(key),
         }
     }
 
     /// Removes and returns the next key that is not running, with its merged reasons.
     pub(crate) fn next(&mut self) -> Option<(K, R)> {
-        for lane in [&mut self.fast, &mut self.slow] {
-            while let Some(key) = lane.pop_front() {
+        for keys in [&mut self.high, &mut self.low] {
+            while let Some(key) = keys.pop_front() {
                 // `end` queues a waiting key again when its run ends.
                 if !self.running.contains_key(&key)
                     && let Some((reason, since)) = self.waiting.remove(&key)
@@ -202,10 +204,10 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
     }
 
     fn delay(&mut self, key: K, reason: R, delay: Duration) {
-        self.tickets += 1;
+        self.last_delay_number += 1;
         let due = Instant::now() + delay;
-        self.later.push(Reverse((due, self.tickets)));
-        self.delayed.insert(self.tickets, (key, reason));
+        self.due_times.push(Reverse((due, self.last_delay_number)));
+        self.delayed.insert(self.last_delay_number, (key, reason));
     }
 
     fn end(&mut self, key: &K) {
@@ -213,39 +215,39 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
             self.meter.ended(ticket);
         }
         if self.waiting.contains_key(key) {
-            self.fast.push_back(key.clone());
+            self.high.push_back(key.clone());
         }
     }
 
     /// Returns the time at which the next delayed key is due.
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.later.peek().map(|Reverse((due, _))| *due)
+        self.due_times.peek().map(|Reverse((due, _))| *due)
     }
 
-    /// Moves the delayed keys that are due into the slow lane.
+    /// Queues the delayed keys that are due with a low priority.
     pub(crate) fn requeue_due(&mut self) {
         let now = Instant::now();
         while let Some((key, reason)) = self.take_due(now) {
-            self.push(key, reason, Lane::Slow);
+            self.push(key, reason, Priority::Low);
         }
     }
 
     fn take_due(&mut self, now: Instant) -> Option<(K, R)> {
-        let Reverse((due, ticket)) = *self.later.peek()?;
+        let Reverse((due, number)) = *self.due_times.peek()?;
         if due > now {
             return None;
         }
-        self.later.pop();
-        let (key, reason) = self.delayed.remove(&ticket)?;
-        self.gathering.remove(&key);
+        self.due_times.pop();
+        let (key, reason) = self.delayed.remove(&number)?;
+        self.coalescing.remove(&key);
         Some((key, reason))
     }
 }
 
 impl<K: Clone + Eq + Hash> WorkQueue<K, ()> {
     /// Queues a key after a delay, so that several changes of its object cause one run.
-    pub(crate) fn gather(&mut self, key: K, delay: Duration) {
-        if !self.waiting.contains_key(&key) && self.gathering.insert(key.clone()) {
+    pub(crate) fn push_coalesced(&mut self, key: K, delay: Duration) {
+        if !self.waiting.contains_key(&key) && self.coalescing.insert(key.clone()) {
             self.delay(key, (), delay);
         }
     }
@@ -270,17 +272,17 @@ mod tests {
         queue: &mut WorkQueue<&'static str, Vec<u32>>,
         key: &'static str,
         reason: u32,
-        lane: Lane,
+        priority: Priority,
     ) {
-        queue.push(key, vec![reason], lane);
+        queue.push(key, vec![reason], priority);
     }
 
     #[test]
-    fn reasons_of_one_key_are_merged_and_fast_keys_come_first() {
+    fn reasons_of_one_key_are_merged_and_keys_with_a_high_priority_come_first() {
         let mut queue = WorkQueue::default();
-        push(&mut queue, "a", 1, Lane::Slow);
-        push(&mut queue, "b", 2, Lane::Slow);
-        push(&mut queue, "b", 3, Lane::Fast);
+        push(&mut queue, "a", 1, Priority::Low);
+        push(&mut queue, "b", 2, Priority::Low);
+        push(&mut queue, "b", 3, Priority::High);
         assert_eq!(queue.next(), Some(("b", vec![2, 3])));
         assert_eq!(queue.next(), Some(("a", vec![1])));
         assert_eq!(queue.next(), None);
@@ -289,21 +291,21 @@ mod tests {
     #[test]
     fn a_key_is_not_returned_while_it_runs() {
         let mut queue = WorkQueue::default();
-        push(&mut queue, "a", 1, Lane::Fast);
+        push(&mut queue, "a", 1, Priority::High);
         assert_eq!(queue.next(), Some(("a", vec![1])));
         queue.start("a");
-        push(&mut queue, "a", 2, Lane::Fast);
+        push(&mut queue, "a", 2, Priority::High);
         assert_eq!(queue.next(), None);
         queue.finish(&"a");
         assert_eq!(queue.next(), Some(("a", vec![2])));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_gathered_key_is_queued_once_after_the_delay() {
+    async fn a_coalesced_key_is_queued_once_after_the_delay() {
         let mut queue: WorkQueue<&str, ()> = WorkQueue::default();
         let delay = Duration::from_millis(100);
         for _ in 0..5 {
-            queue.gather("a", delay);
+            queue.push_coalesced("a", delay);
             tokio::time::advance(Duration::from_millis(10)).await;
         }
         assert_eq!(queue.next(), None);
@@ -313,8 +315,8 @@ mod tests {
         assert_eq!(queue.take_due(now), Some(("a", ())));
         assert_eq!(queue.take_due(now), None);
         // A key that is already queued is not delayed in addition.
-        queue.push("a", (), Lane::Slow);
-        queue.gather("a", delay);
+        queue.push("a", (), Priority::Low);
+        queue.push_coalesced("a", delay);
         assert_eq!(queue.next_due(), None);
     }
 
@@ -346,7 +348,7 @@ mod tests {
         for _ in 0..40 {
             queue.fail(&"b", vec![]);
         }
-        let latest = queue.later.iter().map(|Reverse((due, _))| *due).max();
+        let latest = queue.due_times.iter().map(|Reverse((due, _))| *due).max();
         assert_eq!(latest, Some(start + LONGEST_DELAY));
     }
 }

@@ -1,7 +1,7 @@
 //! The run of one cycle, which is one pass through the extension points from PreFilter to Assign.
 
 use super::plugin_calls::{Calls, catch_panics};
-use super::targets::{add_empty_shares, check_shares, prior_shares, targets};
+use super::targets::{add_empty_shares, check_shares, current_shares, targets};
 use super::{Engine, Trace};
 use crate::bits::Bits;
 use crate::candidate::Candidate;
@@ -38,14 +38,14 @@ impl Engine {
         calls: &mut Calls<'_, T>,
     ) -> Result<Vec<Target>, ScheduleError> {
         let pre_filtered = self.pre_filter(cycle, state, calls)?;
-        let prior = prior_shares(cycle);
-        let context = BindingContext::new(*cycle, state, &prior);
+        let current = current_shares(cycle);
+        let context = BindingContext::new(*cycle, state, &current);
         let (prepared, passing) = calls.point(Point::Filter, |calls| {
             self.filter(&context, &pre_filtered, calls)
         })?;
-        let mut candidates = candidates(&passing, prepared.tiers.as_deref(), &prior);
+        let mut candidates = candidates(&passing, prepared.tiers.as_deref(), &current);
         let skipped = self.pre_score(cycle, &candidates, state, calls)?;
-        let context = BindingContext::new(*cycle, state, &prior);
+        let context = BindingContext::new(*cycle, state, &current);
         self.score(&context, &skipped, &mut candidates, calls)?;
         if T::EXPLAINS || self.needs_estimates(&context, calls) {
             calls.point(Point::Estimate, |calls| {
@@ -57,7 +57,7 @@ impl Engine {
         calls.trace.selected(&selection.clusters);
         let context = AssignContext::new(context, &prepared.static_weights);
         let mut shares = self.assign(&context, &mut selection, calls)?;
-        calls.trace.assigned(&shares, &prior);
+        calls.trace.assigned(&shares, &current);
         if self.empty_workload_propagation {
             add_empty_shares(cycle.snapshot().len(), &selection.clusters, &mut shares);
         }
@@ -113,7 +113,7 @@ impl Engine {
 
 /// Returns the passing clusters as candidates, sorted by name. The tiers and the current replicas are set. Scores and
 /// capacities are 0.
-fn candidates(passing: &Bits, tiers: Option<&[u32]>, prior: &[Share]) -> Vec<Candidate> {
+fn candidates(passing: &Bits, tiers: Option<&[u32]>, current: &[Share]) -> Vec<Candidate> {
     let mut candidates = Vec::with_capacity(passing.count());
     let candidate = |ordinal, tier| Candidate {
         ordinal,
@@ -131,7 +131,7 @@ fn candidates(passing: &Bits, tiers: Option<&[u32]>, prior: &[Share]) -> Vec<Can
             .iter()
             .for_each(|ordinal| candidates.push(candidate(ordinal, tiers[ordinal]))),
     }
-    for share in prior {
+    for share in current {
         if let Ok(index) =
             candidates.binary_search_by_key(&share.ordinal, |candidate| candidate.ordinal)
         {

@@ -106,7 +106,7 @@ pub struct Explanation {
 impl Explanation {
     /// Returns the explanations for the clusters in the last tried affinity term. After a success, this is the term in
     /// use.
-    pub fn clusters(&self) -> Option<&BTreeMap<String, ClusterExplanation>> {
+    pub fn clusters_of_last_term(&self) -> Option<&BTreeMap<String, ClusterExplanation>> {
         self.terms.last().map(|term| &term.clusters)
     }
 }
@@ -224,8 +224,8 @@ impl Trace for Explainer {
         }
     }
 
-    fn assigned(&mut self, shares: &[Share], prior: &[Share]) {
-        for share in prior {
+    fn assigned(&mut self, shares: &[Share], current: &[Share]) {
+        for share in current {
             if let Some(cluster) = self.cluster(share.ordinal) {
                 cluster.before = Some(share.replicas);
             }

@@ -130,13 +130,13 @@ impl Engine {
         pre_filtered: &PreFiltered,
         calls: &mut Calls<'_, T>,
     ) -> Result<Bits, PluginError> {
-        let mut holding = Bits::none(context.snapshot().len());
+        let mut current = Bits::none(context.snapshot().len());
         for share in context.prior() {
-            holding.set(share.ordinal, true);
+            current.set(share.ordinal, true);
         }
         let mut passing = prepared.passing.clone();
         if let Some(passing_if_new) = &prepared.passing_if_new {
-            passing.intersect_either(passing_if_new, &holding);
+            passing.intersect_either(passing_if_new, &current);
         }
         for (_, only) in &pre_filtered.only {
             passing.intersect(only);
@@ -144,7 +144,7 @@ impl Engine {
         for (index, listed) in self.plugins.filters.iter().enumerate() {
             if matches!(listed.plugin, Filter::Binding(_)) && pre_filtered.skipped.runs(listed) {
                 calls.call(Point::Filter, index, listed, |filter| match filter {
-                    Filter::Binding(filter) => filter.restrict(context, &holding, &mut passing),
+                    Filter::Binding(filter) => filter.restrict(context, &current, &mut passing),
                     Filter::Placement(_) => Ok(()),
                 })?;
             }

@@ -11,9 +11,9 @@ use crate::outcome::{Target, TargetComponent};
 
 /// Returns the shares of the clusters in `spec.clusters` of the binding, in the same order. Omits clusters that no
 /// longer exist.
-pub(super) fn prior_shares(context: &CycleContext<'_>) -> Vec<Share> {
-    let prior = context.request().prior().iter();
-    prior
+pub(super) fn current_shares(context: &CycleContext<'_>) -> Vec<Share> {
+    let current = context.request().prior().iter();
+    current
         .filter_map(|(name, replicas)| {
             Some(Share {
                 ordinal: context.snapshot().ordinal(name)?,

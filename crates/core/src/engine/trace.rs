@@ -47,8 +47,8 @@ pub(super) trait Trace {
     fn selected(&mut self, _selected: &[Candidate]) {}
     /// Receives the steps in which the assign plugin divided the replicas.
     fn division(&mut self, _steps: Vec<DivisionStep>) {}
-    /// Receives the assigned replicas. `prior` contains the replicas that clusters had before the decision.
-    fn assigned(&mut self, _shares: &[Share], _prior: &[Share]) {}
+    /// Receives the assigned replicas. `current` contains the replicas that clusters had before the decision.
+    fn assigned(&mut self, _shares: &[Share], _current: &[Share]) {}
     /// Receives the error of an infeasible affinity term.
     fn failed(&mut self, _error: &ScheduleError) {}
 }

@@ -109,9 +109,9 @@ impl Demand {
         for (replicas, request) in workloads.iter().flat_map(|workload| &workload.components) {
             let replicas = i64::from(*replicas).max(0) * times;
             self.pods = self.pods.saturating_add(replicas);
-            for ask in request.asks() {
-                let sum = self.resources.entry(ask.resource.clone()).or_default();
-                *sum = *sum + ask.quantity.times(replicas);
+            for amount in request.amounts() {
+                let sum = self.resources.entry(amount.resource.clone()).or_default();
+                *sum = *sum + amount.quantity.times(replicas);
             }
         }
     }

@@ -24,9 +24,9 @@ impl ComponentSet {
     pub(crate) fn new(components: &[ComponentRequest]) -> Self {
         let mut resources: BTreeMap<String, Quantity> = BTreeMap::new();
         for component in components {
-            for ask in component.request.asks() {
-                let sum = resources.entry(ask.resource.clone()).or_default();
-                *sum = *sum + ask.quantity.times(i64::from(component.replicas));
+            for amount in component.request.amounts() {
+                let sum = resources.entry(amount.resource.clone()).or_default();
+                *sum = *sum + amount.quantity.times(i64::from(component.replicas));
             }
         }
         Self {

@@ -124,20 +124,20 @@ impl GeneralEstimator {
                 return pods.min(fits);
             }
         }
-        requirements.asks().iter().fold(pods, |fits, ask| {
+        requirements.amounts().iter().fold(pods, |fits, requested| {
             let free = row
                 .capacity
                 .free
-                .get(&ask.resource)
+                .get(&requested.resource)
                 .map_or(Quantity::ZERO, |free| {
                     *free
                         - demand
                             .resources
-                            .get(&ask.resource)
+                            .get(&requested.resource)
                             .copied()
                             .unwrap_or(Quantity::ZERO)
                 });
-            fits.min(in_units(&ask.resource, free).max(0) / ask.units)
+            fits.min(in_units(&requested.resource, free).max(0) / requested.units)
         })
     }
 }
@@ -146,25 +146,30 @@ impl GeneralEstimator {
 struct RequestColumns {
     /// For each requested resource, the index of its column and the requested amount. The index is `None` if no cluster
     /// reports the resource.
-    asks: Vec<(Option<usize>, i64)>,
+    amounts: Vec<(Option<usize>, i64)>,
 }
 
 impl RequestColumns {
     fn new(snapshot: &Snapshot, request: &Request) -> Self {
-        let asks = request
+        let amounts = request
             .requirements()
-            .map_or(&[][..], ResourceRequest::asks);
+            .map_or(&[][..], ResourceRequest::amounts);
         Self {
-            asks: asks
+            amounts: amounts
                 .iter()
-                .map(|ask| (snapshot.resources.get(&ask.resource).copied(), ask.units))
+                .map(|requested| {
+                    (
+                        snapshot.resources.get(&requested.resource).copied(),
+                        requested.units,
+                    )
+                })
                 .collect(),
         }
     }
 
     fn in_block<'a>(&self, block: &'a Block) -> BlockColumns<'a> {
         static ZEROS: [i64; BLOCK] = [0; BLOCK];
-        let columns = self.asks.iter().map(|&(column, units)| {
+        let columns = self.amounts.iter().map(|&(column, units)| {
             let free = column
                 .and_then(|column| block.free.get(column))
                 .unwrap_or(&ZEROS);
@@ -172,7 +177,7 @@ impl RequestColumns {
         });
         BlockColumns {
             pods: &block.pods,
-            asks: columns.collect(),
+            amounts: columns.collect(),
         }
     }
 }
@@ -180,13 +185,13 @@ impl RequestColumns {
 /// The requested resources of a replica, mapped to the columns of one block.
 struct BlockColumns<'a> {
     pods: &'a [i64; BLOCK],
-    asks: Vec<(&'a [i64; BLOCK], i64)>,
+    amounts: Vec<(&'a [i64; BLOCK], i64)>,
 }
 
 impl BlockColumns<'_> {
     fn fit(&self, lane: usize) -> i64 {
         let mut fits = self.pods[lane];
-        for &(free, units) in &self.asks {
+        for &(free, units) in &self.amounts {
             let free = free[lane];
             // Divide only if this resource allows fewer replicas than the previous resources.
             if fits.saturating_mul(units) > free {

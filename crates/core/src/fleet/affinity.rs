@@ -33,7 +33,7 @@ impl<T> Part<T> {
         }
     }
 
-    fn holds(&self, matches: impl FnOnce(&T) -> bool) -> bool {
+    fn is_satisfied(&self, matches: impl FnOnce(&T) -> bool) -> bool {
         match self {
             Self::Any => true,
             Self::Must(selector) => matches(selector),
@@ -81,8 +81,10 @@ impl CompiledAffinity {
         let labels = cluster.metadata.labels.as_ref().unwrap_or(&NO_LABELS);
         let spec = &cluster.spec;
         !self.excluded.iter().any(|excluded| excluded == name)
-            && self.labels.holds(|selector| selector.matches(labels))
-            && self.fields.holds(|selector| {
+            && self
+                .labels
+                .is_satisfied(|selector| selector.matches(labels))
+            && self.fields.is_satisfied(|selector| {
                 selector.matches(
                     spec.provider.as_deref().unwrap_or_default(),
                     spec.region.as_deref().unwrap_or_default(),
@@ -98,14 +100,14 @@ impl CompiledAffinity {
             .excluded
             .iter()
             .any(|excluded| excluded == cluster.name())
-            && self.labels.holds(|selector| {
+            && self.labels.is_satisfied(|selector| {
                 selector.requirements().iter().all(|requirement| {
                     requirement
                         .relation()
-                        .holds(cluster.label(requirement.key()))
+                        .matches(cluster.label(requirement.key()))
                 })
             })
-            && self.fields.holds(|selector| {
+            && self.fields.is_satisfied(|selector| {
                 let zones: Vec<String> = cluster.zones().map(str::to_owned).collect();
                 selector.matches(cluster.provider(), cluster.region(), &zones)
             })
@@ -189,7 +191,7 @@ fn field_mask(fleet: &Topology, requirement: &FieldRequirement) -> Bits {
 /// `None` means that no cluster has the label.
 fn label_mask(fleet: &Topology, column: Option<&[Symbol]>, requirement: &LabelRequirement) -> Bits {
     let Some(column) = column else {
-        return if requirement.relation().holds(None) {
+        return if requirement.relation().matches(None) {
             Bits::all(fleet.len())
         } else {
             Bits::none(fleet.len())
@@ -208,8 +210,10 @@ fn label_mask(fleet: &Topology, column: Option<&[Symbol]>, requirement: &LabelRe
         Relation::DoesNotExist => Bits::from_column(column, |value| value == NONE),
         relation @ (Relation::GreaterThan(_) | Relation::LessThan(_)) => {
             // The operators `Gt` and `Lt` are rare, so testing all strings of the fleet is acceptable.
-            let holds: Vec<Symbol> = fleet.symbols.satisfying(|text| relation.holds(Some(text)));
-            Bits::from_column(column, |value| holds.binary_search(&value).is_ok())
+            let matching: Vec<Symbol> = fleet
+                .symbols
+                .satisfying(|text| relation.matches(Some(text)));
+            Bits::from_column(column, |value| matching.binary_search(&value).is_ok())
         }
     }
 }

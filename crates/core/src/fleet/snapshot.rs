@@ -74,7 +74,7 @@ impl Snapshot {
 
     /// Returns the clusters that have the label `key` with a value that satisfies a predicate. Calls the predicate once
     /// for each distinct value.
-    pub fn with_label(&self, key: &str, holds: impl Fn(&str) -> bool) -> Bits {
+    pub fn with_label(&self, key: &str, predicate: impl Fn(&str) -> bool) -> Bits {
         let topology = &self.topology;
         let column = topology
             .symbols
@@ -89,7 +89,7 @@ impl Snapshot {
             *known.entry(value).or_insert_with(|| {
                 self.cluster(ordinal)
                     .and_then(|cluster| cluster.label(key))
-                    .is_some_and(&holds)
+                    .is_some_and(&predicate)
             })
         })
     }
@@ -121,15 +121,15 @@ impl Snapshot {
 
     /// Returns the clusters whose taints satisfy a predicate. Calls the predicate once for each distinct list of
     /// taints.
-    pub fn with_taints(&self, holds: impl Fn(&[RepellingTaint]) -> bool) -> Bits {
+    pub fn with_taints(&self, predicate: impl Fn(&[RepellingTaint]) -> bool) -> Bits {
         let topology = &self.topology;
-        let holding: Vec<bool> = topology
+        let matching: Vec<bool> = topology
             .taint_lists
             .iter()
-            .map(|taints| holds(taints))
+            .map(|taints| predicate(taints))
             .collect();
         Bits::from_column(&topology.taint_list_of, |list| {
-            holding.get(list as usize).copied().unwrap_or(false)
+            matching.get(list as usize).copied().unwrap_or(false)
         })
     }
 
@@ -219,7 +219,8 @@ impl<'a> ClusterView<'a> {
         self.row.deleting
     }
 
-    /// Returns the Cluster object without its `managedFields`, or `None` if the fleet does not keep objects.
+    /// Returns the Cluster object without its `managedFields`, or `None` if the fleet does not keep objects. Placement
+    /// filters must not read the object, because their cached results stay in use when only the object changes.
     pub fn object(&self) -> Option<&'a Arc<Cluster>> {
         self.row.object.as_ref()
     }

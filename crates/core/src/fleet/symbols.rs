@@ -32,12 +32,12 @@ impl Symbols {
     }
 
     /// Returns the symbols of all texts that satisfy a predicate, in ascending order.
-    pub(crate) fn satisfying(&self, holds: impl Fn(&str) -> bool) -> Vec<Symbol> {
+    pub(crate) fn satisfying(&self, predicate: impl Fn(&str) -> bool) -> Vec<Symbol> {
         let mut symbols: Vec<Symbol> = self
             .shards
             .iter()
             .flat_map(|shard| shard.iter())
-            .filter(|(text, _)| holds(text))
+            .filter(|(text, _)| predicate(text))
             .map(|(_, &symbol)| symbol)
             .collect();
         symbols.sort_unstable();

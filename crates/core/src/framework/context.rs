@@ -119,15 +119,19 @@ impl<'a> CycleContext<'a> {
 pub struct BindingContext<'a> {
     cycle: CycleContext<'a>,
     state: &'a CycleState,
-    prior: &'a [Share],
+    current: &'a [Share],
 }
 
 impl<'a> BindingContext<'a> {
-    pub(crate) fn new(cycle: CycleContext<'a>, state: &'a CycleState, prior: &'a [Share]) -> Self {
+    pub(crate) fn new(
+        cycle: CycleContext<'a>,
+        state: &'a CycleState,
+        current: &'a [Share],
+    ) -> Self {
         Self {
             cycle,
             state,
-            prior,
+            current,
         }
     }
 
@@ -149,7 +153,7 @@ impl<'a> BindingContext<'a> {
     /// Returns the current replicas of the workload in each cluster (`spec.clusters`), in the order of the binding.
     /// Omits clusters that no longer exist.
     pub fn prior(&self) -> &'a [Share] {
-        self.prior
+        self.current
     }
 
     /// Returns the state that plugins stored in this cycle.

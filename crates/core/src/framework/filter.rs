@@ -140,7 +140,7 @@ pub trait BindingFilter: Debug + Send + Sync {
     /// Returns the human-readable reason if the cluster does not pass.
     fn check(&self, context: &BindingContext<'_>, cluster: &ClusterView<'_>) -> Result<(), Reason>;
 
-    /// Removes from `candidates` the clusters that do not pass. `prior` contains the clusters that already have the
+    /// Removes from `candidates` the clusters that do not pass. `current` contains the clusters that already have the
     /// workload.
     ///
     /// # Errors
@@ -148,10 +148,10 @@ pub trait BindingFilter: Debug + Send + Sync {
     fn restrict(
         &self,
         context: &BindingContext<'_>,
-        prior: &Bits,
+        current: &Bits,
         candidates: &mut Bits,
     ) -> Result<(), PluginError> {
-        let _ = prior;
+        let _ = current;
         let snapshot = context.snapshot();
         let refused: Vec<usize> = candidates
             .iter()

@@ -29,13 +29,13 @@ impl BindingFilter for ApiEnablement {
     fn restrict(
         &self,
         context: &BindingContext<'_>,
-        prior: &Bits,
+        current: &Bits,
         candidates: &mut Bits,
     ) -> Result<(), PluginError> {
         let (api_version, kind) = context.request().resource();
         match context.snapshot().serving(api_version, kind) {
-            Some(serving) => candidates.intersect_either(serving, prior),
-            None => candidates.intersect(prior),
+            Some(serving) => candidates.intersect_either(serving, current),
+            None => candidates.intersect(current),
         }
         Ok(())
     }

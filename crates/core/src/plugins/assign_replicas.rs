@@ -64,7 +64,7 @@ struct AssignInput<'a> {
     /// The static weight rules of the placement: the clusters that a rule matches, and the weight of the rule.
     static_weights: &'a [(Bits, i64)],
     /// The current replicas of the workload in each cluster of `spec.clusters` that still exists, in the same order.
-    prior: &'a [Share],
+    current: &'a [Share],
     order: Order,
     /// The recorder of the divisions, if the decision is explained.
     recorder: Option<&'a Recorder>,
@@ -75,7 +75,7 @@ impl<'a> AssignInput<'a> {
         Self {
             request: context.binding().request(),
             static_weights: context.static_weights(),
-            prior: context.binding().prior(),
+            current: context.binding().prior(),
             order,
             recorder,
         }

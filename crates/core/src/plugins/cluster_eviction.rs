@@ -33,7 +33,7 @@ impl BindingFilter for ClusterEviction {
     fn restrict(
         &self,
         context: &BindingContext<'_>,
-        _prior: &Bits,
+        _current: &Bits,
         candidates: &mut Bits,
     ) -> Result<(), PluginError> {
         for name in context.request().evicting() {

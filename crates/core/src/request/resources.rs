@@ -17,7 +17,7 @@ pub struct ResourceRequestError {
 
 /// The request of a replica for one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResourceAsk {
+pub struct ResourceAmount {
     /// The name of the resource.
     pub resource: String,
     /// The positive amount.
@@ -29,7 +29,7 @@ pub struct ResourceAsk {
 /// The resource request of a replica. It contains only resources with a positive amount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceRequest {
-    asks: Vec<ResourceAsk>,
+    amounts: Vec<ResourceAmount>,
 }
 
 impl ResourceRequest {
@@ -38,34 +38,34 @@ impl ResourceRequest {
     /// # Errors
     /// Returns an error if a quantity is malformed.
     pub fn new(list: &ResourceList) -> Result<Self, ResourceRequestError> {
-        let mut asks = Vec::with_capacity(list.len());
+        let mut amounts = Vec::with_capacity(list.len());
         for (resource, text) in list {
             let quantity = text.parse().map_err(|source| ResourceRequestError {
                 resource: resource.clone(),
                 source,
             })?;
             if quantity > Quantity::ZERO {
-                asks.push(ResourceAsk {
+                amounts.push(ResourceAmount {
                     units: in_units(resource, quantity),
                     resource: resource.clone(),
                     quantity,
                 });
             }
         }
-        Ok(Self { asks })
+        Ok(Self { amounts })
     }
 
     /// Returns the requests for the resources, sorted by resource name.
-    pub fn asks(&self) -> &[ResourceAsk] {
-        &self.asks
+    pub fn amounts(&self) -> &[ResourceAmount] {
+        &self.amounts
     }
 
     /// Returns the request as the pod of the first-fit simulation.
     pub(crate) fn pod_shape(&self) -> PodShape {
         PodShape::new(
-            self.asks
+            self.amounts
                 .iter()
-                .map(|ask| (ask.resource.as_str(), ask.quantity)),
+                .map(|amount| (amount.resource.as_str(), amount.quantity)),
         )
     }
 }

@@ -9,7 +9,7 @@ use crate::fixtures::{
 };
 
 fn fleet() -> Vec<Value> {
-    let place = |name, pods, provider: &str, region: &str, zones: &[&str]| {
+    let located = |name, pods, provider: &str, region: &str, zones: &[&str]| {
         let cluster = with_spec(
             cluster(name, pods),
             json!({"provider": provider, "region": region, "zones": zones}),
@@ -17,10 +17,10 @@ fn fleet() -> Vec<Value> {
         with_label(cluster, "rack", if pods > 20 { "big" } else { "small" })
     };
     vec![
-        place("m1", 10, "aws", "eu", &["eu-a"]),
-        place("m2", 20, "aws", "us", &["us-a"]),
-        place("m3", 30, "gcp", "eu", &["eu-b"]),
-        place("m4", 40, "gcp", "us", &["us-b", "us-c"]),
+        located("m1", 10, "aws", "eu", &["eu-a"]),
+        located("m2", 20, "aws", "us", &["us-a"]),
+        located("m3", 30, "gcp", "eu", &["eu-b"]),
+        located("m4", 40, "gcp", "us", &["us-b", "us-c"]),
     ]
 }
 
@@ -108,9 +108,9 @@ fn zero_replicas_succeed_with_an_empty_result() {
         json!({"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}),
     ] {
         let placement = json!({"replicaScheduling": scheduling});
-        let held =
+        let current =
             json!({"clusters": [{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 1}]});
-        let steady = with_binding_spec(binding(0, placement), held);
+        let steady = with_binding_spec(binding(0, placement), current);
         assert_eq!(text(&decide(&fleet(), &steady)), "", "{scheduling}");
         // Karmada adds up 2147483647 for each cluster here, and fails when the sum overflows.
         assert_eq!(

@@ -95,7 +95,10 @@ fn every_tried_term_is_explained() {
     assert_eq!(first.clusters["m1"].stage, Stage::Filtered);
     assert_eq!(second.affinity.as_deref(), Some("second"));
     assert_eq!(second.failure, None);
-    assert_eq!(explanation.clusters().unwrap()["m1"].stage, Stage::Placed);
+    assert_eq!(
+        explanation.clusters_of_last_term().unwrap()["m1"].stage,
+        Stage::Placed
+    );
 }
 
 #[test]

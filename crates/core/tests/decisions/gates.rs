@@ -9,13 +9,13 @@ use crate::fixtures::{
 };
 
 fn providers() -> Vec<Value> {
-    let place =
+    let located =
         |name, pods, provider: &str| with_spec(cluster(name, pods), json!({"provider": provider}));
     vec![
-        place("m1", 10, "aws"),
-        place("m2", 20, "aws"),
-        place("m3", 30, "gcp"),
-        place("m4", 40, "gcp"),
+        located("m1", 10, "aws"),
+        located("m2", 20, "aws"),
+        located("m3", 30, "gcp"),
+        located("m4", 40, "gcp"),
     ]
 }
 
@@ -192,10 +192,10 @@ fn workload_affinity_needs_the_gate() {
             anti_affinity: lists(anti_affinity),
         }
     };
-    let place = |gates, held: Value, peers: WorkloadPeers| {
+    let schedule = |gates, current: Value, peers: WorkloadPeers| {
         let binding = with_binding_spec(
             binding(6, json!({"replicaScheduling": dynamic()})),
-            json!({"clusters": held}),
+            json!({"clusters": current}),
         );
         let request: Request = request(&binding).with_peers(peers);
         text(&engine(gates).schedule(&fleet(&clusters).snapshot(), &request))
@@ -216,16 +216,20 @@ fn workload_affinity_needs_the_gate() {
             "0/3 clusters are available: 3 cluster already has workload with the same anti-affinity group.",
         ),
     ] {
-        assert_eq!(place(on, json!([]), peers.clone()), expected, "{peers:?}");
         assert_eq!(
-            place(Gates::default(), json!([]), peers),
+            schedule(on, json!([]), peers.clone()),
+            expected,
+            "{peers:?}"
+        );
+        assert_eq!(
+            schedule(Gates::default(), json!([]), peers),
             "m1:2 m2:2 m3:2",
             "gate off"
         );
     }
-    let held = json!([{"name": "m1", "replicas": 6}]);
+    let current = json!([{"name": "m1", "replicas": 6}]);
     assert_eq!(
-        place(on, held, peers(&[], &[&["m1", "m2", "m3"]])),
+        schedule(on, current, peers(&[], &[&["m1", "m2", "m3"]])),
         "m1:6",
         "clusters that already have the workload pass"
     );

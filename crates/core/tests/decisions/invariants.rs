@@ -51,14 +51,14 @@ pub(crate) fn clusters() -> impl Strategy<Value = Vec<Value>> {
     })
 }
 
-fn by_room() -> impl Strategy<Value = Value> + Clone {
+fn by_capacity() -> impl Strategy<Value = Value> + Clone {
     prop::sample::select(vec![dynamic(), aggregated()])
 }
 
 fn scheduling() -> impl Strategy<Value = Value> {
     prop_oneof![
         1 => Just(duplicated()),
-        2 => by_room(),
+        2 => by_capacity(),
         1 =>
         prop::collection::vec(prop_oneof![0_i64..4, Just(i64::MAX)], 4).prop_map(|weights| {
             let rules: Vec<(&str, i64)> = ["m00", "m01", "m02", "m03"]
@@ -100,15 +100,15 @@ fn bindings_of(
     scheduling: impl Strategy<Value = Value>,
     constraints: impl Strategy<Value = Value>,
 ) -> impl Strategy<Value = Value> {
-    let held = prop::collection::btree_map(0_usize..14, 1_i32..8, 0..4);
+    let current = prop::collection::btree_map(0_usize..14, 1_i32..8, 0..4);
     let affinity = prop::option::of(prop::sample::select(vec!["dev", "prod"]));
     let evicting = prop::option::weighted(0.2, 0_usize..14);
-    (scheduling, constraints, 1_i32..60, held, affinity, evicting, any::<bool>()).prop_map(
-        |(scheduling, constraints, replicas, held, affinity, evicting, odd)| {
+    (scheduling, constraints, 1_i32..60, current, affinity, evicting, any::<bool>()).prop_map(
+        |(scheduling, constraints, replicas, current, affinity, evicting, odd)| {
             let affinity = affinity.map(|env| json!({"labelSelector": {"matchLabels": {"env": env}}}));
             let placement = json!({"replicaScheduling": scheduling, "spreadConstraints": constraints,
                 "clusterAffinity": affinity});
-            let held: Vec<Value> = held
+            let current: Vec<Value> = current
                 .into_iter()
                 .map(|(number, replicas)| json!({"name": format!("m{number:02}"), "replicas": replicas}))
                 .collect();
@@ -117,7 +117,7 @@ fn bindings_of(
                 .into_iter()
                 .collect();
             let mut binding =
-                with_binding_spec(binding(replicas, placement), json!({"clusters": held, "gracefulEvictionTasks": tasks}));
+                with_binding_spec(binding(replicas, placement), json!({"clusters": current, "gracefulEvictionTasks": tasks}));
             binding["spec"]["resource"]["uid"] = json!(if odd { "a" } else { "b" });
             binding
         },
@@ -134,7 +134,7 @@ fn shares(outcome: &Outcome) -> Option<BTreeMap<String, i64>> {
     )
 }
 
-fn held(binding: &Value) -> BTreeMap<String, i64> {
+fn current(binding: &Value) -> BTreeMap<String, i64> {
     let clusters = binding["spec"]["clusters"].as_array().unwrap().iter();
     clusters
         .map(|cluster| {
@@ -154,7 +154,7 @@ fn selected_regions(clusters: &[Value], binding: &Value) -> Option<BTreeSet<Stri
         .find(|constraint| constraint["spreadByField"] == "region")?;
     let snapshot = fleet(clusters).snapshot();
     let (_, explanation) = engine(Gates::default()).explain(&snapshot, &request(binding));
-    let clusters = explanation.clusters()?;
+    let clusters = explanation.clusters_of_last_term()?;
     let selected = clusters
         .iter()
         .filter(|(_, cluster)| cluster.stage >= Stage::Selected);
@@ -164,7 +164,7 @@ fn selected_regions(clusters: &[Value], binding: &Value) -> Option<BTreeSet<Stri
 
 /// Reports whether a cluster passes the filters only for bindings that already use the cluster. As in Karmada,
 /// APIEnablement and TaintToleration exempt the current clusters of a binding.
-fn is_spared_while_held(cluster: &Value) -> bool {
+fn passes_only_as_current(cluster: &Value) -> bool {
     let is_empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
     is_empty(&cluster["status"]["apiEnablements"]) || !is_empty(&cluster["spec"]["taints"])
 }
@@ -190,7 +190,7 @@ proptest! {
             engine(Gates::default()).explain(&fleet(&clusters).snapshot(), &request(&binding));
         let evicting = &binding["spec"]["gracefulEvictionTasks"][0]["fromCluster"];
         for name in shares(&outcome).unwrap_or_default().keys() {
-            let explained = &explanation.clusters().unwrap()[name];
+            let explained = &explanation.clusters_of_last_term().unwrap()[name];
             prop_assert_eq!(explained.stage, Stage::Placed);
             prop_assert!(explained.refusal.is_none());
             prop_assert_ne!(evicting.as_str(), Some(name.as_str()));
@@ -207,7 +207,7 @@ proptest! {
         let by_weight = !placement["replicaScheduling"]["weightPreference"]["staticWeightList"].is_null();
         if outcome.result.is_ok() && !by_weight {
             let snapshot = fleet(&clusters).snapshot();
-            let explained = explanation.clusters().unwrap();
+            let explained = explanation.clusters_of_last_term().unwrap();
             let selected: Vec<&str> = explained
                 .iter()
                 .filter(|(_, cluster)| cluster.stage >= Stage::Selected)
@@ -249,41 +249,41 @@ proptest! {
 
     #[test]
     fn scaling_is_monotonic(
-        clusters in clusters(), binding in bindings_of(by_room(), constraints()),
+        clusters in clusters(), binding in bindings_of(by_capacity(), constraints()),
     ) {
         let (outcome, explanation) =
             engine(Gates::default()).explain(&fleet(&clusters).snapshot(), &request(&binding));
         if let Some(shares) = shares(&outcome) {
-            let explained = explanation.clusters().unwrap();
-            let kept: BTreeMap<String, i64> = held(&binding)
+            let explained = explanation.clusters_of_last_term().unwrap();
+            let kept: BTreeMap<String, i64> = current(&binding)
                 .into_iter()
                 .filter(|(name, _)| explained.get(name).is_some_and(|cluster| cluster.stage >= Stage::Selected))
                 .collect();
             let replicas = binding["spec"]["replicas"].as_i64().unwrap();
             let before: i64 = kept.values().sum();
-            for (name, held) in &kept {
+            for (name, current) in &kept {
                 let share = shares.get(name).copied().unwrap_or(0);
-                prop_assert!(before > replicas || share >= *held, "{name}: {held} -> {share}");
+                prop_assert!(before > replicas || share >= *current, "{name}: {current} -> {share}");
             }
             for (name, share) in &shares {
-                let held = kept.get(name).copied().unwrap_or(0);
-                prop_assert!(before < replicas || *share <= held, "{name}: {held} -> {share}");
+                let current = kept.get(name).copied().unwrap_or(0);
+                prop_assert!(before < replicas || *share <= current, "{name}: {current} -> {share}");
             }
         }
     }
 
     #[test]
     fn decisions_are_idempotent(
-        clusters in clusters(), binding in bindings_of(by_room(), constraints()),
+        clusters in clusters(), binding in bindings_of(by_capacity(), constraints()),
     ) {
         if let Some(result) = shares(&decide(&clusters, &binding)) {
             let placed: Vec<Value> = result.iter().map(|(name, n)| json!({"name": name, "replicas": n})).collect();
-            let before = held(&binding);
+            let before = current(&binding);
             // After the workload left such a cluster, the cluster is rejected. The second decision may then miss
             // `minGroups`.
             let left = |name: &str| before.contains_key(name) && !result.contains_key(name);
             prop_assume!(!clusters.iter().any(|cluster| {
-                is_spared_while_held(cluster) && cluster["metadata"]["name"].as_str().is_some_and(left)
+                passes_only_as_current(cluster) && cluster["metadata"]["name"].as_str().is_some_and(left)
             }));
             let mut reported = clusters.clone();
             for cluster in &mut reported {

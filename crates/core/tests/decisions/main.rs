@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "fixtures of tests may fail loudly")]
 
+// The module `out_of_tree` compiles the in-tree plugins, which import the public items of `berth-core` from `crate`.
+pub(crate) use berth_core::*;
+
 mod component_sets;
 mod deviations;
 mod explanation;
@@ -9,7 +12,8 @@ mod fixtures;
 mod gates;
 mod invariants;
 mod objects;
-mod observing;
+mod observer;
+mod out_of_tree;
 mod parsers;
 mod plugins;
 mod points;

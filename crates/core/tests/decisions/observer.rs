@@ -6,46 +6,51 @@ use serde_json::{Value, json};
 use crate::fixtures::{binding, cluster, dynamic, engine, fleet, request, text};
 
 #[derive(Default)]
-struct Ear {
-    plugins: bool,
-    heard: Vec<String>,
+struct RecordingObserver {
+    wants_plugins: bool,
+    events: Vec<String>,
 }
 
-impl Observer for Ear {
+impl Observer for RecordingObserver {
     fn point_begins(&mut self, point: Point) {
-        self.heard.push(format!("{point}"));
+        self.events.push(format!("{point}"));
     }
 
     fn point_ends(&mut self, point: Point, status: Status) {
-        self.heard.push(format!("{point}={}", status.as_str()));
+        self.events.push(format!("{point}={}", status.as_str()));
     }
 
     fn wants_plugins(&mut self) -> bool {
-        self.plugins
+        self.wants_plugins
     }
 
     fn plugin_begins(&mut self, point: Point, plugin: &str) {
-        self.heard.push(format!("{point}/{plugin}"));
+        self.events.push(format!("{point}/{plugin}"));
     }
 
     fn plugin_ends(&mut self, point: Point, plugin: &str, status: Status) {
-        self.heard
+        self.events
             .push(format!("{point}/{plugin}={}", status.as_str()));
     }
 }
 
-fn hear(engine: &mut Engine, placement: &Value, plugins: bool) -> Vec<String> {
-    let mut ear = Ear {
-        plugins,
-        heard: Vec::new(),
+fn observed_events(engine: &mut Engine, placement: &Value, wants_plugins: bool) -> Vec<String> {
+    let mut observer = RecordingObserver {
+        wants_plugins,
+        events: Vec::new(),
     };
     let snapshot = fleet(&[cluster("m1", 10)]).snapshot();
     let request = request(&binding(4, placement.clone()));
-    let observed = engine
-        .decide(&snapshot, &request, &Assumed::default(), Some(&mut ear))
+    let outcome = engine
+        .decide(
+            &snapshot,
+            &request,
+            &Assumed::default(),
+            Some(&mut observer),
+        )
         .outcome;
-    assert_eq!(text(&observed), text(&engine.schedule(&snapshot, &request)));
-    ear.heard
+    assert_eq!(text(&outcome), text(&engine.schedule(&snapshot, &request)));
+    observer.events
 }
 
 const DECIDED: [&str; 10] = [
@@ -65,16 +70,16 @@ const DECIDED: [&str; 10] = [
 fn observer_is_notified_of_every_point_once() {
     let mut engine = engine(Gates::default());
     let placement = json!({"replicaScheduling": dynamic()});
-    assert_eq!(hear(&mut engine, &placement, false), DECIDED);
-    let nowhere = json!({"clusterAffinity": {"clusterNames": ["m2"]}});
+    assert_eq!(observed_events(&mut engine, &placement, false), DECIDED);
+    let infeasible = json!({"clusterAffinity": {"clusterNames": ["m2"]}});
     let failed = ["Filter", "Filter=Unschedulable"];
-    assert_eq!(hear(&mut engine, &nowhere, false), failed);
+    assert_eq!(observed_events(&mut engine, &infeasible, false), failed);
     let terms = json!({"replicaScheduling": dynamic(), "clusterAffinities": [
         {"affinityName": "a", "clusterNames": ["m2"]},
         {"affinityName": "b", "clusterNames": ["m1"]},
     ]});
     assert_eq!(
-        hear(&mut engine, &terms, false),
+        observed_events(&mut engine, &terms, false),
         [&failed[..], &DECIDED[..]].concat()
     );
 }
@@ -83,7 +88,7 @@ fn observer_is_notified_of_every_point_once() {
 fn observer_is_notified_of_plugins_on_request() {
     let mut engine = engine(Gates::default());
     let placement = json!({});
-    let heard = hear(&mut engine, &placement, true);
+    let events = observed_events(&mut engine, &placement, true);
     let filters = [
         "Filter",
         "Filter/TaintToleration",
@@ -112,7 +117,7 @@ fn observer_is_notified_of_plugins_on_request() {
         "Assign/AssignReplicas=Success",
         "Assign=Success",
     ];
-    assert_eq!(heard, [&filters[..], &rest[..]].concat());
+    assert_eq!(events, [&filters[..], &rest[..]].concat());
 }
 
 #[test]
@@ -121,11 +126,20 @@ fn cached_plugins_are_not_observed() {
     let snapshot = fleet(&[cluster("m1", 10)]).snapshot();
     let request = request(&binding(4, json!({})));
     engine.schedule(&snapshot, &request);
-    let mut ear = Ear {
-        plugins: true,
-        heard: Vec::new(),
+    let mut observer = RecordingObserver {
+        wants_plugins: true,
+        events: Vec::new(),
     };
-    engine.decide(&snapshot, &request, &Assumed::default(), Some(&mut ear));
-    assert!(ear.heard.contains(&"Filter/APIEnablement".to_owned()));
-    assert!(!ear.heard.contains(&"Filter/TaintToleration".to_owned()));
+    engine.decide(
+        &snapshot,
+        &request,
+        &Assumed::default(),
+        Some(&mut observer),
+    );
+    assert!(observer.events.contains(&"Filter/APIEnablement".to_owned()));
+    assert!(
+        !observer
+            .events
+            .contains(&"Filter/TaintToleration".to_owned())
+    );
 }

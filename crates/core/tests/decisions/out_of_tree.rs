@@ -1,17 +1,15 @@
-//! A test that compiles the in-tree plugins as a separate crate. The plugins need no private items of `berth-core`, and
-//! make the same decisions.
-
-#![expect(clippy::unwrap_used, reason = "fixtures of tests may fail loudly")]
+//! A test that compiles the in-tree plugins as a part of this test crate. The plugins need no private items of
+//! `berth-core`, and make the same decisions.
 
 use std::sync::Arc;
 
-// The plugins import items from `crate`. Here, `crate` is this test crate, which re-exports `berth_core`.
-pub(crate) use berth_core::*;
+use berth_core::{Engine, EngineOptions, Filter, Gates, Plugins, Weighted, WorkloadPeers};
 use serde_json::{Value, json};
 
-#[path = "../decisions/fixtures.rs"]
-#[allow(dead_code, reason = "not every fixture is needed here")]
-mod fixtures;
+use crate::fixtures::{
+    aggregated, binding, cluster, duplicated, dynamic, engine, fleet, request, static_weights,
+    with_binding_spec, with_label, with_spec,
+};
 
 #[path = "../../src/plugins"]
 #[allow(
@@ -31,11 +29,6 @@ mod plugins {
     pub(crate) mod taint_toleration;
     pub(crate) mod workload_affinity;
 }
-
-use fixtures::{
-    aggregated, binding, cluster, duplicated, dynamic, fleet, request, static_weights,
-    with_binding_spec, with_label, with_spec,
-};
 
 fn out_of_tree(gates: Gates) -> Engine {
     let plugins = Plugins {
@@ -64,7 +57,7 @@ fn out_of_tree(gates: Gates) -> Engine {
 }
 
 fn clusters() -> Vec<Value> {
-    let place = |name: &str, pods, region: &str, zone: &str| {
+    let located = |name: &str, pods, region: &str, zone: &str| {
         let spec = json!({"provider": "aws", "region": region, "zones": [zone]});
         with_label(with_spec(cluster(name, pods), spec), "tier", region)
     };
@@ -72,11 +65,11 @@ fn clusters() -> Vec<Value> {
     let mut unable = cluster("m7", 50);
     unable["status"]["apiEnablements"] = json!([]);
     vec![
-        place("m1", 10, "east", "a"),
-        place("m2", 20, "east", "b"),
-        place("m3", 30, "west", "a"),
-        place("m4", 40, "west", "b"),
-        with_spec(place("m5", 50, "west", "c"), tainted),
+        located("m1", 10, "east", "a"),
+        located("m2", 20, "east", "b"),
+        located("m3", 30, "west", "a"),
+        located("m4", 40, "west", "b"),
+        with_spec(located("m5", 50, "west", "c"), tainted),
         cluster("m6", 60),
         unable,
     ]
@@ -121,7 +114,7 @@ fn in_tree_plugins_use_public_items_only() {
         ..Gates::default()
     };
     let snapshot = fleet(&clusters()).snapshot();
-    let (mut inside, mut outside) = (fixtures::engine(gates), out_of_tree(gates));
+    let (mut inside, mut outside) = (engine(gates), out_of_tree(gates));
     let mut placed = 0;
     for placement in &placements {
         for spec in &specs {

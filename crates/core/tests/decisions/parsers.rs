@@ -102,7 +102,7 @@ proptest! {
     #[test]
     fn arbitrary_bindings_and_clusters_do_not_panic(
         placement in placement(), replicas in any::<i32>(), asked in quantity(), free in quantity(),
-        held in any::<i32>(), observed in word(), label in word(), region in word(),
+        current in any::<i32>(), observed in word(), label in word(), region in word(),
     ) {
         let clusters = ["m1", "m2"].map(|name| serde_json::from_value::<Cluster>(json!({
             "metadata": {"name": name, "labels": {"env": label}},
@@ -114,7 +114,7 @@ proptest! {
         })).unwrap());
         let spec: BindingSpec = serde_json::from_value(json!({
             "resource": {"apiVersion": "v1", "kind": "Pod", "name": "p"},
-            "replicas": replicas, "placement": placement, "clusters": [{"name": "m2", "replicas": held}],
+            "replicas": replicas, "placement": placement, "clusters": [{"name": "m2", "replicas": current}],
             "replicaRequirements": {"resourceRequest": {"cpu": asked}},
         })).unwrap();
         let status: BindingStatus = serde_json::from_value(json!({"schedulerObservingAffinityName": observed})).unwrap();

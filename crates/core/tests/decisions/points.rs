@@ -19,16 +19,16 @@ enum Behaviour {
     Panic(Point),
     /// Panics when the engine calls the filter to get the reason of a rejection.
     PanicInCheck,
-    Refuse(Point),
+    Unschedulable(Point),
     Fail(Point),
     Skip(Point),
     /// PreFilter allows only `m2`.
-    Only,
+    AllowM2,
     /// PreFilter returns a set of clusters of another fleet.
-    OnlyOtherFleet,
+    AllowOtherFleet,
     /// Filter returns clusters that do not exist.
-    LetAnythingPass,
-    Nothing,
+    PassUnknownClusters,
+    Normal,
 }
 
 /// State that PreFilter and PreScore store. The text is the name of the extension point.
@@ -53,11 +53,11 @@ impl Spy {
     fn record(&self, point: Point) -> Result<(), PluginError> {
         self.calls.lock().unwrap().push(point.to_string());
         assert_ne!(self.behaviour, Behaviour::Panic(point), "the spy panics");
-        if self.behaviour == Behaviour::Refuse(point) {
-            return Err(PluginError::unschedulable("not today"));
+        if self.behaviour == Behaviour::Unschedulable(point) {
+            return Err(PluginError::unschedulable("the spy rejects the binding"));
         }
         if self.behaviour == Behaviour::Fail(point) {
-            return Err(PluginError::failed("no idea"));
+            return Err(PluginError::failed("the spy fails"));
         }
         Ok(())
     }
@@ -93,16 +93,18 @@ impl PreFilter for Spy {
         state: &mut CycleState,
     ) -> Result<PreFilterResult, PluginError> {
         self.record(Point::PreFilter)?;
+        assert_eq!(state.get::<SharedState>(), None, "state of another cycle");
+        assert_eq!(state.get::<usize>(), None, "state of another cycle");
         state.insert(SharedState("PreFilter"));
         Ok(match self.behaviour {
             Behaviour::Skip(Point::PreFilter) => PreFilterResult::Skip,
-            Behaviour::Only => {
+            Behaviour::AllowM2 => {
                 let snapshot = context.snapshot();
                 PreFilterResult::Only(Bits::from_fn(snapshot.len(), |ordinal| {
                     snapshot.ordinal("m2") == Some(ordinal)
                 }))
             }
-            Behaviour::OnlyOtherFleet => PreFilterResult::Only(Bits::all(1)),
+            Behaviour::AllowOtherFleet => PreFilterResult::Only(Bits::all(1)),
             _ => PreFilterResult::All,
         })
     }
@@ -126,7 +128,7 @@ impl BindingFilter for Spy {
     fn restrict(
         &self,
         context: &BindingContext<'_>,
-        _prior: &Bits,
+        _current: &Bits,
         candidates: &mut Bits,
     ) -> Result<(), PluginError> {
         self.record(Point::Filter)?;
@@ -134,7 +136,7 @@ impl BindingFilter for Spy {
         if let Some(ordinal) = context.snapshot().ordinal("m3") {
             candidates.set(ordinal, false);
         }
-        if self.behaviour == Behaviour::LetAnythingPass {
+        if self.behaviour == Behaviour::PassUnknownClusters {
             *candidates = Bits::all(200);
             candidates.set(2, false);
         }
@@ -181,10 +183,10 @@ impl Score for Spy {
         self.record(Point::Score)?;
         assert_eq!(context.state().get(), Some(&SharedState("PreScore")));
         assert_eq!(context.state().get(), Some(&scores.candidates().len()));
-        for place in 0..scores.candidates().len() {
-            let ordinal = scores.candidates()[place].ordinal;
+        for index in 0..scores.candidates().len() {
+            let ordinal = scores.candidates()[index].ordinal;
             let cluster = context.snapshot().cluster(ordinal).unwrap();
-            scores.add(place, self.score(context, &cluster)?);
+            scores.add(index, self.score(context, &cluster)?);
         }
         Ok(())
     }
@@ -288,7 +290,7 @@ fn names(points: &[Point]) -> Vec<String> {
 
 #[test]
 fn points_run_in_order_and_share_state() {
-    let (decided, calls) = run_with(Behaviour::Nothing);
+    let (decided, calls) = run_with(Behaviour::Normal);
     assert_eq!(decided, "m1:2 m2:2");
     assert_eq!(calls, names(&POINTS));
 }
@@ -306,13 +308,13 @@ fn skipped_plugins_are_not_called() {
 
 #[test]
 fn pre_filter_can_exclude_clusters() {
-    let spy = Spy::new(Behaviour::Only);
+    let spy = Spy::new(Behaviour::AllowM2);
     let placement = json!({"replicaScheduling": dynamic()});
     let snapshot = fleet(&clusters()).snapshot();
     let (outcome, explanation) =
         engine(spy.plugins()).explain(&snapshot, &request(&binding(4, placement)));
     assert_eq!(text(&outcome), "m2:4");
-    let refusal = explanation.clusters().unwrap()["m1"]
+    let refusal = explanation.clusters_of_last_term().unwrap()["m1"]
         .refusal
         .clone()
         .unwrap();
@@ -329,7 +331,7 @@ fn pre_filter_can_exclude_clusters() {
 
 #[test]
 fn scores_are_normalised_and_weighted() {
-    let spy = Spy::new(Behaviour::Nothing);
+    let spy = Spy::new(Behaviour::Normal);
     let one = json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]);
     let placement = json!({"replicaScheduling": dynamic(), "spreadConstraints": one});
     let binding = crate::fixtures::with_binding_spec(
@@ -340,7 +342,7 @@ fn scores_are_normalised_and_weighted() {
         engine(spy.plugins()).explain(&fleet(&clusters()).snapshot(), &request(&binding));
     // m2 has a score of 3 x 100. m1 has 100 from ClusterLocality, and 3 x 25.
     assert_eq!(text(&outcome), "m2:4");
-    let clusters = explanation.clusters().unwrap();
+    let clusters = explanation.clusters_of_last_term().unwrap();
     assert_eq!(clusters["m1"].scores["ClusterLocality"], 100);
     assert_eq!(clusters["m1"].scores["Spy"], 75);
     assert_eq!(clusters["m2"].scores["Spy"], 300);
@@ -369,11 +371,11 @@ fn panics_become_errors_of_the_plugin() {
     let spy = Spy::new(Behaviour::PanicInCheck);
     let mut engine = engine(spy.plugins());
     let snapshot = fleet(&clusters()).snapshot();
-    let nowhere = json!({"clusterAffinity": {"clusterNames": ["m3"]}});
-    let outcome = engine.schedule(&snapshot, &request(&binding(4, nowhere)));
+    let infeasible = json!({"clusterAffinity": {"clusterNames": ["m3"]}});
+    let outcome = engine.schedule(&snapshot, &request(&binding(4, infeasible)));
     assert!(text(&outcome).starts_with("plugin \"Spy\" panicked at Filter: "));
-    let somewhere = json!({"replicaScheduling": dynamic()});
-    let outcome = engine.schedule(&snapshot, &request(&binding(4, somewhere)));
+    let feasible = json!({"replicaScheduling": dynamic()});
+    let outcome = engine.schedule(&snapshot, &request(&binding(4, feasible)));
     assert_eq!(
         text(&outcome),
         "m1:2 m2:2",
@@ -385,7 +387,7 @@ fn panics_become_errors_of_the_plugin() {
 fn errors_state_whether_the_binding_waits() {
     for point in POINTS.into_iter().filter(|point| *point != Point::Estimate) {
         for (behaviour, waits) in [
-            (Behaviour::Refuse(point), true),
+            (Behaviour::Unschedulable(point), true),
             (Behaviour::Fail(point), false),
         ] {
             let Err(ScheduleError::Plugin(error)) = decide(Spy::new(behaviour).plugins()).result
@@ -401,13 +403,13 @@ fn errors_state_whether_the_binding_waits() {
     assert_eq!(decided, "m1:2 m2:2");
 }
 
-/// An assign plugin that returns these shares, even if they are impossible.
+/// An assign plugin that always returns these shares.
 #[derive(Debug)]
-struct ImpossibleShares(Vec<Share>);
+struct FixedShares(Vec<Share>);
 
-impl Assign for ImpossibleShares {
+impl Assign for FixedShares {
     fn name(&self) -> &'static str {
-        "ImpossibleShares"
+        "FixedShares"
     }
 
     fn assign(&self, _: &AssignContext<'_>, _: &mut Selection) -> Result<Vec<Share>, PluginError> {
@@ -438,7 +440,7 @@ fn impossible_shares_are_rejected() {
         ),
     ] {
         let mut plugins = Plugins::in_tree(Gates::default());
-        plugins.assign = Arc::new(ImpossibleShares(shares));
+        plugins.assign = Arc::new(FixedShares(shares));
         let outcome = decide(plugins);
         assert_eq!(
             text(&outcome),
@@ -496,7 +498,7 @@ impl PreFilter for CountingFilter {
 fn only_placement_filters_are_cached() {
     let (counted, spy) = (
         Arc::new(CountingFilter::default()),
-        Spy::new(Behaviour::Nothing),
+        Spy::new(Behaviour::Normal),
     );
     let mut plugins = spy.plugins();
     plugins.filters.push(Filter::Placement(counted.clone()));
@@ -525,7 +527,7 @@ fn only_placement_filters_are_cached() {
 
 #[test]
 fn state_is_returned_with_the_decision() {
-    let spy = Spy::new(Behaviour::Nothing);
+    let spy = Spy::new(Behaviour::Normal);
     let placement = json!({"replicaScheduling": dynamic()});
     let decision = engine(spy.plugins()).decide(
         &fleet(&clusters()).snapshot(),
@@ -539,11 +541,11 @@ fn state_is_returned_with_the_decision() {
 
 #[test]
 fn each_term_starts_with_empty_state() {
-    let spy = Spy::new(Behaviour::Nothing);
+    let spy = Spy::new(Behaviour::Normal);
     // The first term fails at Filter, before PreScore removes the state that PreFilter stored.
     let placement = json!({"replicaScheduling": dynamic(), "clusterAffinities": [
-        {"affinityName": "nowhere", "clusterNames": ["m3"]},
-        {"affinityName": "somewhere", "clusterNames": ["m2"]},
+        {"affinityName": "infeasible", "clusterNames": ["m3"]},
+        {"affinityName": "feasible", "clusterNames": ["m2"]},
     ]});
     let outcome = engine(spy.plugins()).schedule(
         &fleet(&clusters()).snapshot(),
@@ -559,19 +561,15 @@ fn each_term_starts_with_empty_state() {
 fn shares_may_be_in_any_order() {
     let share = |ordinal, replicas| Share { ordinal, replicas };
     let mut plugins = Plugins::in_tree(Gates::default());
-    plugins.assign = Arc::new(ImpossibleShares(vec![
-        share(2, 1),
-        share(0, 3),
-        share(1, 0),
-    ]));
+    plugins.assign = Arc::new(FixedShares(vec![share(2, 1), share(0, 3), share(1, 0)]));
     assert_eq!(text(&decide(plugins)), "m1:3 m2:0 m3:1");
 }
 
 #[test]
 fn unknown_clusters_are_ignored() {
-    let (decided, _) = run_with(Behaviour::LetAnythingPass);
+    let (decided, _) = run_with(Behaviour::PassUnknownClusters);
     assert_eq!(decided, "m1:2 m2:2");
-    let (decided, _) = run_with(Behaviour::OnlyOtherFleet);
+    let (decided, _) = run_with(Behaviour::AllowOtherFleet);
     assert_eq!(
         decided,
         "plugin \"Spy\" failed at PreFilter: returned clusters of another snapshot"

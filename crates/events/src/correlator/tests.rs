@@ -9,9 +9,9 @@ use crate::aggregator::MAX_SEPARATE;
 use crate::event::Source;
 use crate::fixtures::occurrence;
 
-/// A correlator with a clock and the writes so far. Each write is completed at once, or by [`Scene::complete_writes`]
+/// A correlator with a clock and the writes so far. Each write is completed at once, or by [`Fixture::complete_writes`]
 /// if `is_slow` is set.
-struct Scene {
+struct Fixture {
     correlator: Correlator,
     start: Instant,
     now: Instant,
@@ -21,7 +21,7 @@ struct Scene {
     running: Vec<SeriesKey>,
 }
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
         let now = Instant::now();
         Self {
@@ -96,14 +96,14 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn equal_events_are_counted() {
-    let mut scene = Scene::new();
+    let mut fixture = Fixture::new();
     for _ in 0..5 {
-        scene.record(occurrence("BackOff", "a"));
-        scene.advance(SECOND * 10);
+        fixture.record(occurrence("BackOff", "a"));
+        fixture.advance(SECOND * 10);
     }
-    assert_eq!(scene.messages(), [("a", 5)]);
+    assert_eq!(fixture.messages(), [("a", 5)]);
     // The event keeps its name and first timestamp, and gets the latest timestamp.
-    let events = scene.events();
+    let events = fixture.events();
     let (name, event) = events.first_key_value().unwrap();
     assert_eq!(*name, "web.0");
     assert_eq!(event.first.as_second(), 0);
@@ -112,24 +112,24 @@ fn equal_events_are_counted() {
 
 #[test]
 fn repetitions_within_a_second_are_one_write() {
-    let mut scene = Scene::new();
+    let mut fixture = Fixture::new();
     for _ in 0..1000 {
-        scene.record(occurrence("BackOff", "a"));
+        fixture.record(occurrence("BackOff", "a"));
     }
-    scene.advance(SECOND);
-    assert_eq!(scene.writes.len(), 2);
-    assert_eq!(scene.messages(), [("a", 1000)]);
+    fixture.advance(SECOND);
+    assert_eq!(fixture.writes.len(), 2);
+    assert_eq!(fixture.messages(), [("a", 1000)]);
 }
 
 #[test]
 fn further_messages_are_combined_into_one_event() {
-    let mut scene = Scene::new();
+    let mut fixture = Fixture::new();
     for n in 1..=12 {
-        scene.advance(SECOND * 2);
-        scene.record(occurrence("BackOff", &format!("{n:02}")));
+        fixture.advance(SECOND * 2);
+        fixture.record(occurrence("BackOff", &format!("{n:02}")));
     }
-    scene.advance(SECOND);
-    let (combined, others) = scene
+    fixture.advance(SECOND);
+    let (combined, others) = fixture
         .messages()
         .split_first()
         .map(|(c, o)| (*c, o.to_vec()))
@@ -141,19 +141,19 @@ fn further_messages_are_combined_into_one_event() {
 
 #[test]
 fn field_paths_have_separate_events_and_are_combined_together() {
-    let mut scene = Scene::new();
+    let mut fixture = Fixture::new();
     for container in ["one", "two"] {
-        scene.advance(SECOND);
-        scene.record(occurrence("BackOff", "a").in_container(container));
+        fixture.advance(SECOND);
+        fixture.record(occurrence("BackOff", "a").in_container(container));
     }
-    assert_eq!(scene.messages(), [("a", 1), ("a", 1)]);
+    assert_eq!(fixture.messages(), [("a", 1), ("a", 1)]);
     for n in 0..20 {
-        scene.advance(SECOND * 2);
+        fixture.advance(SECOND * 2);
         let container = format!("c{}", n % 2);
-        scene.record(occurrence("BackOff", &n.to_string()).in_container(&container));
+        fixture.record(occurrence("BackOff", &n.to_string()).in_container(&container));
     }
-    scene.advance(SECOND);
-    let combined = scene
+    fixture.advance(SECOND);
+    let combined = fixture
         .messages()
         .into_iter()
         .filter(|(m, _)| m.starts_with(COMBINED_PREFIX));
@@ -162,7 +162,7 @@ fn field_paths_have_separate_events_and_are_combined_together() {
 
 #[test]
 fn type_reason_object_source_and_host_separate_events() {
-    let mut scene = Scene::new();
+    let mut fixture = Fixture::new();
     let kubelet = Source::new("kubelet");
     let all = [
         occurrence("BackOff", "a"),
@@ -174,46 +174,46 @@ fn type_reason_object_source_and_host_separate_events() {
         occurrence("BackOff", "a").by(kubelet.on("n2")),
     ];
     for occurrence in all {
-        scene.advance(SECOND);
-        scene.record(occurrence);
+        fixture.advance(SECOND);
+        fixture.record(occurrence);
     }
-    assert_eq!(scene.messages(), [("a", 1); 7]);
+    assert_eq!(fixture.messages(), [("a", 1); 7]);
 }
 
 #[test]
 fn suppressed_events_are_counted() {
-    let mut scene = Scene::new();
+    let mut fixture = Fixture::new();
     for _ in 0..100 {
-        scene.record(occurrence("BackOff", "a"));
-        scene.advance(SECOND * 2);
+        fixture.record(occurrence("BackOff", "a"));
+        fixture.advance(SECOND * 2);
     }
-    assert_eq!(scene.messages(), [("a", 25)]);
-    scene.advance(Duration::from_mins(5));
+    assert_eq!(fixture.messages(), [("a", 25)]);
+    fixture.advance(Duration::from_mins(5));
     assert_eq!(
-        scene.messages(),
+        fixture.messages(),
         [("a", 25)],
         "no write without a new event"
     );
-    scene.record(occurrence("BackOff", "a"));
-    scene.advance(SECOND);
-    assert_eq!(scene.messages(), [("a", 101)]);
+    fixture.record(occurrence("BackOff", "a"));
+    fixture.advance(SECOND);
+    assert_eq!(fixture.messages(), [("a", 101)]);
 }
 
 #[test]
 fn suppressed_first_event_is_counted() {
-    let mut scene = Scene::new();
+    let mut fixture = Fixture::new();
     for _ in 0..25 {
-        scene.record(occurrence("BackOff", "a"));
-        scene.advance(SECOND * 2);
+        fixture.record(occurrence("BackOff", "a"));
+        fixture.advance(SECOND * 2);
     }
-    scene.record(occurrence("Killing", "b"));
-    let began = scene.now - scene.start;
-    assert_eq!(scene.messages(), [("a", 25)]);
-    scene.advance(Duration::from_mins(10));
-    scene.record(occurrence("Killing", "b"));
-    scene.advance(SECOND);
-    assert_eq!(scene.messages(), [("a", 25), ("b", 2)]);
-    let (_, draft) = scene.writes.last().unwrap();
+    fixture.record(occurrence("Killing", "b"));
+    let began = fixture.now - fixture.start;
+    assert_eq!(fixture.messages(), [("a", 25)]);
+    fixture.advance(Duration::from_mins(10));
+    fixture.record(occurrence("Killing", "b"));
+    fixture.advance(SECOND);
+    assert_eq!(fixture.messages(), [("a", 25), ("b", 2)]);
+    let (_, draft) = fixture.writes.last().unwrap();
     assert_eq!(
         draft.first.as_second(),
         i64::try_from(began.as_secs()).unwrap()
@@ -222,48 +222,48 @@ fn suppressed_first_event_is_counted() {
 
 #[test]
 fn day_of_changing_failures_is_ten_events_and_few_writes() {
-    let mut scene = Scene::new();
+    let mut fixture = Fixture::new();
     for n in 0..24 * 360 {
-        scene.record(occurrence("BackOff", &format!("try {n} failed")).warning());
-        scene.advance(SECOND * 10);
+        fixture.record(occurrence("BackOff", &format!("try {n} failed")).warning());
+        fixture.advance(SECOND * 10);
     }
-    assert_eq!(scene.events().len(), MAX_SEPARATE + 1);
+    assert_eq!(fixture.events().len(), MAX_SEPARATE + 1);
     let allowed_writes = 25 + 24 * 12;
     assert!(
-        scene.writes.len() <= allowed_writes,
+        fixture.writes.len() <= allowed_writes,
         "{}",
-        scene.writes.len()
+        fixture.writes.len()
     );
     // The last write lacks at most the events of about five minutes.
-    let (_, last) = scene.writes.last().unwrap();
+    let (_, last) = fixture.writes.last().unwrap();
     let late = i32::try_from(24 * 360 - MAX_SEPARATE).unwrap() - last.count;
     assert!((0..=31).contains(&late), "{late}");
 }
 
 #[test]
 fn excess_pending_series_are_written_at_once() {
-    let mut scene = Scene::new();
+    let mut fixture = Fixture::new();
     // The second event of each object makes its series pending.
     for n in 0..=CACHE_SIZE.get() {
         assert!(
-            scene
+            fixture
                 .correlator
                 .next_due()
-                .is_none_or(|due| due > scene.now)
+                .is_none_or(|due| due > fixture.now)
         );
         for _ in 0..2 {
-            scene.record(occurrence("BackOff", "a").of(&n.to_string()));
+            fixture.record(occurrence("BackOff", "a").of(&n.to_string()));
         }
     }
     assert!(
-        scene
+        fixture
             .correlator
             .next_due()
-            .is_some_and(|due| due <= scene.now)
+            .is_some_and(|due| due <= fixture.now)
     );
 }
 
-mod promises {
+mod properties {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -271,12 +271,12 @@ mod promises {
     use crate::aggregator::MAX_INTERVAL;
     use crate::spam_filter::{BURST, REFILL};
 
-    /// A step of a test: an event, a pause, and then the completion of the running writes if `answers` is set.
+    /// A step of a test: an event, a pause, and then the completion of the running writes if `completes` is set.
     #[derive(Clone, Debug)]
     struct Step {
         occurrence: Occurrence,
         pause: Duration,
-        answers: bool,
+        completes: bool,
     }
 
     fn step(messages: usize, longest: Duration) -> impl Strategy<Value = Step> {
@@ -295,7 +295,7 @@ mod promises {
             pause,
             any::<bool>(),
         )
-            .prop_map(|(object, is_bad, reason, message, pause, answers)| {
+            .prop_map(|(object, is_bad, reason, message, pause, completes)| {
                 let occurrence = occurrence(reason, &message.to_string()).of(&object.to_string());
                 Step {
                     occurrence: if is_bad {
@@ -304,29 +304,29 @@ mod promises {
                         occurrence
                     },
                     pause: Duration::from_millis(pause),
-                    answers,
+                    completes,
                 }
             })
     }
 
     /// Runs all steps, and completes all writes.
-    fn play(steps: &[Step]) -> Scene {
-        let mut scene = Scene::new();
-        scene.is_slow = true;
+    fn run(steps: &[Step]) -> Fixture {
+        let mut fixture = Fixture::new();
+        fixture.is_slow = true;
         for step in steps {
-            scene.record(step.occurrence.clone());
-            scene.advance(step.pause);
-            if step.answers {
-                scene.complete_writes();
+            fixture.record(step.occurrence.clone());
+            fixture.advance(step.pause);
+            if step.completes {
+                fixture.complete_writes();
             }
         }
         // The completion of a write can make its series pending again, which needs a second round.
         for _ in 0..2 {
-            scene.advance(REPEAT_DELAY);
-            scene.complete_writes();
+            fixture.advance(REPEAT_DELAY);
+            fixture.complete_writes();
         }
-        scene.advance(REPEAT_DELAY);
-        scene
+        fixture.advance(REPEAT_DELAY);
+        fixture
     }
 
     /// Groups events by topic.
@@ -343,8 +343,8 @@ mod promises {
         topics
     }
 
-    fn total(scene: &Scene) -> usize {
-        let counts = scene.messages().into_iter().map(|(_, count)| count);
+    fn total(fixture: &Fixture) -> usize {
+        let counts = fixture.messages().into_iter().map(|(_, count)| count);
         usize::try_from(counts.sum::<i32>()).unwrap()
     }
 
@@ -355,9 +355,9 @@ mod promises {
         fn writes_of_a_subject_stay_within_the_limit(
             steps in vec(step(30, MAX_INTERVAL), 0..300),
         ) {
-            let scene = play(&steps);
+            let fixture = run(&steps);
             let mut times: HashMap<_, Vec<Instant>> = HashMap::new();
-            for (at, draft) in &scene.writes {
+            for (at, draft) in &fixture.writes {
                 times.entry(draft.key.subject()).or_default().push(*at);
             }
             for times in times.values() {
@@ -376,15 +376,15 @@ mod promises {
         fn allowed_events_are_never_lost(
             steps in vec(step(30, MAX_INTERVAL), 0..=25),
         ) {
-            prop_assert_eq!(total(&play(&steps)), steps.len());
+            prop_assert_eq!(total(&run(&steps)), steps.len());
         }
 
         #[test]
         fn events_are_counted_once(steps in vec(step(30, MAX_INTERVAL), 0..300)) {
-            let scene = play(&steps);
-            prop_assert!(total(&scene) <= steps.len());
+            let fixture = run(&steps);
+            prop_assert!(total(&fixture) <= steps.len());
             let mut entries: HashMap<&str, (i32, Timestamp)> = HashMap::new();
-            for (_, draft) in &scene.writes {
+            for (_, draft) in &fixture.writes {
                 if let Some((count, first)) = entries.insert(&draft.name, (draft.count, draft.first)) {
                     prop_assert!(count < draft.count);
                     prop_assert_eq!(first, draft.first);
@@ -396,8 +396,8 @@ mod promises {
         fn active_topics_have_at_most_ten_events(
             steps in vec(step(30, Duration::from_secs(1)), 0..300),
         ) {
-            let scene = play(&steps);
-            let events = topics(scene.events().into_values().map(|draft| &draft.latest));
+            let fixture = run(&steps);
+            let events = topics(fixture.events().into_values().map(|draft| &draft.latest));
             for events in events.values() {
                 prop_assert!(events.len() <= MAX_SEPARATE + 1);
             }
@@ -405,10 +405,10 @@ mod promises {
 
         #[test]
         fn few_messages_are_never_combined(steps in vec(step(MAX_SEPARATE, MAX_INTERVAL), 0..300)) {
-            let scene = play(&steps);
-            let occurrence: HashSet<&str> = scene.messages().into_iter().map(|(message, _)| message).collect();
+            let fixture = run(&steps);
+            let occurrence: HashSet<&str> = fixture.messages().into_iter().map(|(message, _)| message).collect();
             prop_assert!(occurrence.iter().all(|message| !message.starts_with(COMBINED_PREFIX)));
-            let events = topics(scene.events().into_values().map(|draft| &draft.latest));
+            let events = topics(fixture.events().into_values().map(|draft| &draft.latest));
             for events in events.values() {
                 let words: HashSet<_> = events.iter().map(|occurrence| &occurrence.event.message).collect();
                 prop_assert_eq!(words.len(), events.len());

@@ -175,10 +175,10 @@ fn each_lack_of_capacity_or_selection_has_its_smallest_fix() {
             &["install the API apps/v1 Deployment in m2"],
         ),
         (
-            "no room",
+            "no free capacity",
             vec![cluster("m1", 10), cluster("m2", 0)],
             spec(1, json!({"replicaScheduling": dynamic()})),
-            &["make room for 11 replicas in m2 (there is room for 0)"],
+            &["raise the free capacity of m2 from 0 to 11 replicas"],
         ),
         (
             "maxGroups",
@@ -190,7 +190,7 @@ fn each_lack_of_capacity_or_selection_has_its_smallest_fix() {
             ),
             &[
                 "raise maxGroups of the spread constraint by cluster from 1 to 2",
-                "make room for 11 replicas in m2 (there is room for 5)",
+                "raise the free capacity of m2 from 5 to 11 replicas",
             ],
         ),
         (
@@ -306,8 +306,8 @@ fn an_unscheduled_binding_has_its_smallest_fix_first() {
     assert_eq!(
         summaries(&report.fixes),
         [
-            "make room for 5 replicas in m1 (there is room for 3)",
-            "make room for 6 replicas in m2 (there is room for 4)",
+            "raise the free capacity of m1 from 3 to 5 replicas",
+            "raise the free capacity of m2 from 4 to 6 replicas",
             "scale the workload from 9 to 7 replicas",
         ]
     );
@@ -412,11 +412,11 @@ proptest! {
         list in (0_usize..5).prop_flat_map(|count| (0..count).map(any_cluster).collect::<Vec<_>>()),
         placement in any_placement(),
         replicas in 1_i32..9,
-        held in prop::option::of(1_i64..4),
+        current in prop::option::of(1_i64..4),
     ) {
         let mut value = spec(replicas, placement);
-        if let Some(held) = held {
-            value["clusters"] = json!([{"name": "m0", "replicas": held}]);
+        if let Some(current) = current {
+            value["clusters"] = json!([{"name": "m0", "replicas": current}]);
         }
         let report = analyse(&list, &value);
         let spec: BindingSpec = serde_json::from_value(value).unwrap();

@@ -27,7 +27,7 @@ struct Cluster {
     images: ImageRegistry,
     schedule: WorkSchedule,
     now: jiff::Timestamp,
-    made: u32,
+    last_uid: u32,
 }
 
 fn from<K: DeserializeOwned>(value: Value) -> K {
@@ -53,7 +53,7 @@ impl Cluster {
             images: ImageRegistry::default(),
             schedule: WorkSchedule::new(ImageRegistry::default()),
             now: jiff::Timestamp::from_second(1_000_000).unwrap(),
-            made: 0,
+            last_uid: 0,
         }
     }
 
@@ -65,23 +65,23 @@ impl Cluster {
     }
 
     fn metadata(&mut self, name: &str) -> Value {
-        self.made += 1;
-        json!({"name": name, "namespace": "default", "uid": format!("uid-{}", self.made), "generation": 1})
+        self.last_uid += 1;
+        json!({"name": name, "namespace": "default", "uid": format!("uid-{}", self.last_uid), "generation": 1})
     }
 
     fn identify(
         &mut self,
         metadata: &mut k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
     ) {
-        self.made += 1;
-        metadata.uid = Some(format!("uid-{}", self.made));
+        self.last_uid += 1;
+        metadata.uid = Some(format!("uid-{}", self.last_uid));
         metadata.creation_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
             self.now,
         ));
     }
 
     /// Plans and executes actions until no action is left. Returns the time of the next planning.
-    fn settle(&mut self) -> Option<jiff::Timestamp> {
+    fn plan_until_idle(&mut self) -> Option<jiff::Timestamp> {
         for _ in 0..100 {
             let actions = self.schedule.next(&mut self.cache, self.now);
             if actions.is_empty() {
@@ -99,10 +99,10 @@ impl Cluster {
     }
 
     /// Advances the clock until no planning is scheduled.
-    fn rest(&mut self) {
-        while let Some(wake) = self.settle() {
-            assert!(wake > self.now, "the next planning is in the past");
-            self.now = wake;
+    fn advance_until_idle(&mut self) {
+        while let Some(next) = self.plan_until_idle() {
+            assert!(next > self.now, "the next planning is in the past");
+            self.now = next;
         }
     }
 
@@ -218,7 +218,8 @@ impl Cluster {
     }
 }
 
-fn place(name: &str) -> Key {
+/// Returns the key of an object in the namespace `default`.
+fn default_key(name: &str) -> Key {
     ("default".to_owned(), name.to_owned())
 }
 
@@ -237,7 +238,7 @@ fn deployment(cluster: &mut Cluster, name: &str, replicas: i32, cpu: &str) {
 }
 
 fn edit_deployment(cluster: &mut Cluster, name: &str, change: impl Fn(&mut Value)) {
-    let deployment = cluster.cache.deployments.get(&place(name)).unwrap();
+    let deployment = cluster.cache.deployments.get(&default_key(name)).unwrap();
     let mut value = serde_json::to_value(deployment).unwrap();
     change(&mut value);
     cluster.cache.deployments.put(from(value));
@@ -247,17 +248,17 @@ fn edit_deployment(cluster: &mut Cluster, name: &str, change: impl Fn(&mut Value
 fn deployment_gets_ready_pods_on_the_emptiest_nodes() {
     let mut cluster = Cluster::with_nodes(2, "4");
     deployment(&mut cluster, "web", 4, "1");
-    let wake = cluster.settle();
+    let next = cluster.plan_until_idle();
     assert_eq!(
         cluster.pods("web"),
         ["n1 Pending", "n1 Pending", "n2 Pending", "n2 Pending"]
     );
-    assert!(wake.is_some());
-    cluster.rest();
+    assert!(next.is_some());
+    cluster.advance_until_idle();
     let status = cluster
         .cache
         .deployments
-        .get(&place("web"))
+        .get(&default_key("web"))
         .unwrap()
         .status
         .clone()
@@ -283,9 +284,9 @@ fn deployment_gets_ready_pods_on_the_emptiest_nodes() {
 fn pending_pods_get_capacity_that_others_free() {
     let mut cluster = Cluster::with_nodes(2, "4");
     deployment(&mut cluster, "first", 2, "3");
-    cluster.rest();
+    cluster.advance_until_idle();
     deployment(&mut cluster, "second", 3, "2");
-    cluster.rest();
+    cluster.advance_until_idle();
     assert_eq!(
         cluster.pods("second"),
         ["- Pending", "- Pending", "- Pending"]
@@ -296,14 +297,14 @@ fn pending_pods_get_capacity_that_others_free() {
         .iter()
         .find(|pod| ownership::node(pod).is_none())
         .unwrap();
-    let told = serde_json::to_string(&waiting.status).unwrap();
+    let status = serde_json::to_string(&waiting.status).unwrap();
     assert!(
-        told.contains("0/2 nodes are available: 2 Insufficient cpu."),
-        "{told}"
+        status.contains("0/2 nodes are available: 2 Insufficient cpu."),
+        "{status}"
     );
 
     edit_deployment(&mut cluster, "first", |d| d["spec"]["replicas"] = json!(1));
-    cluster.rest();
+    cluster.advance_until_idle();
     assert_eq!(cluster.pods("first").len(), 1);
     let second = cluster.pods("second");
     assert_eq!(
@@ -325,7 +326,7 @@ fn pending_pods_get_capacity_that_others_free() {
 fn rollout_stays_within_its_limits_and_completes() {
     let mut cluster = Cluster::with_nodes(2, "8");
     deployment(&mut cluster, "web", 4, "1");
-    cluster.rest();
+    cluster.advance_until_idle();
     edit_deployment(&mut cluster, "web", |d| {
         d["spec"]["template"]["spec"]["containers"][0]["image"] = json!("two");
     });
@@ -335,11 +336,11 @@ fn rollout_stays_within_its_limits_and_completes() {
             .clone()
             .unwrap()
     };
-    while let Some(wake) = cluster.settle() {
+    while let Some(next) = cluster.plan_until_idle() {
         let pods = cluster.pods("web");
         let ready = pods.iter().filter(|pod| pod.ends_with(" ready")).count();
         assert!(ready >= 3 && pods.len() <= 5, "{pods:?}");
-        cluster.now = wake;
+        cluster.now = next;
     }
     assert_eq!(cluster.pods("web").len(), 4);
     assert!(cluster.cache.pods.iter().all(|pod| image(pod) == "two"));
@@ -359,7 +360,7 @@ fn rollback_reuses_the_old_replica_set_as_latest_revision() {
         edit_deployment(&mut cluster, "web", |d| {
             d["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
         });
-        cluster.rest();
+        cluster.advance_until_idle();
         let sets = cluster.cache.replica_sets.iter();
         let mut revisions: Vec<(String, i32)> = sets
             .map(|set| {
@@ -370,28 +371,28 @@ fn rollback_reuses_the_old_replica_set_as_latest_revision() {
         revisions.sort();
         history.push(revisions);
     }
-    let place = |revision: &str, replicas| (revision.to_owned(), replicas);
-    assert_eq!(history[1], [place("1", 0), place("2", 1)]);
-    assert_eq!(history[2], [place("2", 0), place("3", 1)]);
+    let set = |revision: &str, replicas| (revision.to_owned(), replicas);
+    assert_eq!(history[1], [set("1", 0), set("2", 1)]);
+    assert_eq!(history[2], [set("2", 0), set("3", 1)]);
 }
 
 #[test]
 fn failing_rollout_keeps_the_old_pods() {
     let mut cluster = Cluster::with_nodes(2, "8");
     deployment(&mut cluster, "web", 4, "1");
-    cluster.rest();
+    cluster.advance_until_idle();
     edit_deployment(&mut cluster, "web", |d| {
         d["spec"]["template"]["metadata"]["annotations"] =
             json!({"simulation.berth/fails": "pull"});
     });
-    cluster.rest();
+    cluster.advance_until_idle();
     let pods = cluster.pods("web");
     assert_eq!(
         pods.iter().filter(|pod| pod.ends_with(" ready")).count(),
         3,
         "{pods:?}"
     );
-    let deployment = cluster.cache.deployments.get(&place("web")).unwrap();
+    let deployment = cluster.cache.deployments.get(&default_key("web")).unwrap();
     let status = deployment.status.clone().unwrap();
     assert_eq!(status.unavailable_replicas, Some(2), "{status:?}");
 }
@@ -406,7 +407,7 @@ fn containers_whose_image_is_missing_wait() {
             {"name": "proxy", "image": "nginx"},
         ]);
     });
-    cluster.rest();
+    cluster.advance_until_idle();
     assert_eq!(cluster.pods("web"), ["n1 Pending"]);
     let pod = cluster.cache.pods.iter().next().unwrap();
     let status = serde_json::to_value(&pod.status).unwrap();
@@ -418,14 +419,14 @@ fn containers_whose_image_is_missing_wait() {
         "{message}"
     );
     assert_eq!(status["containerStatuses"][1]["ready"], true, "{status}");
-    let deployment = cluster.cache.deployments.get(&place("web")).unwrap();
+    let deployment = cluster.cache.deployments.get(&default_key("web")).unwrap();
     let status = deployment.status.clone().unwrap();
     assert_eq!(status.unavailable_replicas, Some(1), "{status:?}");
 
     edit_deployment(&mut cluster, "web", |d| {
         d["spec"]["template"]["spec"]["containers"][0]["image"] = json!("app");
     });
-    cluster.rest();
+    cluster.advance_until_idle();
     assert_eq!(cluster.pods("web"), ["n1 Running ready"]);
 }
 
@@ -439,10 +440,10 @@ fn readiness_flaps_with_its_period() {
     });
     let mut states = Vec::new();
     for _ in 0..4 {
-        let wake = cluster.settle().unwrap();
+        let next = cluster.plan_until_idle().unwrap();
         let pods = cluster.pods("web");
         states.push((cluster.now.as_second() - 1_000_000, pods[0].clone()));
-        cluster.now = wake;
+        cluster.now = next;
     }
     let expected = [
         (0, "n1 Running ready"),
@@ -461,20 +462,20 @@ fn workload_annotations_apply_and_can_be_removed() {
         d["metadata"]["annotations"] = json!({"simulation.berth/start-delay": "30s"});
     });
     let start = cluster.now;
-    cluster.rest();
+    cluster.advance_until_idle();
     assert!(cluster.now.duration_since(start).as_secs() >= 30);
     assert_eq!(cluster.pods("web"), ["n1 Running ready"]);
     edit_deployment(&mut cluster, "web", |d| {
         d["metadata"]["annotations"] = json!({"simulation.berth/fails": "crash"});
     });
-    cluster.settle();
+    cluster.plan_until_idle();
     assert_eq!(cluster.pods("web"), ["n1 Running"]);
-    let told = serde_json::to_string(&cluster.cache.pods.iter().next().unwrap().status).unwrap();
-    assert!(told.contains("CrashLoopBackOff"), "{told}");
+    let status = serde_json::to_string(&cluster.cache.pods.iter().next().unwrap().status).unwrap();
+    assert!(status.contains("CrashLoopBackOff"), "{status}");
     edit_deployment(&mut cluster, "web", |d| {
         d["metadata"]["annotations"] = json!({});
     });
-    cluster.rest();
+    cluster.advance_until_idle();
     assert_eq!(cluster.pods("web"), ["n1 Running ready"]);
 }
 
@@ -488,7 +489,7 @@ fn crashing_containers_restart_with_back_off() {
     let mut crashes = Vec::new();
     let mut restarts = 0;
     while crashes.len() < 9 {
-        let wake = cluster.settle().unwrap();
+        let next = cluster.plan_until_idle().unwrap();
         let pod = cluster.cache.pods.iter().next().unwrap();
         let status = pod.status.as_ref().unwrap();
         let now = status.container_statuses.as_ref().unwrap()[0].restart_count;
@@ -497,7 +498,7 @@ fn crashing_containers_restart_with_back_off() {
             restarts = now;
             crashes.push(cluster.now.as_second());
         }
-        cluster.now = wake;
+        cluster.now = next;
     }
     let pauses: Vec<i64> = crashes.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(pauses, [10, 20, 40, 80, 160, 300, 300, 300]);
@@ -507,17 +508,17 @@ fn crashing_containers_restart_with_back_off() {
 fn debug_containers_run() {
     let mut cluster = Cluster::with_nodes(1, "8");
     deployment(&mut cluster, "web", 1, "1");
-    cluster.rest();
+    cluster.advance_until_idle();
     let mut pod = cluster.cache.pods.iter().next().unwrap().clone();
     pod.spec.as_mut().unwrap().ephemeral_containers =
         from(json!([{"name": "debugger", "image": "busybox"}]));
     cluster.cache.pods.put(pod);
-    cluster.rest();
+    cluster.advance_until_idle();
     let pod = cluster.cache.pods.iter().next().unwrap();
-    let told = &pod.status.as_ref().unwrap().ephemeral_container_statuses;
-    let told = serde_json::to_value(told).unwrap();
-    assert_eq!(told[0]["name"], "debugger");
-    assert!(told[0]["state"]["running"].is_object(), "{told}");
+    let status = &pod.status.as_ref().unwrap().ephemeral_container_statuses;
+    let status = serde_json::to_value(status).unwrap();
+    assert_eq!(status[0]["name"], "debugger");
+    assert!(status[0]["state"]["running"].is_object(), "{status}");
     assert_eq!(cluster.pods("web"), ["n1 Running ready"]);
 }
 
@@ -532,13 +533,13 @@ fn stateful_set_scales_up_and_down_in_order() {
         )
     };
     cluster.cache.stateful_sets.put(set(&metadata, 3, "one"));
-    cluster.settle();
+    cluster.plan_until_idle();
     assert_eq!(
         cluster.pods("db").len(),
         1,
         "the second waits for the first"
     );
-    cluster.rest();
+    cluster.advance_until_idle();
     let names = |cluster: &Cluster| -> Vec<String> {
         cluster
             .cache
@@ -551,7 +552,7 @@ fn stateful_set_scales_up_and_down_in_order() {
     let status = cluster
         .cache
         .stateful_sets
-        .get(&place("db"))
+        .get(&default_key("db"))
         .unwrap()
         .status
         .clone()
@@ -562,7 +563,7 @@ fn stateful_set_scales_up_and_down_in_order() {
     );
 
     cluster.cache.stateful_sets.put(set(&metadata, 2, "two"));
-    cluster.rest();
+    cluster.advance_until_idle();
     assert_eq!(names(&cluster), ["db-0", "db-1"]);
     let images: Vec<_> = cluster
         .cache
@@ -584,14 +585,14 @@ fn daemon_set_has_a_pod_on_each_node() {
     let metadata = cluster.metadata("agent");
     cluster.cache.daemon_sets.put(from(json!({"metadata": metadata, "spec": {
         "selector": {"matchLabels": {"app": "agent"}}, "template": template("agent", "1", "one")}})));
-    cluster.rest();
+    cluster.advance_until_idle();
     let all = ["n1 Running ready", "n2 Running ready", "n3 Running ready"];
     assert_eq!(cluster.pods("agent"), all);
     cluster
         .cache
         .nodes
         .remove(&(String::new(), "n2".to_owned()));
-    cluster.rest();
+    cluster.advance_until_idle();
     assert_eq!(
         cluster.pods("agent"),
         ["n1 Running ready", "n3 Running ready"]
@@ -599,7 +600,7 @@ fn daemon_set_has_a_pod_on_each_node() {
     let status = cluster
         .cache
         .daemon_sets
-        .get(&place("agent"))
+        .get(&default_key("agent"))
         .unwrap()
         .status
         .clone()
@@ -614,7 +615,7 @@ fn daemon_set_has_a_pod_on_each_node() {
 fn pod_status_has_the_host_ip() {
     let mut cluster = Cluster::with_nodes(1, "4");
     deployment(&mut cluster, "web", 1, "1");
-    cluster.rest();
+    cluster.advance_until_idle();
     let pod = cluster.cache.pods.iter().next().unwrap();
     let status = pod.status.as_ref().unwrap();
     assert_eq!(status.host_ip.as_deref(), Some("172.18.0.1"));

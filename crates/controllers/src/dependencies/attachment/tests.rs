@@ -47,8 +47,8 @@ fn input(existing: Option<BindingRecord>, parents: &[&BindingRecord]) -> Attachm
     }
 }
 
-/// Returns the binding after a plan was carried out.
-fn carried_out(existing: Option<&Value>, plan: &Plan) -> Value {
+/// Returns the binding after a plan was applied.
+fn applied(existing: Option<&Value>, plan: &Plan) -> Value {
     match plan.write.clone() {
         None => existing.unwrap().clone(),
         Some(Write::Create(binding)) => binding,
@@ -92,7 +92,7 @@ fn a_dependency_gets_a_binding_that_lists_its_independent_bindings() {
     let plan = plan(&input(None, &[&web]));
     assert_eq!(plan.synced, std::slice::from_ref(&web.key));
     assert_eq!(
-        carried_out(None, &plan),
+        applied(None, &plan),
         json!({
             "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
             "metadata": { "name": "settings-configmap", "namespace": "shop",
@@ -125,10 +125,10 @@ fn missing_terminating_and_unneeded_objects_get_no_binding() {
 #[test]
 fn the_attached_binding_follows_its_independent_bindings() {
     let web = independent("web", json!([{ "name": "m1" }]), json!({}));
-    let mut stored = carried_out(None, &plan(&input(None, &[&web])));
+    let mut stored = applied(None, &plan(&input(None, &[&web])));
     let after = |stored: &Value, parents: &[&BindingRecord]| {
         let plan = plan(&input(Some(read(stored.clone())), parents));
-        (carried_out(Some(stored), &plan), plan)
+        (applied(Some(stored), &plan), plan)
     };
     // The attached binding is up to date.
     assert_eq!(after(&stored, &[&web]).1, Plan::default());
@@ -182,10 +182,10 @@ fn the_attached_binding_follows_its_independent_bindings() {
 #[test]
 fn changes_of_the_object_reach_its_attached_binding() {
     let web = independent("web", json!([{ "name": "m1" }]), json!({}));
-    let stored = carried_out(None, &plan(&input(None, &[&web])));
+    let stored = applied(None, &plan(&input(None, &[&web])));
     let mut input = input(Some(read(stored.clone())), &[&web]);
     input.object = Some(object("9"));
-    let stored = carried_out(Some(&stored), &plan(&input));
+    let stored = applied(Some(&stored), &plan(&input));
     assert_eq!(stored["spec"]["resource"]["resourceVersion"], "9");
 }
 
@@ -211,9 +211,9 @@ fn fields_of_a_policy_are_not_changed() {
             "spec": { "requiredBy": [{ "namespace": "shop", "name": "web-deployment",
                 "clusters": [{ "name": "m1" }] }] } })
     );
-    let both = carried_out(Some(&stored), &joined);
+    let both = applied(Some(&stored), &joined);
     let left = plan(&input(Some(read(both.clone())), &[]));
-    assert_eq!(carried_out(Some(&both), &left), stored);
+    assert_eq!(applied(Some(&both), &left), stored);
 }
 
 #[test]
@@ -226,16 +226,16 @@ fn snapshots_by_other_controllers_are_kept() {
     let record = || Some(read(by_hand.clone()));
     assert_eq!(plan(&input(record(), &[])), Plan::default());
     let web = independent("web", json!([{ "name": "m1" }]), json!({}));
-    let joined = carried_out(Some(&by_hand), &plan(&input(record(), &[&web])));
+    let joined = applied(Some(&by_hand), &plan(&input(record(), &[&web])));
     let left = plan(&input(Some(read(joined.clone())), &[]));
-    let left = carried_out(Some(&joined), &left);
+    let left = applied(Some(&joined), &left);
     assert_eq!(left["spec"]["requiredBy"], by_hand["spec"]["requiredBy"]);
 }
 
 #[test]
 fn nothing_is_detached_before_dependencies_are_resolved() {
     let web = independent("web", json!([{ "name": "m1" }]), json!({}));
-    let stored = carried_out(None, &plan(&input(None, &[&web])));
+    let stored = applied(None, &plan(&input(None, &[&web])));
     let mut early = input(Some(read(stored)), &[]);
     early.unresolved.insert(label("web"));
     early.referenced.insert(web.key.clone(), Arc::new(web));
@@ -245,7 +245,7 @@ fn nothing_is_detached_before_dependencies_are_resolved() {
 #[test]
 fn bindings_of_other_objects_and_terminating_bindings_are_not_changed() {
     let web = independent("web", json!([{ "name": "m1" }]), json!({}));
-    let stored = carried_out(None, &plan(&input(None, &[&web])));
+    let stored = applied(None, &plan(&input(None, &[&web])));
     let mut older = stored.clone();
     older["metadata"]["ownerReferences"][0]["uid"] = json!("u-0");
     let mut other = stored.clone();

@@ -1,5 +1,5 @@
-//! The state that failover has preserved for an evicted application. This state becomes labels of the application in
-//! its next cluster.
+//! The injection of the state that failover has preserved for an evicted application. The state becomes labels of the
+//! application in its next cluster.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use berth_api::policy::PurgeMode;
 /// Returns the state preserved by the last eviction task, as labels for the application in `cluster`. The state is
 /// returned only if `cluster` is the only target cluster, if the application was purged directly from its former
 /// cluster, and if it did not run in `cluster` before.
-pub(super) fn preserved_labels<'a>(
+pub(super) fn labels_to_inject<'a>(
     spec: &'a BindingSpec,
     targets: &[TargetCluster],
     cluster: &str,
@@ -42,7 +42,7 @@ mod tests {
             "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
             "clusters": clusters, "gracefulEvictionTasks": tasks }))
         .unwrap();
-        let found = preserved_labels(&spec, &targets(&spec), "m2");
+        let found = labels_to_inject(&spec, &targets(&spec), "m2");
         found
             .filter(|labels| !labels.is_empty())
             .map(|labels| json!(labels))
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_direct_move_to_a_single_other_cluster_preserves_state() {
+    fn only_a_direct_move_to_a_single_other_cluster_injects_state() {
         let state = || json!({ "count": "2" });
         let direct = || task("Directly", &["m1"], state());
         for (about, clusters, tasks, expected) in [

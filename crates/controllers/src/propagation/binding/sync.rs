@@ -5,22 +5,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use berth_api::well_known::SYSTEM;
-use berth_api::{Cluster, Work, names};
+use berth_api::{Cluster, Work};
 use berth_events::EventRecorder;
 use berth_interpreter::{InterpretError, Interpreter};
 use berth_telemetry::Span;
-use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use super::desired_work::{DesiredWork, RenderError, desired_work, divided_completions};
-use super::preserved_state::preserved_labels;
+use super::inject_preserved_state::labels_to_inject;
 use super::targets::{directly_purged, expected_clusters, targets};
 use super::work_patch::{new_work, patch_for};
-use super::{Binding, events};
+use super::{Binding, recorded_events};
+use crate::execution_namespace::create_execution_namespace;
 use crate::object_reference::object_reference;
-use crate::overrides::events as override_events;
+use crate::overrides::recorded_events as override_events;
 use crate::overrides::{OverrideError, OverrideSet};
 use crate::resource_interpreter::ResourceInterpreter;
 use crate::rest_mapper::{KindError, RestMapper};
@@ -144,7 +143,7 @@ impl WorkSyncer {
         let orphans = input.works.iter();
         let orphans = orphans.filter(|(cluster, _)| !expected.contains(*cluster));
         if let Err(error) = self.delete(orphans.flat_map(|(_, works)| works)).await {
-            events::cleanup_failed(&self.events, binding, &error.to_string());
+            recorded_events::cleanup_failed(&self.events, binding, &error.to_string());
             return Err(error);
         }
         // No Work is written while a purged cluster has a Work. The deletion of that Work starts the next sync.
@@ -208,7 +207,7 @@ impl WorkSyncer {
                 }
             };
             if self.inject_state
-                && let Some(labels) = preserved_labels(&binding.spec, &targets, &target.name)
+                && let Some(labels) = labels_to_inject(&binding.spec, &targets, &target.name)
             {
                 desired.add_labels(labels.clone());
             }
@@ -251,10 +250,10 @@ impl WorkSyncer {
         }
         match &result {
             Ok(()) if !written.is_empty() => {
-                events::works_synced(&self.events, binding, &reference);
+                recorded_events::works_synced(&self.events, binding, &reference);
             }
             Err(error) if !error.is_transient() => {
-                events::sync_failed(&self.events, binding, &reference, &error.to_string());
+                recorded_events::sync_failed(&self.events, binding, &reference, &error.to_string());
             }
             _ => {}
         }
@@ -301,7 +300,7 @@ impl WorkSyncer {
         let created = api.create(&PostParams::default(), &work).await;
         match created {
             Err(error) if has_code(&error, 404) => {
-                self.create_execution_namespace(&desired.cluster).await?;
+                self.ensure_execution_namespace(&desired.cluster).await?;
                 api.create(&PostParams::default(), &work).await
             }
             other => other,
@@ -309,15 +308,10 @@ impl WorkSyncer {
     }
 
     /// Creates the execution namespace of a cluster if it does not exist.
-    async fn create_execution_namespace(&self, cluster: &str) -> Result<(), kube::Error> {
-        let namespace: Namespace = serde_json::from_value(json!({ "metadata": {
-            "name": names::execution_namespace(cluster), "labels": { (SYSTEM): "true" } } }))
-        .map_err(kube::Error::SerdeError)?;
-        let api: Api<Namespace> = Api::all(self.kinds.client());
-        match api.create(&PostParams::default(), &namespace).await {
-            Ok(_) => Ok(()),
+    async fn ensure_execution_namespace(&self, cluster: &str) -> Result<(), kube::Error> {
+        match create_execution_namespace(self.kinds.client(), cluster).await {
             Err(error) if has_code(&error, 409) => Ok(()),
-            Err(error) => Err(error),
+            created => created,
         }
     }
 

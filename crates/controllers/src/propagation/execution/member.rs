@@ -1,8 +1,8 @@
 //! The task of one member. It owns the observed Cluster, the Works of the member, and the cache of the member's
 //! objects.
 //!
-//! The task never waits for the member: a bounded number of workers sends the requests, and watches send events to the
-//! task. Therefore the task always accepts messages, even if the member is slow.
+//! The task never waits for the member: a bounded number of concurrent jobs sends the requests, and watches send events
+//! to the task. Therefore the task always accepts messages, even if the member is slow.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use tokio_util::sync::CancellationToken;
 use super::connection::{Address, Connection};
 use super::object_cache::{KindKey, ObjectCache};
 use super::work_action::{ClusterState, action_for};
+use super::work_executor::{WorkExecutor, WorkInput, WorkResult};
 use super::work_record::WorkRecord;
-use super::worker::{WorkJob, WorkResult, Worker};
 use crate::member_client;
-use crate::monitor::watchdog::Heartbeat;
+use crate::monitor::watchdog::LoopActivity;
 use crate::reconciler::informer::{AfterOutage, WatchEvent, inform};
-use crate::reconciler::work_queue::{Lane, WorkQueue};
+use crate::reconciler::work_queue::{Priority, WorkQueue};
 use crate::reconciler::{drain, pending, until};
 use crate::resource_type::ResourceType;
 use crate::rest_mapper::RestMapper;
@@ -81,7 +81,7 @@ struct Member {
     name: String,
     execution_namespace: String,
     max_jobs: usize,
-    worker: Worker,
+    executor: WorkExecutor,
     cluster: Option<Arc<Cluster>>,
     state: ClusterState,
     address: Option<Address>,
@@ -92,7 +92,7 @@ struct Member {
     objects: ObjectCache,
     queue: WorkQueue<Job, ()>,
     jobs: JoinSet<JobResult>,
-    heartbeat: Arc<Heartbeat>,
+    activity: Arc<LoopActivity>,
     watches: JoinSet<()>,
     event_sender: mpsc::Sender<MemberEvent>,
     shutdown: CancellationToken,
@@ -101,7 +101,7 @@ struct Member {
 /// Runs the task of a member until shutdown, or until the message channel is closed.
 pub(crate) async fn run(
     name: String,
-    worker: Worker,
+    executor: WorkExecutor,
     max_jobs: usize,
     messages: mpsc::UnboundedReceiver<Message>,
     shutdown: CancellationToken,
@@ -110,9 +110,9 @@ pub(crate) async fn run(
     let shutdown = shutdown.child_token();
     let _guard = shutdown.clone().drop_guard();
     let (event_sender, member_events) = mpsc::channel(CHANNEL_CAPACITY);
-    let monitor = &worker.monitor;
+    let monitor = &executor.monitor;
     let meter = monitor.queue(QUEUE);
-    let heartbeat = monitor.heartbeat(format!("{QUEUE} of {name}"), pending(&event_sender));
+    let activity = monitor.watch_loop(format!("{QUEUE} of {name}"), pending(&event_sender));
     let member = Member {
         execution_namespace: names::execution_namespace(&name),
         name,
@@ -125,9 +125,9 @@ pub(crate) async fn run(
         works: HashMap::new(),
         objects: ObjectCache::default(),
         queue: WorkQueue::with_longest_delay(MAX_RETRY_DELAY).metered(meter),
-        worker,
+        executor,
         jobs: JoinSet::new(),
-        heartbeat,
+        activity,
         watches: JoinSet::new(),
         event_sender,
         shutdown,
@@ -152,7 +152,7 @@ impl Member {
         let mut event_batch = Vec::with_capacity(MAX_BATCH);
         loop {
             let due = self.queue.next_due();
-            self.heartbeat.waits(due);
+            self.activity.set_waiting(due);
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => {
@@ -160,20 +160,20 @@ impl Member {
                     return Ok(());
                 }
                 Some(result) = self.jobs.join_next() => {
-                    self.heartbeat.runs();
+                    self.activity.set_running();
                     self.finish_job(result?);
                 }
                 count = messages.recv_many(&mut message_batch, MAX_BATCH) => {
                     if count == 0 {
                         return Ok(());
                     }
-                    self.heartbeat.runs();
+                    self.activity.set_running();
                     for message in message_batch.drain(..) {
                         self.handle_message(message);
                     }
                 }
                 _ = member_events.recv_many(&mut event_batch, MAX_BATCH) => {
-                    self.heartbeat.runs();
+                    self.activity.set_running();
                     for event in event_batch.drain(..) {
                         self.handle_watch_event(event);
                     }
@@ -224,7 +224,7 @@ impl Member {
                 }
             }
         }
-        self.enqueue(name, Lane::Fast);
+        self.enqueue(name, Priority::High);
     }
 
     /// Removes the cached objects and the applied states, and ignores further events of the current connection.
@@ -236,14 +236,14 @@ impl Member {
         }
     }
 
-    fn enqueue(&mut self, work: String, lane: Lane) {
-        self.queue.push(Job::Work(work), (), lane);
+    fn enqueue(&mut self, work: String, priority: Priority) {
+        self.queue.push(Job::Work(work), (), priority);
     }
 
     fn enqueue_all(&mut self) {
         let names: Vec<String> = self.works.keys().cloned().collect();
         for name in names {
-            self.enqueue(name, Lane::Slow);
+            self.enqueue(name, Priority::Low);
         }
     }
 
@@ -274,7 +274,8 @@ impl Member {
         }
         for work in works {
             if self.works.contains_key(&work) {
-                self.queue.gather(Job::Work(work), EVENT_BATCH_DELAY);
+                self.queue
+                    .push_coalesced(Job::Work(work), EVENT_BATCH_DELAY);
             }
         }
     }
@@ -326,7 +327,7 @@ impl Member {
             self.objects.store_response(&resource, object);
         }
         if newer {
-            self.enqueue(name.to_owned(), Lane::Fast);
+            self.enqueue(name.to_owned(), Priority::High);
         }
         let job = Job::Work(name.to_owned());
         match result.failure {
@@ -401,8 +402,8 @@ impl Member {
             return;
         }
         self.queue.start(Job::Connect);
-        let control_plane = self.worker.control_plane.clone();
-        let guard = self.heartbeat.worker();
+        let control_plane = self.executor.control_plane.clone();
+        let guard = self.activity.start_worker();
         self.jobs.spawn(async move {
             let _guard = guard;
             let client = member_client::connect(&control_plane, &cluster).await;
@@ -423,13 +424,13 @@ impl Member {
             // The Work is enqueued again when the attempt to connect ends.
             Connection::None if action.needs_member() => {
                 self.queue.finish(&job);
-                self.queue.push(Job::Connect, (), Lane::Fast);
+                self.queue.push(Job::Connect, (), Priority::High);
                 return;
             }
             Connection::None => Err(String::new()),
         };
         let manifests = record.work().spec.workload.manifests.iter();
-        let work_job = WorkJob {
+        let input = WorkInput {
             work: Arc::clone(record.work()),
             cluster: self.name.clone(),
             action,
@@ -440,11 +441,11 @@ impl Member {
             applied: record.applied().to_vec(),
         };
         self.queue.start(job);
-        let worker = self.worker.clone();
-        let guard = self.heartbeat.worker();
+        let executor = self.executor.clone();
+        let guard = self.activity.start_worker();
         self.jobs.spawn(async move {
             let _guard = guard;
-            let result = worker.run(work_job).await;
+            let result = executor.execute(input).await;
             JobResult::Work(name, Box::new(result))
         });
     }

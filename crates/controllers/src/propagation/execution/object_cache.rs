@@ -150,7 +150,7 @@ fn kind_key(resource: &ResourceType) -> KindKey {
 #[derive(Debug)]
 struct KindCache {
     resource: Arc<ResourceType>,
-    listed: bool,
+    has_synced: bool,
     objects: HashMap<ObjectKey, Arc<MemberObject>>,
     /// The UIDs of deleted objects, which a late response must not restore.
     deleted: HashMap<ObjectKey, String>,
@@ -167,7 +167,7 @@ impl KindCache {
     fn new(resource: Arc<ResourceType>, watch: CancellationToken) -> Self {
         Self {
             resource,
-            listed: false,
+            has_synced: false,
             objects: HashMap::new(),
             deleted: HashMap::new(),
             watch,
@@ -177,7 +177,7 @@ impl KindCache {
     fn get(&self, key: &ObjectKey) -> Cached {
         match self.objects.get(key) {
             Some(object) => Cached::Present(Arc::clone(object)),
-            None if self.listed => Cached::Absent,
+            None if self.has_synced => Cached::Absent,
             None => Cached::Unknown,
         }
     }
@@ -186,7 +186,7 @@ impl KindCache {
     fn handle_watch_event(&mut self, event: WatchEvent) -> Vec<Arc<MemberObject>> {
         match event {
             WatchEvent::Listed(listing) => {
-                self.listed = true;
+                self.has_synced = true;
                 let objects = &mut self.objects;
                 let deleted =
                     objects.extract_if(|key, _| !listing.contains(&key.namespace, &key.name));

@@ -35,7 +35,8 @@ impl ClusterState {
             Self::Pull
         } else if endpoint.is_none_or(str::is_empty) {
             Self::NoEndpoint
-        } else if conditions.is_some_and(|conditions| condition::holds(conditions, CONDITION_READY))
+        } else if conditions
+            .is_some_and(|conditions| condition::is_true(conditions, CONDITION_READY))
         {
             Self::Ready
         } else if cluster.metadata.deletion_timestamp.is_some() {

@@ -1,4 +1,4 @@
-//! The worker. It executes the action for a Work: first the requests to the member, and then the requests to the
+//! The executor. It executes the action for a Work: first the requests to the member, and then the requests to the
 //! control plane.
 
 use berth_apimachinery::api_error::has_code;
@@ -13,9 +13,9 @@ use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::drift::AppliedState;
-use super::events;
 use super::member_object::{self, Applied, CONFLICT_TRIES, WriteCounter};
 use super::object_cache::{Cached, MemberObject};
+use super::recorded_events;
 use super::work_action::WorkAction;
 use super::work_status::{ApplyOutcome, ManifestOutcome, NextStatus, Observations, next_status};
 use crate::monitor::{MemberKind, Monitor, Outcome};
@@ -29,7 +29,7 @@ const MEMBER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The action for a Work, and the observed state on which the action is based.
 #[derive(Debug)]
-pub(super) struct WorkJob {
+pub(super) struct WorkInput {
     pub(super) work: Arc<Work>,
     pub(super) cluster: String,
     pub(super) action: WorkAction,
@@ -41,7 +41,7 @@ pub(super) struct WorkJob {
     pub(super) applied: Vec<Option<AppliedState>>,
 }
 
-/// The result of a job.
+/// The result of an execution.
 #[derive(Debug, Default)]
 pub(super) struct WorkResult {
     /// The written Work, or `None` if its status was not written.
@@ -54,11 +54,11 @@ pub(super) struct WorkResult {
     pub(super) applied: Vec<Option<AppliedState>>,
     /// True if the member rejected the credentials of the connection. The Secret may contain new credentials.
     pub(super) unauthorized: bool,
-    /// The error, if the job must be retried.
+    /// The error, if the action must be retried.
     pub(super) failure: Option<WorkError>,
 }
 
-/// An error after which a job is retried.
+/// An error after which an action is retried.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WorkError {
     /// A request to the control plane failed.
@@ -75,21 +75,21 @@ pub(super) enum WorkError {
     Conflicts,
 }
 
-/// A worker that executes jobs. Clones are cheap.
+/// An executor of the actions for Works. Clones are cheap.
 #[derive(Clone)]
-pub(crate) struct Worker {
+pub(crate) struct WorkExecutor {
     pub(crate) control_plane: kube::Client,
     pub(crate) events: EventRecorder,
     pub(crate) interpreter: ResourceInterpreter,
     pub(crate) monitor: Monitor,
 }
 
-impl Worker {
-    /// Executes a job.
-    pub(super) async fn run(&self, job: WorkJob) -> WorkResult {
+impl WorkExecutor {
+    /// Executes the action for a Work.
+    pub(super) async fn execute(&self, input: WorkInput) -> WorkResult {
         let since = Instant::now();
-        let writes_member = matches!(job.action, WorkAction::Apply | WorkAction::Delete);
-        let result = self.carry_out(job).await;
+        let writes_member = matches!(input.action, WorkAction::Apply | WorkAction::Delete);
+        let result = self.execute_action(input).await;
         if writes_member {
             let outcome = match result.failure {
                 None => Outcome::Success,
@@ -100,25 +100,25 @@ impl Worker {
         result
     }
 
-    async fn carry_out(&self, job: WorkJob) -> WorkResult {
+    async fn execute_action(&self, input: WorkInput) -> WorkResult {
         let mut result = WorkResult {
-            applied: job.applied.clone(),
+            applied: input.applied.clone(),
             ..WorkResult::default()
         };
         let mut observations = Observations {
-            objects: job.cached.iter().map(present).collect(),
+            objects: input.cached.iter().map(present).collect(),
             ..Observations::default()
         };
-        match job.action {
+        match input.action {
             WorkAction::None => return result,
             WorkAction::RemoveFinalizer => {
-                result.failure = self.remove_finalizer(&job.work).await.err();
+                result.failure = self.remove_finalizer(&input.work).await.err();
                 return result;
             }
             WorkAction::Delete => {
-                let removed = self.delete_objects(&job, &mut result).await;
+                let removed = self.delete_objects(&input, &mut result).await;
                 result.failure = match removed {
-                    Ok(()) => self.remove_finalizer(&job.work).await.err(),
+                    Ok(()) => self.remove_finalizer(&input.work).await.err(),
                     Err(reason) => Some(WorkError::Member(vec![reason])),
                 };
                 return result;
@@ -129,34 +129,34 @@ impl Worker {
                 observations.dispatching = Some(true);
                 observations.applied = Some(ApplyOutcome::Failed {
                     done: 0,
-                    reasons: vec![format!("cluster {} has no apiEndpoint", job.cluster)],
+                    reasons: vec![format!("cluster {} has no apiEndpoint", input.cluster)],
                 });
             }
             WorkAction::Apply => {
                 observations.dispatching = Some(true);
                 let start = SystemTime::now();
                 let (applied, outcomes) = self
-                    .apply_manifests(&job, &mut result, &mut observations.objects)
+                    .apply_manifests(&input, &mut result, &mut observations.objects)
                     .await;
-                trace_application(&job, start, &applied, &outcomes);
+                trace_application(&input, start, &applied, &outcomes);
                 observations.applied = Some(applied);
                 observations.outcomes = outcomes;
             }
         }
         if let Some(ApplyOutcome::Failed { reasons, .. }) = &observations.applied
-            && job.action == WorkAction::Apply
-            && job.member.is_ok()
+            && input.action == WorkAction::Apply
+            && input.member.is_ok()
         {
             result.failure = Some(WorkError::Member(reasons.clone()));
         }
         let next = self
             .interpreter
-            .interpret(|rules| next_status(&job.work, &observations, rules))
+            .interpret(|rules| next_status(&input.work, &observations, rules))
             .await;
         if result.failure.is_none() && next.must_retry() {
             result.failure = Some(WorkError::Interpret(next.failure_messages()));
         }
-        match self.write_status(&job, next, &observations).await {
+        match self.write_status(&input, next, &observations).await {
             Ok(work) => result.work = work,
             Err(error) => result.failure = Some(error.into()),
         }
@@ -166,20 +166,20 @@ impl Worker {
     /// Writes the status of a Work if it changed, and records events about the changes.
     async fn write_status(
         &self,
-        job: &WorkJob,
+        input: &WorkInput,
         next: NextStatus,
         observations: &Observations,
     ) -> Result<Option<Work>, kube::Error> {
-        let (work, cluster) = (&job.work, job.cluster.as_str());
+        let (work, cluster) = (&input.work, input.cluster.as_str());
         let NextStatus {
             status,
             changes,
             failures,
         } = next;
-        events::record_failures(&self.events, work, &failures);
+        recorded_events::record_failures(&self.events, work, &failures);
         let manifests = &work.spec.workload.manifests;
         let outcomes = &observations.outcomes;
-        events::record_templates(&self.events, manifests, cluster, outcomes, changes);
+        recorded_events::record_templates(&self.events, manifests, cluster, outcomes, changes);
         if !changes.any() {
             return Ok(None);
         }
@@ -200,7 +200,7 @@ impl Worker {
                 };
                 let has_health =
                     |version: &str, kind: &str| self.interpreter.rules().has_health(version, kind);
-                events::record_work(
+                recorded_events::record_work(
                     &self.events,
                     work,
                     cluster,
@@ -264,12 +264,16 @@ impl Worker {
 
     /// Deletes the objects of a Work from the member. If the Work preserves its objects, the objects stay and lose only
     /// Karmada's marks.
-    async fn delete_objects(&self, job: &WorkJob, result: &mut WorkResult) -> Result<(), String> {
-        let member = job.member.as_ref().map_err(Clone::clone)?;
-        let manifests = &job.work.spec.workload.manifests;
-        let preserved = job.work.spec.preserve_resources_on_deletion == Some(true);
-        for (manifest, cached) in manifests.iter().zip(&job.cached) {
-            let counter = &self.counter(manifest, &job.cluster);
+    async fn delete_objects(
+        &self,
+        input: &WorkInput,
+        result: &mut WorkResult,
+    ) -> Result<(), String> {
+        let member = input.member.as_ref().map_err(Clone::clone)?;
+        let manifests = &input.work.spec.workload.manifests;
+        let preserved = input.work.spec.preserve_resources_on_deletion == Some(true);
+        for (manifest, cached) in manifests.iter().zip(&input.cached) {
+            let counter = &self.counter(manifest, &input.cluster);
             let deletion = async {
                 if preserved {
                     member_object::release(member, manifest, &self.interpreter).await
@@ -283,7 +287,7 @@ impl Worker {
                     result.unauthorized |= error.is_unauthorized();
                     return Err(error.to_string());
                 }
-                Err(_) => return Err(timeout_message(&job.cluster)),
+                Err(_) => return Err(timeout_message(&input.cluster)),
             }
         }
         Ok(())
@@ -292,12 +296,12 @@ impl Worker {
     /// Applies the manifests of a Work to the member.
     async fn apply_manifests(
         &self,
-        job: &WorkJob,
+        input: &WorkInput,
         result: &mut WorkResult,
         objects: &mut [Option<Value>],
     ) -> (ApplyOutcome, Vec<ManifestOutcome>) {
-        let manifests = &job.work.spec.workload.manifests;
-        let member = match &job.member {
+        let manifests = &input.work.spec.workload.manifests;
+        let member = match &input.member {
             Ok(member) => member,
             Err(reason) => {
                 let reasons = vec![reason.clone()];
@@ -309,14 +313,14 @@ impl Worker {
         };
         let mut outcomes = Vec::with_capacity(manifests.len());
         for (index, manifest) in manifests.iter().enumerate() {
-            let cached = job.cached.get(index).cloned().unwrap_or(Cached::Unknown);
-            let applied = job.applied.get(index).copied().flatten();
-            let counter = &self.counter(manifest, &job.cluster);
+            let cached = input.cached.get(index).cloned().unwrap_or(Cached::Unknown);
+            let applied = input.applied.get(index).copied().flatten();
+            let counter = &self.counter(manifest, &input.cluster);
             let interpreter = &self.interpreter;
             let request =
                 member_object::apply(member, manifest, cached, applied, interpreter, counter);
             let Ok(response) = tokio::time::timeout(MEMBER_TIMEOUT, request).await else {
-                outcomes.push(ManifestOutcome::Failed(timeout_message(&job.cluster)));
+                outcomes.push(ManifestOutcome::Failed(timeout_message(&input.cluster)));
                 continue;
             };
             match response {
@@ -371,7 +375,7 @@ impl Worker {
 /// Records a span for an application of a Work that wrote an object or failed. The parent of the span is in an
 /// annotation of the Work.
 fn trace_application(
-    job: &WorkJob,
+    input: &WorkInput,
     start: SystemTime,
     applied: &ApplyOutcome,
     outcomes: &[ManifestOutcome],
@@ -380,11 +384,11 @@ fn trace_application(
     if !berth_telemetry::is_enabled() || outcomes.iter().all(is_unchanged) {
         return;
     }
-    let annotations = job.work.metadata.annotations.as_ref();
+    let annotations = input.work.metadata.annotations.as_ref();
     let parent = annotations.and_then(|all| all.get(TRACEPARENT)?.parse().ok());
     let mut span = Span::start("apply_work", parent.as_ref(), start);
-    span.set("cluster", job.cluster.clone());
-    span.set("work", job.work.metadata.name.clone().unwrap_or_default());
+    span.set("cluster", input.cluster.clone());
+    span.set("work", input.work.metadata.name.clone().unwrap_or_default());
     if let ApplyOutcome::Failed { reasons, .. } = applied {
         span.fail(reasons.join("; "));
     }

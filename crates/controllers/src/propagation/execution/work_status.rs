@@ -80,7 +80,7 @@ pub(crate) enum FailedOperation {
 pub(crate) struct Failure {
     pub(crate) operation: FailedOperation,
     pub(crate) message: String,
-    /// True if the job is retried. A failed interpretation of the health is retried only if a webhook failed.
+    /// True if the action is retried. A failed interpretation of the health is retried only if a webhook failed.
     pub(crate) is_retried: bool,
 }
 

@@ -21,7 +21,7 @@ struct Weight {
     ordinal: usize,
     replicas: i64,
     /// True if the cluster has current replicas and keeps them.
-    holds: bool,
+    keeps_current: bool,
 }
 
 /// Assigns missing replicas or removes surplus replicas. In [`Mode::Fresh`], reassigns all replicas.
@@ -42,17 +42,17 @@ pub(super) fn assign(
             weight,
         );
     }
-    let held = held(context.prior, selected);
-    let held_replicas = held
+    let current = current_of_selected(context.current, selected);
+    let current_replicas = current
         .iter()
         .fold(0_i64, |sum, share| sum.saturating_add(share.replicas));
-    if held_replicas > replicas {
-        let mut weights: Vec<Weight> = held
+    if current_replicas > replicas {
+        let mut weights: Vec<Weight> = current
             .iter()
             .map(|share| Weight {
                 ordinal: share.ordinal,
                 replicas: share.replicas,
-                holds: false,
+                keeps_current: false,
             })
             .collect();
         if spread == Spread::Fewest {
@@ -66,27 +66,27 @@ pub(super) fn assign(
             (DivisionOperation::Shrink, WeightBasis::Held),
         ));
     }
-    if held_replicas == replicas {
+    if current_replicas == replicas {
         if let Some(recorder) = context.recorder {
-            recorder.undivided(DivisionOperation::Keep, replicas, &held);
+            recorder.undivided(DivisionOperation::Keep, replicas, &current);
         }
-        return Ok(held);
+        return Ok(current);
     }
     let weight = |candidate: &Candidate| candidate.allocatable;
     let assigned = divide_by_capacity(
         context,
         selected,
-        replicas - held_replicas,
+        replicas - current_replicas,
         spread,
         Operation::ScaleUp,
         weight,
     )?;
-    Ok(merge(assigned, &held))
+    Ok(merge(assigned, &current))
 }
 
 /// Returns the current replicas of the selected clusters, in the order of the binding.
-fn held(prior: &[Share], selected: &[Candidate]) -> Vec<Share> {
-    if prior.is_empty() {
+fn current_of_selected(current: &[Share], selected: &[Candidate]) -> Vec<Share> {
+    if current.is_empty() {
         return Vec::new();
     }
     let clusters = selected
@@ -98,7 +98,7 @@ fn held(prior: &[Share], selected: &[Candidate]) -> Vec<Share> {
     for candidate in selected {
         is_selected.set(candidate.ordinal, true);
     }
-    prior
+    current
         .iter()
         .filter(|share| is_selected.contains(share.ordinal))
         .copied()
@@ -114,7 +114,7 @@ fn divide_by_capacity(
     operation: Operation,
     weight: impl Fn(&Candidate) -> i64,
 ) -> Result<Vec<Share>, AssignError> {
-    let keeps_held = operation == Operation::ScaleUp;
+    let keeps_current = operation == Operation::ScaleUp;
     let kind = match operation {
         Operation::FreshScale => (DivisionOperation::DivideAll, WeightBasis::Available),
         Operation::ScaleUp => (DivisionOperation::Add, WeightBasis::Free),
@@ -141,7 +141,7 @@ fn divide_by_capacity(
             .map(|candidate| Weight {
                 ordinal: candidate.ordinal,
                 replicas: weight(candidate),
-                holds: keeps_held && candidate.assigned > 0,
+                keeps_current: keeps_current && candidate.assigned > 0,
             })
             .collect()
     };
@@ -152,7 +152,7 @@ fn divide_by_capacity(
         }
         let mut weights = weighed(selected);
         go_sort(&mut weights, |a, b| a.replicas > b.replicas);
-        weights.sort_by_key(|weight| Reverse(weight.holds));
+        weights.sort_by_key(|weight| Reverse(weight.keeps_current));
         weights.truncate(prefix_len(&weights, replicas));
         weights
     });
@@ -163,7 +163,7 @@ fn divide_by_capacity(
 /// current replicas, then clusters with a larger weight. Returns `None` if a cluster outside the result is equal to the
 /// last cluster in the result.
 fn fewest_unless_tied(mut weights: Vec<Weight>, replicas: i64) -> Option<Vec<Weight>> {
-    let key = |weight: &Weight| (Reverse(weight.holds), Reverse(weight.replicas));
+    let key = |weight: &Weight| (Reverse(weight.keeps_current), Reverse(weight.replicas));
     let mut sorted = 0;
     let mut sum = 0_i64;
     // Few clusters are usually enough. Therefore sort only the head of the list, and extend the head while the capacity
@@ -215,11 +215,11 @@ fn parties(weights: &[Weight]) -> Vec<Party> {
         .collect()
 }
 
-/// Adds the current replicas in `held` to the assigned replicas. Clusters without newly assigned replicas come last, in
-/// the order of `held`.
-fn merge(mut assigned: Vec<Share>, held: &[Share]) -> Vec<Share> {
+/// Adds the current replicas to the assigned replicas. Clusters without newly assigned replicas come last, in the order
+/// of `current`.
+fn merge(mut assigned: Vec<Share>, current: &[Share]) -> Vec<Share> {
     let by_name = assigned.len();
-    for share in held {
+    for share in current {
         match assigned[..by_name].binary_search_by_key(&share.ordinal, |assigned| assigned.ordinal)
         {
             Ok(index) => assigned[index].replicas += share.replicas,

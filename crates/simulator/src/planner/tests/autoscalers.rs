@@ -3,7 +3,7 @@
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscalerStatus;
 use serde_json::{Value, json};
 
-use super::{Cluster, deployment, edit_deployment, from, place};
+use super::{Cluster, default_key, deployment, edit_deployment, from};
 
 fn autoscaler(cluster: &mut Cluster, min: i32, max: i32, metrics: &Value) {
     let metadata = cluster.metadata("web");
@@ -25,16 +25,16 @@ fn set_load(cluster: &mut Cluster, load: &str) {
     edit_deployment(cluster, "web", |d| {
         d["metadata"]["annotations"] = json!({"simulation.berth/cpu-load": load});
     });
-    cluster.rest();
+    cluster.advance_until_idle();
 }
 
 fn replicas(cluster: &Cluster) -> i32 {
-    let deployment = cluster.cache.deployments.get(&place("web")).unwrap();
+    let deployment = cluster.cache.deployments.get(&default_key("web")).unwrap();
     deployment.spec.as_ref().unwrap().replicas.unwrap()
 }
 
 fn status(cluster: &Cluster) -> HorizontalPodAutoscalerStatus {
-    let autoscaler = cluster.cache.autoscalers.get(&place("web")).unwrap();
+    let autoscaler = cluster.cache.autoscalers.get(&default_key("web")).unwrap();
     autoscaler.status.clone().unwrap()
 }
 
@@ -51,7 +51,7 @@ fn replicas_follow_the_load_within_their_limits() {
     let mut cluster = Cluster::with_nodes(2, "8");
     deployment(&mut cluster, "web", 2, "1");
     autoscaler(&mut cluster, 2, 6, &cpu(50));
-    cluster.rest();
+    cluster.advance_until_idle();
     assert_eq!(replicas(&cluster), 2);
     for (load, expected) in [
         ("1500m", 3),
@@ -116,14 +116,14 @@ fn workloads_without_a_usable_metric_keep_their_replicas() {
 
     autoscaler(&mut cluster, 1, 6, &cpu(50));
     edit_deployment(&mut cluster, "web", |d| d["spec"]["replicas"] = json!(0));
-    cluster.rest();
+    cluster.advance_until_idle();
     assert_eq!(replicas(&cluster), 0);
     assert_eq!(
         conditions(&cluster)[1],
         "ScalingActive=False ScalingDisabled"
     );
 
-    cluster.cache.deployments.remove(&place("web"));
-    cluster.rest();
+    cluster.cache.deployments.remove(&default_key("web"));
+    cluster.advance_until_idle();
     assert_eq!(conditions(&cluster), ["AbleToScale=False FailedGetScale"]);
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
-use super::{Cluster, deployment, from, place, template};
+use super::{Cluster, default_key, deployment, from, template};
 use crate::cache::key;
 
 fn job(cluster: &mut Cluster, name: &str, spec: Value, options: Value) {
@@ -26,7 +26,7 @@ fn job_ends(cluster: &Cluster, name: &str) -> (Option<i32>, Option<i32>, Vec<Str
     let status = cluster
         .cache
         .jobs
-        .get(&place(name))
+        .get(&default_key(name))
         .unwrap()
         .status
         .clone()
@@ -55,13 +55,13 @@ fn jobs_complete_or_fail() {
         json!({"completions": 1, "parallelism": 1, "backoffLimit": 1}),
         json!({"simulation.berth/fails": "crash"}),
     );
-    cluster.settle();
+    cluster.plan_until_idle();
     assert_eq!(
         cluster.pods("good").len(),
         2,
         "parallelism limits the active pods"
     );
-    cluster.rest();
+    cluster.advance_until_idle();
     let kinds = |list: &[&str]| {
         list.iter()
             .map(|kind| (*kind).to_owned())
@@ -77,7 +77,7 @@ fn jobs_complete_or_fail() {
     );
     // Finished pods free their capacity.
     deployment(&mut cluster, "web", 1, "8");
-    cluster.rest();
+    cluster.advance_until_idle();
     assert_eq!(cluster.pods("web"), ["n1 Running ready"]);
 }
 
@@ -90,7 +90,7 @@ fn each_index_of_an_indexed_job_succeeds_once() {
         json!({"completions": 4, "parallelism": 2, "completionMode": "Indexed"}),
         json!({}),
     );
-    cluster.settle();
+    cluster.plan_until_idle();
     let numbers = |cluster: &Cluster| {
         let pods = cluster.cache.pods.iter();
         let mut numbers: Vec<String> = pods
@@ -112,9 +112,9 @@ fn each_index_of_an_indexed_job_succeeds_once() {
     let mut failed = pod.clone();
     failed.status.get_or_insert_default().phase = Some("Failed".to_owned());
     cluster.cache.pods.put(failed);
-    cluster.rest();
+    cluster.advance_until_idle();
     assert_eq!(numbers(&cluster), ["0", "0", "1", "2", "3"]);
-    let done = cluster.cache.jobs.get(&place("parts")).unwrap();
+    let done = cluster.cache.jobs.get(&default_key("parts")).unwrap();
     let status = done.status.as_ref().unwrap();
     assert_eq!(status.completed_indexes.as_deref(), Some("0-3"));
     assert_eq!((status.succeeded, status.failed), (Some(4), Some(1)));
@@ -132,7 +132,7 @@ fn finished_jobs_are_deleted_after_their_ttl() {
         json!({}),
     );
     let begun = cluster.now;
-    cluster.rest();
+    cluster.advance_until_idle();
     let jobs: Vec<String> = cluster
         .cache
         .jobs
@@ -161,14 +161,14 @@ fn cron_job(cluster: &mut Cluster, more: Value) {
 
 impl Cluster {
     /// Advances the clock to `end`, and plans at each due time before.
-    fn go_on_until(&mut self, end: Timestamp) {
-        while let Some(wake) = self.settle()
-            && wake <= end
+    fn advance_to(&mut self, end: Timestamp) {
+        while let Some(next) = self.plan_until_idle()
+            && next <= end
         {
-            self.now = wake;
+            self.now = next;
         }
         self.now = end;
-        self.settle();
+        self.plan_until_idle();
     }
 
     /// Returns the names of the Jobs, with true for completed Jobs.
@@ -198,20 +198,20 @@ fn named(jobs: &[(i64, bool)]) -> Vec<(String, bool)> {
 fn cron_job_creates_jobs_and_keeps_three() {
     let mut cluster = Cluster::with_nodes(1, "8");
     cron_job(&mut cluster, json!({}));
-    cluster.settle();
+    cluster.plan_until_idle();
     assert_eq!(cluster.jobs(), [], "no scheduled time has passed");
-    cluster.go_on_until(minute(16667));
+    cluster.advance_to(minute(16667));
     assert_eq!(cluster.jobs(), named(&[(16667, false)]));
-    let cron = cluster.cache.cron_jobs.get(&place("tick")).unwrap();
+    let cron = cluster.cache.cron_jobs.get(&default_key("tick")).unwrap();
     let status = serde_json::to_value(&cron.status).unwrap();
     assert_eq!(status["active"][0]["name"], "tick-16667");
     assert_eq!(status["lastScheduleTime"], minute(16667).to_string());
     assert_eq!(status["lastSuccessfulTime"], Value::Null);
 
-    cluster.go_on_until(minute(16672));
+    cluster.advance_to(minute(16672));
     let kept = [(16669, true), (16670, true), (16671, true), (16672, false)];
     assert_eq!(cluster.jobs(), named(&kept));
-    let cron = cluster.cache.cron_jobs.get(&place("tick")).unwrap();
+    let cron = cluster.cache.cron_jobs.get(&default_key("tick")).unwrap();
     let status = cron.status.clone().unwrap();
     let success = status.last_successful_time.unwrap().0;
     assert!(
@@ -224,18 +224,18 @@ fn cron_job_creates_jobs_and_keeps_three() {
 fn missed_schedules_create_one_job() {
     let mut cluster = Cluster::with_nodes(1, "8");
     cron_job(&mut cluster, json!({}));
-    cluster.settle();
+    cluster.plan_until_idle();
     cluster.now = minute(16700);
-    cluster.settle();
+    cluster.plan_until_idle();
     assert_eq!(cluster.jobs(), named(&[(16700, false)]));
 
     let mut cluster = Cluster::with_nodes(1, "8");
     cron_job(&mut cluster, json!({"startingDeadlineSeconds": 20}));
-    cluster.settle();
+    cluster.plan_until_idle();
     cluster.now = minute(16700)
         .checked_add(std::time::Duration::from_secs(30))
         .unwrap();
-    cluster.settle();
+    cluster.plan_until_idle();
     assert_eq!(cluster.jobs(), [], "the starting deadline has passed");
 }
 
@@ -244,13 +244,18 @@ fn concurrency_policies_are_respected() {
     let long = |policy: &str| {
         let mut cluster = Cluster::with_nodes(1, "8");
         cron_job(&mut cluster, json!({"concurrencyPolicy": policy}));
-        let mut cron = cluster.cache.cron_jobs.get(&place("tick")).unwrap().clone();
+        let mut cron = cluster
+            .cache
+            .cron_jobs
+            .get(&default_key("tick"))
+            .unwrap()
+            .clone();
         let wish = ("simulation.berth/run-time".to_owned(), "90s".to_owned());
         cron.annotations_mut().extend([wish]);
         let name = key(&cron);
         cluster.cache.cron_jobs.remove(&name);
         cluster.cache.cron_jobs.put(cron);
-        cluster.go_on_until(minute(16668));
+        cluster.advance_to(minute(16668));
         cluster
     };
     let both = [(16667, false), (16668, false)];
@@ -260,7 +265,7 @@ fn concurrency_policies_are_respected() {
     assert_eq!(cluster.jobs(), named(&both[..1]));
     // The delayed Job starts when the first Job is finished.
     let later = minute(16668).checked_add(std::time::Duration::from_secs(45));
-    cluster.go_on_until(later.unwrap());
+    cluster.advance_to(later.unwrap());
     assert_eq!(cluster.jobs(), named(&[(16667, true), (16668, false)]));
 }
 
@@ -268,8 +273,8 @@ fn concurrency_policies_are_respected() {
 fn suspended_cron_job_creates_no_jobs() {
     let mut cluster = Cluster::with_nodes(1, "8");
     cron_job(&mut cluster, json!({"suspend": true}));
-    assert_eq!(cluster.settle(), None);
+    assert_eq!(cluster.plan_until_idle(), None);
     cluster.now = minute(16700);
-    cluster.settle();
+    cluster.plan_until_idle();
     assert_eq!(cluster.jobs(), []);
 }

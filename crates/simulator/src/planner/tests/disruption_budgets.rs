@@ -3,7 +3,7 @@
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
-use super::{Cluster, deployment, edit_deployment, from, place, template};
+use super::{Cluster, default_key, deployment, edit_deployment, from, template};
 use crate::cache::key;
 
 fn budget(cluster: &mut Cluster, name: &str, spec: Value) {
@@ -17,7 +17,7 @@ fn budget(cluster: &mut Cluster, name: &str, spec: Value) {
 /// Returns the numbers of expected, healthy, required and disruptable pods of a budget, and the reason of its
 /// condition.
 fn budgeted(cluster: &Cluster, name: &str) -> ([i32; 4], String) {
-    let budget = cluster.cache.budgets.get(&place(name)).unwrap();
+    let budget = cluster.cache.budgets.get(&default_key(name)).unwrap();
     let status = budget.status.clone().unwrap();
     let condition = status.conditions.unwrap().remove(0);
     let numbers = [
@@ -52,12 +52,12 @@ fn budgets_allow_surplus_pods_to_be_disrupted() {
     ] {
         budget(&mut cluster, name, spec);
     }
-    cluster.settle();
+    cluster.plan_until_idle();
     assert_eq!(
         budgeted(&cluster, "least"),
         ([4, 0, 3, 0], "False InsufficientPods".to_owned())
     );
-    cluster.rest();
+    cluster.advance_until_idle();
     let sufficient = || "True SufficientPods".to_owned();
     let insufficient = || "False InsufficientPods".to_owned();
     for (name, numbers, why) in [
@@ -75,13 +75,13 @@ fn budgets_allow_surplus_pods_to_be_disrupted() {
     edit_deployment(&mut cluster, "web", |web| {
         web["spec"]["replicas"] = json!(1);
     });
-    cluster.rest();
+    cluster.advance_until_idle();
     assert_eq!(budgeted(&cluster, "least").0, [1, 1, 3, 0]);
     assert_eq!(budgeted(&cluster, "most").0, [1, 1, 0, 1]);
     edit_deployment(&mut cluster, "web", |web| {
         web["spec"]["replicas"] = json!(0);
     });
-    cluster.rest();
+    cluster.advance_until_idle();
     assert_eq!(budgeted(&cluster, "least").0, [0, 0, 3, 0]);
 }
 
@@ -95,12 +95,12 @@ fn evicted_pods_are_excluded_until_gone_or_timed_out() {
         "b",
         json!({"selector": web, "minAvailable": 1}),
     );
-    cluster.rest();
+    cluster.advance_until_idle();
     assert_eq!(budgeted(&cluster, "b").0, [2, 2, 1, 1]);
     // The API server records an eviction in this way.
     let evicted = cluster.cache.pods.iter().next().unwrap().clone();
     let record_eviction = |cluster: &mut Cluster| {
-        let budget = cluster.cache.budgets.get(&place("b")).unwrap();
+        let budget = cluster.cache.budgets.get(&default_key("b")).unwrap();
         let mut value = serde_json::to_value(budget).unwrap();
         value["status"]["disruptionsAllowed"] = json!(0);
         value["status"]["disruptedPods"] = json!({evicted.name_any(): cluster.now});
@@ -108,24 +108,24 @@ fn evicted_pods_are_excluded_until_gone_or_timed_out() {
     };
     record_eviction(&mut cluster);
     let since = cluster.now;
-    let wake = cluster.settle().unwrap();
+    let next = cluster.plan_until_idle().unwrap();
     assert_eq!(budgeted(&cluster, "b").0, [2, 1, 1, 0]);
     // The evicted pod is never deleted.
-    assert_eq!(wake.duration_since(since).as_secs(), 120);
-    cluster.rest();
+    assert_eq!(next.duration_since(since).as_secs(), 120);
+    cluster.advance_until_idle();
     assert_eq!(budgeted(&cluster, "b").0, [2, 2, 1, 1]);
     // The evicted pod is deleted and replaced.
     record_eviction(&mut cluster);
-    cluster.settle();
+    cluster.plan_until_idle();
     cluster.cache.pods.remove(&key(&evicted));
-    cluster.settle();
+    cluster.plan_until_idle();
     assert_eq!(budgeted(&cluster, "b").0, [2, 1, 1, 0]);
-    cluster.rest();
+    cluster.advance_until_idle();
     assert_eq!(budgeted(&cluster, "b").0, [2, 2, 1, 1]);
     let status = cluster
         .cache
         .budgets
-        .get(&place("b"))
+        .get(&default_key("b"))
         .unwrap()
         .status
         .clone();
@@ -149,7 +149,7 @@ fn uncountable_budgets_report_the_reason() {
         "c",
         json!({"selector": agent, "minAvailable": 1}),
     );
-    cluster.rest();
+    cluster.advance_until_idle();
     assert_eq!(
         budgeted(&cluster, "b"),
         ([0, 0, 0, 0], "False SyncFailed".to_owned())

@@ -42,17 +42,17 @@ fn load_balancer_address_is_removed_when_the_type_changes() {
     put(&mut cluster, "inner", &json!({"type": "ClusterIP"}));
     let asked = json!({"type": "LoadBalancer", "loadBalancerIP": "192.0.2.7"});
     put(&mut cluster, "asked", &asked);
-    cluster.settle();
+    cluster.plan_until_idle();
     let first = addresses(&cluster.cache.services, "web");
     assert_eq!(first.len(), 1);
     assert_eq!(addresses(&cluster.cache.services, "asked"), ["192.0.2.7"]);
     assert!(addresses(&cluster.cache.services, "inner").is_empty());
     retype(&mut cluster, "web", "NodePort");
-    cluster.settle();
+    cluster.plan_until_idle();
     assert!(addresses(&cluster.cache.services, "web").is_empty());
     // The same object gets the same address again.
     retype(&mut cluster, "web", "LoadBalancer");
-    cluster.settle();
+    cluster.plan_until_idle();
     assert_eq!(addresses(&cluster.cache.services, "web"), first);
 }
 
@@ -66,7 +66,7 @@ fn addresses_are_unique() {
         let ingress = json!({"metadata": metadata, "spec": {}});
         cluster.cache.ingresses.put(from(ingress));
     }
-    cluster.settle();
+    cluster.plan_until_idle();
     let mut seen = BTreeSet::new();
     for number in 0..300 {
         let service = addresses(&cluster.cache.services, &format!("s{number}"));

@@ -20,7 +20,7 @@ fn replication_controller_behaves_like_a_replica_set() {
             "metadata": {"labels": {"app": "web"}},
             "spec": {"restartPolicy": "Always", "containers": [{"name": "c", "image": "i"}]}}},
     })));
-    cluster.rest();
+    cluster.advance_until_idle();
     let status = controller(&cluster).status.unwrap();
     assert_eq!((status.replicas, status.ready_replicas), (3, Some(3)));
     assert_eq!(status.observed_generation, Some(1));
@@ -35,7 +35,7 @@ fn replication_controller_behaves_like_a_replica_set() {
     let mut smaller = controller(&cluster);
     smaller.spec.as_mut().unwrap().replicas = Some(1);
     cluster.cache.replication_controllers.put(smaller);
-    cluster.rest();
+    cluster.advance_until_idle();
     assert_eq!(controller(&cluster).status.unwrap().replicas, 1);
     assert_eq!(cluster.cache.pods.iter().count(), 1);
 }

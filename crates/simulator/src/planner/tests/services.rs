@@ -35,17 +35,17 @@ fn service_slices_have_the_ready_pods() {
         "elsewhere",
         &json!({"type": "ExternalName", "externalName": "a.example", "selector": {"app": "web"}}),
     );
-    cluster.settle();
+    cluster.plan_until_idle();
     let empty = slices(&cluster, "web");
     assert_eq!(empty.len(), 1);
     assert_eq!(empty[0]["endpoints"], json!([]));
     assert_eq!(empty[0]["metadata"]["ownerReferences"][0]["name"], "web");
 
     deployment(&mut cluster, "web", 2, "1");
-    cluster.settle();
+    cluster.plan_until_idle();
     let none = &slices(&cluster, "web")[0]["endpoints"];
     assert_eq!(*none, json!([]), "no pod has an address");
-    cluster.rest();
+    cluster.advance_until_idle();
     let full = slices(&cluster, "web");
     assert_eq!(full.len(), 1);
     assert_eq!(full[0]["metadata"]["name"], empty[0]["metadata"]["name"]);
@@ -67,7 +67,7 @@ fn service_slices_have_the_ready_pods() {
         web["metadata"]["annotations"] = json!({"simulation.berth/fails": "crash"});
         web["spec"]["replicas"] = json!(1);
     });
-    cluster.settle();
+    cluster.plan_until_idle();
     let failing = slices(&cluster, "web");
     let endpoints = failing[0]["endpoints"].as_array().unwrap();
     assert_eq!(endpoints.len(), 1);
@@ -81,7 +81,7 @@ fn large_services_have_several_slices() {
     let spec = json!({"selector": {"app": "web"}, "ports": ports, "clusterIP": "None"});
     service(&mut cluster, "web", &spec);
     deployment(&mut cluster, "web", 110, "10m");
-    cluster.rest();
+    cluster.advance_until_idle();
     let count = |slice: &Value| slice["endpoints"].as_array().unwrap().len();
     let mut counts: Vec<usize> = slices(&cluster, "web").iter().map(count).collect();
     counts.sort_unstable();
@@ -91,7 +91,7 @@ fn large_services_have_several_slices() {
     edit_deployment(&mut cluster, "web", |web| {
         web["spec"]["replicas"] = json!(3);
     });
-    cluster.rest();
+    cluster.advance_until_idle();
     let counts: Vec<usize> = slices(&cluster, "web").iter().map(count).collect();
     assert_eq!(counts, [3]);
 }
@@ -110,7 +110,7 @@ fn named_ports_are_resolved_by_pod() {
         web["spec"]["template"]["spec"]["containers"][0]["ports"] =
             json!([{"name": "http", "containerPort": 3000, "protocol": "TCP"}]);
     });
-    cluster.rest();
+    cluster.advance_until_idle();
     let found = slices(&cluster, "web");
     assert_eq!(found.len(), 1);
     let port = json!([{"name": "web", "port": 3000, "protocol": "TCP"}]);

@@ -3,7 +3,7 @@
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
-use super::{Cluster, from, place};
+use super::{Cluster, default_key, from};
 
 #[test]
 fn claim_gets_a_volume_of_the_requested_size() {
@@ -15,8 +15,8 @@ fn claim_gets_a_volume_of_the_requested_size() {
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
         "status": {"phase": "Pending"},
     })));
-    assert_eq!(cluster.settle(), None);
-    let claim = cluster.cache.claims.get(&place("data")).unwrap();
+    assert_eq!(cluster.plan_until_idle(), None);
+    let claim = cluster.cache.claims.get(&default_key("data")).unwrap();
     let claim = serde_json::to_value(claim).unwrap();
     assert_eq!(claim["spec"]["volumeName"], format!("pvc-{uid}"));
     let bound =
@@ -45,12 +45,12 @@ fn scale(cluster: &mut Cluster, replicas: i32) {
     let mut set = cluster
         .cache
         .stateful_sets
-        .get(&place("db"))
+        .get(&default_key("db"))
         .unwrap()
         .clone();
     set.spec.as_mut().unwrap().replicas = Some(replicas);
     cluster.cache.stateful_sets.put(set);
-    cluster.rest();
+    cluster.advance_until_idle();
 }
 
 fn claims(cluster: &Cluster) -> Vec<String> {
@@ -70,13 +70,13 @@ fn claims(cluster: &Cluster) -> Vec<String> {
 fn stateful_set_claims_outlive_their_pods() {
     let mut cluster = Cluster::with_nodes(1, "8");
     set(&mut cluster, json!({}));
-    cluster.rest();
+    cluster.advance_until_idle();
     assert_eq!(claims(&cluster), ["data-db-0 Bound", "data-db-1 Bound"]);
-    let claim = cluster.cache.claims.get(&place("data-db-0")).unwrap();
+    let claim = cluster.cache.claims.get(&default_key("data-db-0")).unwrap();
     let labels = json!({"app": "db", "tier": "gold"});
     assert_eq!(serde_json::to_value(claim.labels()).unwrap(), labels);
     assert_eq!(claim.metadata.owner_references, None);
-    let pod = cluster.cache.pods.get(&place("db-1")).unwrap();
+    let pod = cluster.cache.pods.get(&default_key("db-1")).unwrap();
     let volumes = serde_json::to_value(&pod.spec.as_ref().unwrap().volumes).unwrap();
     let mounted = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data-db-1"}}]);
     assert_eq!(volumes, mounted);
@@ -85,7 +85,7 @@ fn stateful_set_claims_outlive_their_pods() {
     scale(&mut cluster, 0);
     assert_eq!(claims(&cluster), ["data-db-0 Bound", "data-db-1 Bound"]);
     scale(&mut cluster, 1);
-    let again = cluster.cache.claims.get(&place("data-db-0")).unwrap();
+    let again = cluster.cache.claims.get(&default_key("data-db-0")).unwrap();
     assert_eq!(again.uid(), uid, "the pod gets the same claim again");
 }
 
@@ -95,8 +95,8 @@ fn claims_are_deleted_by_retention_policy() {
     let retention = json!({"persistentVolumeClaimRetentionPolicy":
         {"whenDeleted": "Delete", "whenScaled": "Delete"}});
     set(&mut cluster, retention);
-    cluster.rest();
-    let claim = cluster.cache.claims.get(&place("data-db-0")).unwrap();
+    cluster.advance_until_idle();
+    let claim = cluster.cache.claims.get(&default_key("data-db-0")).unwrap();
     assert_eq!(claim.owner_references()[0].name, "db");
     scale(&mut cluster, 1);
     assert_eq!(claims(&cluster), ["data-db-0 Bound"]);

@@ -7,17 +7,15 @@ use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, LiteralValue, operat
 use super::functions::COUNT_ITERATION;
 
 /// Makes every loop count its iterations, and every field selection borrow the field instead of copying the object.
-pub(crate) fn bound_loops(expr: &mut IdedExpr) {
+pub(crate) fn rewrite(expr: &mut IdedExpr) {
     match &mut expr.expr {
         Expr::Call(call) => {
             if call.func_name == operators::OPT_SELECT {
                 // The optional field `a.?b` becomes the optional key `a[?'b']`, which may be absent.
                 operators::OPT_INDEX.clone_into(&mut call.func_name);
             }
-            call.target
-                .iter_mut()
-                .for_each(|target| bound_loops(target));
-            call.args.iter_mut().for_each(bound_loops);
+            call.target.iter_mut().for_each(|target| rewrite(target));
+            call.args.iter_mut().for_each(rewrite);
         }
         Expr::Comprehension(comprehension) => {
             for part in [
@@ -27,7 +25,7 @@ pub(crate) fn bound_loops(expr: &mut IdedExpr) {
                 &mut comprehension.loop_step,
                 &mut comprehension.result,
             ] {
-                bound_loops(part);
+                rewrite(part);
             }
             let condition = std::mem::take(&mut comprehension.loop_cond);
             comprehension.loop_cond = call(
@@ -35,17 +33,17 @@ pub(crate) fn bound_loops(expr: &mut IdedExpr) {
                 vec![call(COUNT_ITERATION, Vec::new()), condition],
             );
         }
-        Expr::List(list) => list.elements.iter_mut().for_each(bound_loops),
+        Expr::List(list) => list.elements.iter_mut().for_each(rewrite),
         Expr::Map(map) => {
             for entry in &mut map.entries {
                 if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                    bound_loops(&mut entry.key);
-                    bound_loops(&mut entry.value);
+                    rewrite(&mut entry.key);
+                    rewrite(&mut entry.value);
                 }
             }
         }
         Expr::Select(select) => {
-            bound_loops(&mut select.operand);
+            rewrite(&mut select.operand);
             if !select.test {
                 let operand = std::mem::take(&mut *select.operand);
                 let field = IdedExpr {

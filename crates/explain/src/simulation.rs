@@ -36,7 +36,7 @@ pub struct Case<'a> {
 
 /// A case with an engine and a copy of its fleet, to which changes can be applied.
 #[derive(Debug)]
-pub(crate) struct World<'a> {
+pub(crate) struct Simulation<'a> {
     pub(crate) case: &'a Case<'a>,
     engine: &'a mut Engine,
     fleet: Fleet,
@@ -71,7 +71,7 @@ impl BindingObject for ChangedBinding {
     }
 }
 
-impl<'a> World<'a> {
+impl<'a> Simulation<'a> {
     pub(crate) fn new(engine: &'a mut Engine, case: &'a Case<'a>) -> Self {
         Self {
             case,
