@@ -27,14 +27,14 @@ use crate::down::{self, DownArgs};
 use crate::explain::{self, ExplainArgs};
 use crate::fault_injection::{self, Fault, FaultArgs};
 use crate::interpret::{self, InterpretArgs};
-use crate::join::command::{self as joining, JoinArgs};
+use crate::join::command::{self as join_command, JoinArgs};
 use crate::join::unjoin::{self, UnjoinArgs};
+use crate::karmada_command_line::{KarmadaCommandLine, VersionCommand};
 use crate::man::{self, ManArgs};
 use crate::output;
 use crate::program_name;
 use crate::replay::{self, ReplayArgs};
 use crate::simulate::{self, SimulateArgs, SimulateError};
-use crate::stand_in::{StandIn, VersionCommand};
 use crate::status::{self, StatusArgs};
 use crate::top::{self, TopArgs};
 use crate::up::{self, UpArgs, UpError};
@@ -118,8 +118,9 @@ enum Command {
 }
 
 impl Cli {
-    /// Runs the command and returns its exit code. `called` is the program's name in messages, such as `kubectl berth`.
-    fn run(self, called: &'static str, out_of_tree: Registry) -> ExitCode {
+    /// Runs the command and returns its exit code. `program_name` is the name in messages, such as
+    /// `kubectl berth`.
+    fn run(self, program_name: &'static str, out_of_tree: Registry) -> ExitCode {
         let default_level = match self.command {
             Command::Controllers(_) | Command::Scheduler(_) | Command::Webhook(_) => "info",
             // The error of the command already contains the message that kube's client would log.
@@ -136,12 +137,12 @@ impl Cli {
         if matches!(self.command, Command::Scheduler(_) | Command::Webhook(_)) {
             logging::log_panics();
         }
-        let failure = match runtime::run(self.command.run(called, out_of_tree)) {
+        let failure = match runtime::run(self.command.run(program_name, out_of_tree)) {
             Ok(Ok(())) => return ExitCode::SUCCESS,
             Ok(Err(failure)) => failure,
             Err(error) => Failure::run(format!("cannot start the runtime: {error}")),
         };
-        failure.report(called)
+        failure.report(program_name)
     }
 }
 
@@ -152,14 +153,16 @@ pub fn main() -> ExitCode {
 }
 
 /// Parses the command line of one of Karmada's programs, and runs the command of `berth` that replaces this program.
-fn stand_in<Flags: clap::Args>(
+fn run_karmada_program<Flags: clap::Args>(
     name: &'static str,
     about: &'static str,
     words: Vec<OsString>,
     to_command: impl FnOnce(Flags) -> Command,
 ) -> ExitCode {
-    let command = StandIn::<Flags>::command().name(name).about(about);
-    let program = match command_line::parse::<StandIn<Flags>>(command, words) {
+    let command = KarmadaCommandLine::<Flags>::command()
+        .name(name)
+        .about(about);
+    let program = match command_line::parse::<KarmadaCommandLine<Flags>>(command, words) {
         Ok(program) => program,
         Err(error) => return command_line::refuse(&error),
     };
@@ -174,13 +177,13 @@ fn stand_in<Flags: clap::Args>(
 }
 
 /// Replaces `-v` by `-v=1` unless a number follows, so that `up` in `berth -v up` is parsed as the command.
-fn with_levels(mut words: Vec<OsString>) -> Vec<OsString> {
-    for place in 0..words.len() {
+fn with_explicit_verbosity(mut words: Vec<OsString>) -> Vec<OsString> {
+    for index in 0..words.len() {
         let is_number = |word: &OsString| word.to_str().is_some_and(|w| w.parse::<u8>().is_ok());
-        let alone = !words.get(place + 1).is_some_and(is_number);
-        if let Some(word) = words.get_mut(place)
+        let is_alone = !words.get(index + 1).is_some_and(is_number);
+        if let Some(word) = words.get_mut(index)
             && (word == "-v" || word == "--v")
-            && alone
+            && is_alone
         {
             word.push("=1");
         }
@@ -189,7 +192,7 @@ fn with_levels(mut words: Vec<OsString>) -> Vec<OsString> {
 }
 
 impl Command {
-    async fn run(self, called: &'static str, out_of_tree: Registry) -> Result<(), Failure> {
+    async fn run(self, program_name: &'static str, out_of_tree: Registry) -> Result<(), Failure> {
         let cancel = CancellationToken::new();
         signals::cancel_on_signal(cancel.clone()).map_err(Failure::run)?;
         match self {
@@ -209,7 +212,7 @@ impl Command {
                     error => Failure::run(error),
                 })
             }
-            Self::Join(args) => joining::run(*args).await.map_err(|error| {
+            Self::Join(args) => join_command::run(*args).await.map_err(|error| {
                 if error.is_usage() {
                     Failure::usage(error)
                 } else {
@@ -245,7 +248,7 @@ impl Command {
             Self::Webhook(args) => webhook::run(*args, cancel).await.map_err(Failure::run),
             Self::Version => {
                 // `kubectl berth version` prints the same line as `berth version`.
-                let name = called.trim_start_matches("kubectl ");
+                let name = program_name.trim_start_matches("kubectl ");
                 output::print(&format!("{name} {VERSION}\n")).map_err(Failure::run)
             }
             Self::Man(args) => man::run(args, Cli::command()).map_err(Failure::run),
@@ -343,10 +346,10 @@ impl Failure {
         }
     }
 
-    fn report(self, called: &'static str) -> ExitCode {
+    fn report(self, program_name: &'static str) -> ExitCode {
         let commands = program_name::commands(&Cli::command());
         for message in self.messages {
-            let message = program_name::rename(&message, called, &commands);
+            let message = program_name::rename(&message, program_name, &commands);
             command_line::report(message, self.code);
         }
         ExitCode::from(self.code)
@@ -393,7 +396,7 @@ mod tests {
             ("berth up --v=4", "berth up --v=4"),
             ("berth --v up", "berth --v=1 up"),
         ] {
-            let words = with_levels(typed.split(' ').map(OsString::from).collect());
+            let words = with_explicit_verbosity(typed.split(' ').map(OsString::from).collect());
             let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
             assert_eq!(words.join(" "), expected);
             assert!(Cli::try_parse_from(words).is_ok(), "{typed}");

@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 use self::controller_set::{ControllerFlags, ControllerSet, ControllerSetError};
 use self::election::{Term, lead};
 use self::endpoints::{EndpointError, EndpointFlags, ProcessState};
-use self::failover_flags::Setting;
+use self::failover_flags::MemberKind;
 use self::flags_without_effect::WithoutEffect;
 use self::leader_gate::LeaderGate;
 use crate::control_plane::kubeconfig_of;
@@ -184,8 +184,8 @@ async fn elect_and_run(
     args: ControllersArgs,
     cancel: CancellationToken,
 ) -> Result<(), ControllersError> {
-    let controllers = ControllerSet::new(&args.controllers, args.feature_gates, Setting::Real)?;
-    accepted_flags::log_given(args.without_effect.given());
+    let controllers = ControllerSet::new(&args.controllers, args.feature_gates, MemberKind::Real)?;
+    accepted_flags::log_ineffective(args.without_effect.names());
     let name = args.leader_elect_resource_name.clone();
     let lease = args.election.clone().lease(name)?;
     // As in Karmada, an empty value means that the flag is unset.

@@ -15,7 +15,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Flags of `berth down`.
 #[derive(Args, Clone, Debug)]
 pub struct DownArgs {
-    /// Kubeconfig of the `berth up` [default: $KUBECONFIG, or ~/.berth/kubeconfig]
+    /// Kubeconfig that `berth up` has written [default: $KUBECONFIG, or ~/.berth/kubeconfig]
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
 

@@ -68,7 +68,7 @@ fn plugin(entry: &str) -> Result<String, String> {
     }
     let known: Vec<&str> = plugins().collect();
     Err(format!(
-        "no plugin is named {name:?}: there are {}",
+        "no plugin is named {name:?}; known plugins: {}",
         known.join(", ")
     ))
 }
@@ -90,7 +90,10 @@ mod tests {
         }
         for entry in ["Foo", "-Foo", "clusteraffinity", "-"] {
             let refused = plugin(entry).unwrap_err();
-            assert!(refused.contains("there are APIEnablement, "), "{refused}");
+            assert!(
+                refused.contains("known plugins: APIEnablement, "),
+                "{refused}"
+            );
         }
     }
 }

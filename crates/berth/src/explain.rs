@@ -2,16 +2,16 @@
 //! would lead to another decision.
 //!
 //! ```text
-//! live (get, list) ──> find ──> analysis (scheduler's rules, engine, berth-explain) ──> record ──> text or JSON
+//! control_plane_lists ──> find ──> analysis ──> record ──> text or JSON
 //! ```
 //!
 //! `analysis` computes the decision for the current clusters, with the rules and options of the scheduler. If the
 //! running scheduler has recorded its decision, `record` merges both. The command writes nothing to the control plane.
 
 mod analysis;
+pub(crate) mod control_plane_lists;
 mod error;
 mod find;
-pub(crate) mod live;
 mod record;
 mod text;
 
@@ -19,10 +19,11 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use berth_scheduler::binding::BindingKey;
-use berth_scheduler::decision_record::format::{ActiveConfiguration, DecisionDetails};
+use berth_scheduler::debug_api::{ActiveConfiguration, DecisionDetails};
 use berth_scheduler::estimator::EstimatorArgs;
 use clap::{Args, ValueEnum};
 
+pub(crate) use analysis::with_stored_result;
 pub use error::ExplainError;
 
 use crate::control_plane::ControlPlaneArgs;
@@ -107,22 +108,22 @@ pub enum Format {
 pub async fn run(args: ExplainArgs) -> Result<(), ExplainError> {
     let estimators = args.estimators.clone().options()?;
     let client = args.control_plane.client().await?;
-    let wanted = find::Wanted::new(&args, client.default_namespace());
-    let bindings = live::bindings(&client, wanted.namespace()).await?;
-    let binding = match find::find(&wanted, &bindings) {
+    let query = find::NameQuery::new(&args, client.default_namespace());
+    let bindings = control_plane_lists::bindings(&client, query.namespace()).await?;
+    let binding = match find::find(&query, &bindings) {
         Ok(binding) => binding.clone(),
-        Err(find::Missing::Several(names)) => {
+        Err(find::FindError::Ambiguous(names)) => {
             return Err(ExplainError::Ambiguous {
                 name: args.name.clone(),
                 names,
             });
         }
-        Err(find::Missing::None) => {
-            let all = live::bindings(&client, None).await?;
-            return Err(wanted.not_found(&all));
+        Err(find::FindError::NotFound) => {
+            let all = control_plane_lists::bindings(&client, None).await?;
+            return Err(query.not_found(&all));
         }
     };
-    let clusters = live::clusters(&client).await?;
+    let clusters = control_plane_lists::clusters(&client).await?;
     if let Some(name) = &args.cluster
         && !clusters.contains_key(name)
     {
@@ -130,7 +131,7 @@ pub async fn run(args: ExplainArgs) -> Result<(), ExplainError> {
     }
     let estimators =
         estimators.map(|options| crate::what_if::Estimators::new(client.clone(), &options));
-    let (record, active) = ask_scheduler(&args, &binding.key).await?;
+    let (record, active) = read_recorded_decision(&args, &binding.key).await?;
     let configuration = match (&args.config, &active) {
         (Some(path), _) => DecisionConfiguration::of_file(path, &args.engine)?,
         (None, Some((url, active))) => {
@@ -165,7 +166,7 @@ pub async fn run(args: ExplainArgs) -> Result<(), ExplainError> {
 ///
 /// # Errors
 /// Fails if the scheduler of `--scheduler-url` does not return the record or the configuration.
-async fn ask_scheduler(
+async fn read_recorded_decision(
     args: &ExplainArgs,
     key: &BindingKey,
 ) -> Result<

@@ -29,9 +29,6 @@ use crate::kubeconfig::CONTEXT;
 pub const FAULT_ANNOTATION: &str = "simulation.berth/fails";
 const UNREACHABLE: &str = "unreachable";
 
-/// Name of the task among the components that `berth status` lists.
-pub const NAME: &str = "simulation";
-
 /// Flags of `berth fail` and `berth heal`.
 #[derive(Args, Clone, Debug)]
 pub struct FaultArgs {
@@ -39,7 +36,7 @@ pub struct FaultArgs {
     #[arg(required = true, value_name = "MEMBER")]
     pub members: Vec<String>,
 
-    /// Kubeconfig of the `berth up` [default: $KUBECONFIG, or ~/.berth/kubeconfig]
+    /// Kubeconfig that `berth up` has written [default: $KUBECONFIG, or ~/.berth/kubeconfig]
     #[arg(long, value_name = "PATH")]
     pub kubeconfig: Option<PathBuf>,
 }

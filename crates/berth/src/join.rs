@@ -16,9 +16,9 @@
 //! other rights are chosen.
 
 mod applier;
+mod cluster_registration;
 pub mod command;
-pub(crate) mod control_plane;
-pub(crate) mod member;
+mod member_accounts;
 mod ownership;
 pub mod rights;
 mod token;
@@ -31,8 +31,8 @@ use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 
 pub use self::applier::JoinError;
-use self::applier::{Applier, Verbosity};
-use self::control_plane::Credentials;
+use self::applier::{Applier, Mode};
+use self::cluster_registration::Credentials;
 use self::ownership::Registrant;
 use self::rights::Rights;
 
@@ -63,8 +63,8 @@ pub async fn join(
     endpoint: &Endpoint,
     cluster: &Cluster,
 ) -> Result<Cluster, JoinError> {
-    let control_plane = Applier::new(control_plane, "the control plane", Verbosity::Quiet);
-    let member = Applier::new(member, &cluster.name_any(), Verbosity::Quiet);
+    let control_plane = Applier::new(control_plane, "the control plane", Mode::Quiet);
+    let member = Applier::new(member, &cluster.name_any(), Mode::Quiet);
     register(&control_plane, &member, endpoint, cluster, &Rights::All).await
 }
 
@@ -79,11 +79,11 @@ async fn register(
     let name = cluster.name_any();
     let id = member.cluster_id().await?;
     let registrant = Registrant::read(control_plane, &name).await?;
-    let accounts = member::accounts(member, &registrant, &name, rights).await?;
+    let tokens = member_accounts::create(member, &registrant, &name, rights).await?;
     let credentials = Credentials {
         ca_pem: endpoint.ca_pem.clone(),
-        token: accounts.own,
-        impersonator: accounts.impersonator,
+        token: tokens.own,
+        impersonator: tokens.impersonator,
     };
     let mut desired = Cluster {
         status: None,
@@ -91,7 +91,7 @@ async fn register(
     };
     desired.spec.api_endpoint = Some(endpoint.url.clone());
     desired.spec.id = Some(id);
-    control_plane::register(control_plane, desired, credentials).await
+    cluster_registration::write(control_plane, desired, credentials).await
 }
 
 /// Returns metadata with the label `SYSTEM`, which marks the objects of Karmada.

@@ -13,7 +13,7 @@ use crate::version::VERSION;
     args_conflicts_with_subcommands = true,
     args_override_self = true
 )]
-pub(crate) struct StandIn<Flags: Args> {
+pub(crate) struct KarmadaCommandLine<Flags: Args> {
     #[command(subcommand)]
     pub(crate) version: Option<VersionCommand>,
     #[command(flatten)]

@@ -2,8 +2,8 @@
 //!
 //! Only the program's `main`, programs with plugins of their own and the end-to-end tests import this crate.
 //!
-//! - [`cli`]: the command line. `program_name` selects the program by the file name of the executable, and `stand_in`
-//!   parses the command lines of Karmada's programs.
+//! - [`cli`]: the command line. `program_name` selects the program by the file name of the executable, and
+//!   `karmada_command_line` parses the command lines of Karmada's programs.
 //! - [`control_plane`]: the selection of the control plane to which a command connects.
 //! - [`up`], [`status`], [`down`]: the embedded control plane. [`instance`] and [`kubeconfig`] are its files.
 //!   [`admission`] and [`cluster_proxy`] add Karmada's rules to its API server.
@@ -36,18 +36,19 @@ pub mod fleet;
 pub mod instance;
 pub mod interpret;
 pub mod join;
+mod karmada_command_line;
 pub mod kubeconfig;
 pub mod man;
 pub mod members;
 pub mod open_files;
 mod output;
+mod paged_list;
 pub mod persistence;
 mod program_name;
 pub mod replay;
 pub mod scheduler_configuration;
 pub mod scheduler_endpoint;
 pub mod simulate;
-mod stand_in;
 pub mod status;
 pub mod top;
 pub mod up;

@@ -15,7 +15,7 @@ pub(crate) enum Program {
     /// The program with all commands of Berth.
     Berth {
         /// The name that users type before a command, which is `berth` or `kubectl berth`.
-        called: &'static str,
+        program_name: &'static str,
     },
     /// The scheduler, as a replacement for karmada-scheduler.
     Scheduler,
@@ -45,7 +45,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     (
         "kubectl-berth",
         Program::Berth {
-            called: KUBECTL_PLUGIN,
+            program_name: KUBECTL_PLUGIN,
         },
     ),
 ];
@@ -56,13 +56,18 @@ pub(crate) fn select(first_word: Option<&OsStr>) -> Program {
     let found = PROGRAMS
         .iter()
         .find(|(known, _)| name == Some(OsStr::new(known)));
-    found.map_or(Program::Berth { called: BERTH }, |(_, program)| *program)
+    found.map_or(
+        Program::Berth {
+            program_name: BERTH,
+        },
+        |(_, program)| *program,
+    )
 }
 
 /// Replaces `berth` by `kubectl berth` in the command lines of a text, if users run the program as a plugin of kubectl.
 /// The word `berth` begins a command line if one of `commands` follows.
-pub(crate) fn rename(text: &str, called: &str, commands: &[String]) -> String {
-    if called != KUBECTL_PLUGIN {
+pub(crate) fn rename(text: &str, program_name: &str, commands: &[String]) -> String {
+    if program_name != KUBECTL_PLUGIN {
         return text.to_owned();
     }
     let mut renamed = String::with_capacity(text.len());
@@ -72,7 +77,7 @@ pub(crate) fn rename(text: &str, called: &str, commands: &[String]) -> String {
         let after = &found[BERTH.len()..];
         renamed.push_str(before);
         renamed.push_str(if is_command_line(before, after, commands) {
-            called
+            program_name
         } else {
             BERTH
         });
@@ -98,18 +103,18 @@ pub(crate) fn commands(program: &Command) -> Vec<String> {
 }
 
 /// Returns the program with `kubectl berth` in its help texts, if users run it as a plugin of kubectl.
-pub(crate) fn renamed(program: Command, called: &'static str) -> Command {
-    if called != KUBECTL_PLUGIN {
+pub(crate) fn renamed(program: Command, program_name: &'static str) -> Command {
+    if program_name != KUBECTL_PLUGIN {
         return program;
     }
     let commands = commands(&program);
-    with_texts(program, &|text| {
-        rename(&text.to_string(), called, &commands).into()
+    map_help_texts(program, &|text| {
+        rename(&text.to_string(), program_name, &commands).into()
     })
-    .bin_name(called)
+    .bin_name(program_name)
 }
 
-fn with_texts(mut command: Command, rename: &dyn Fn(&StyledStr) -> StyledStr) -> Command {
+fn map_help_texts(mut command: Command, rename: &dyn Fn(&StyledStr) -> StyledStr) -> Command {
     if let Some(text) = command.get_about().map(rename) {
         command = command.about(text);
     }
@@ -129,7 +134,7 @@ fn with_texts(mut command: Command, rename: &dyn Fn(&StyledStr) -> StyledStr) ->
             }
             arg
         })
-        .mut_subcommands(|command| with_texts(command, rename))
+        .mut_subcommands(|command| map_help_texts(command, rename))
 }
 
 #[cfg(test)]
@@ -138,7 +143,9 @@ mod tests {
 
     #[test]
     fn the_file_name_selects_the_program() {
-        let berth = Program::Berth { called: "berth" };
+        let berth = Program::Berth {
+            program_name: "berth",
+        };
         for (first_word, expected) in [
             (Some("/bin/karmada-scheduler"), Program::Scheduler),
             (Some("karmada-scheduler"), Program::Scheduler),
@@ -150,7 +157,7 @@ mod tests {
             (
                 Some("/usr/local/bin/kubectl-berth"),
                 Program::Berth {
-                    called: "kubectl berth",
+                    program_name: "kubectl berth",
                 },
             ),
             (Some("/usr/local/bin/berth"), berth),

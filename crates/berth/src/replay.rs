@@ -10,7 +10,7 @@ use berth_scheduler::decision_log::reader::{ReadError, files_of};
 use berth_scheduler::framework::Registry;
 use berth_scheduler::gates::{self, FeatureGates};
 use berth_scheduler::replay::{
-    ExtractError, NewConfiguration, ReplayError, ReplayOptions, Wanted, extract, replay,
+    DecisionSelector, ExtractError, NewConfiguration, ReplayError, ReplayOptions, extract, replay,
 };
 use clap::{Args, ValueEnum};
 use tokio_util::sync::CancellationToken;
@@ -43,7 +43,7 @@ pub struct ReplayArgs {
 
     /// Print the last decision about a binding, or decision number N about it, with all inputs
     #[arg(long, value_name = "NAMESPACE/NAME[@N]", conflicts_with_all = ["config", "feature_gates", "output"])]
-    pub extract: Option<Wanted>,
+    pub extract: Option<DecisionSelector>,
 
     /// File for the extracted decision [default: standard output]
     #[arg(long, value_name = "FILE", requires = "extract")]
@@ -128,8 +128,8 @@ pub async fn run(
 
 fn execute(args: ReplayArgs, out_of_tree: Registry) -> Result<bool, ReplayCommandError> {
     let files = files_of(&args.paths)?;
-    if let Some(wanted) = &args.extract {
-        let case = extract(&files, wanted)?;
+    if let Some(decision) = &args.extract {
+        let case = extract(&files, decision)?;
         let text = serde_json::to_string(&case).map_err(io::Error::other)? + "\n";
         match args.extract_to {
             Some(path) => std::fs::write(&path, text)

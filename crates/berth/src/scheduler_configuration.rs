@@ -7,7 +7,7 @@ use std::sync::Arc;
 use berth_core::{Engine, EngineError, Estimator, Gates, Plugins};
 use berth_scheduler::binding::Binding;
 use berth_scheduler::config::ProfileFlags;
-use berth_scheduler::decision_record::format::ActiveConfiguration;
+use berth_scheduler::debug_api::ActiveConfiguration;
 use berth_scheduler::offline::{OfflineConfig, OfflineError, OfflineScheduler};
 
 use crate::engine_flags::EngineFlags;
@@ -40,7 +40,7 @@ pub(crate) struct DecisionConfiguration {
     /// are used.
     document: Option<(String, OfflineConfig)>,
     /// True if the running scheduler queries accurate estimators.
-    asks_estimators: bool,
+    queries_estimators: bool,
 }
 
 impl DecisionConfiguration {
@@ -49,7 +49,7 @@ impl DecisionConfiguration {
         Self {
             flags: flags.clone(),
             document: None,
-            asks_estimators: false,
+            queries_estimators: false,
         }
     }
 
@@ -94,13 +94,13 @@ impl DecisionConfiguration {
             text: active.configuration.to_string(),
             flags: ProfileFlags::default(),
             gates: active.feature_gates,
-            empty_workload_propagation: active.enable_empty_workload_propagation,
+            empty_workload_propagation: active.empty_workload_propagation,
             estimators: Vec::new(),
             out_of_tree: flags.out_of_tree.clone(),
         };
         Self {
             document: Some((origin, config)),
-            asks_estimators: active.enable_scheduler_estimator,
+            queries_estimators: active.enable_scheduler_estimator,
             ..Self::of_flags(flags)
         }
     }
@@ -119,8 +119,8 @@ impl DecisionConfiguration {
     }
 
     /// Reports whether the running scheduler queries accurate estimators.
-    pub(crate) fn asks_estimators(&self) -> bool {
-        self.asks_estimators
+    pub(crate) fn queries_estimators(&self) -> bool {
+        self.queries_estimators
     }
 
     /// Builds the engines of the configuration. `estimators` are additional estimators for each engine.

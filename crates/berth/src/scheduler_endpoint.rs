@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use berth_scheduler::binding::BindingKey;
-use berth_scheduler::decision_record::format::{
+use berth_scheduler::debug_api::{
     ActiveConfiguration, CONFIGURATION_PATH, DECISIONS_PATH, DecisionDetails,
 };
 use clap::Args;

@@ -13,7 +13,6 @@
 //! scheduler would process, and decides about them with the engine.
 
 pub(crate) mod args;
-mod catalogue;
 mod configuration;
 mod detect;
 mod error;
@@ -29,19 +28,20 @@ mod predicted_state;
 mod progress;
 mod report;
 mod sandbox;
+mod served_kinds;
 mod skip_validation;
 mod source;
+mod well_known_types;
 
 pub use args::{Format, SimulateArgs, TaintArg};
 pub use error::{Problem, SimulateError, SourceLocation};
 pub use source::Input;
 pub(crate) use source::{Document, read};
 
-use std::io::Write as _;
-
 use tokio_util::sync::CancellationToken;
 
 use self::notes::Notes;
+use crate::output;
 use crate::what_if;
 
 /// Runs the simulation, and prints its result.
@@ -110,7 +110,7 @@ async fn simulate(args: SimulateArgs) -> Result<(), SimulateError> {
             failed.count()
         }
     };
-    print(&out)?;
+    output::print_bytes(&out)?;
     let selections = notes.idle();
     if args.fail_on_unscheduled && (unscheduled > 0 || selections > 0) {
         return Err(SimulateError::Unscheduled {
@@ -125,13 +125,4 @@ async fn simulate(args: SimulateArgs) -> Result<(), SimulateError> {
 fn terminal_width() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
-}
-
-fn print(out: &[u8]) -> Result<(), SimulateError> {
-    let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(out).and_then(|()| stdout.flush()) {
-        // `head` closes the pipe early in `berth simulate | head`.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => other.map_err(SimulateError::from),
-    }
 }

@@ -2,7 +2,7 @@
 //!
 //! The command lists Clusters and bindings once, and only reads.
 
-mod room;
+mod capacity;
 mod waiting;
 
 use std::fmt::Debug;
@@ -13,17 +13,15 @@ use berth_component_base::connect::ConnectError;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use kube::Client;
-use kube::api::{Api, ListParams};
+use kube::api::Api;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use self::room::{ClusterRoom, SortBy};
-use self::waiting::Waiting;
+use self::capacity::{ClusterCapacity, SortBy};
+use self::waiting::WaitingBinding;
 use crate::control_plane::ControlPlaneArgs;
 use crate::output;
-
-/// Maximum number of objects in one response to a list request.
-const PAGE: u32 = 500;
+use crate::paged_list::list_all;
 
 /// Flags of `berth top`.
 #[derive(Args, Clone, Debug)]
@@ -72,8 +70,8 @@ pub enum TopError {
 /// The content of the output.
 #[derive(Debug, Serialize)]
 struct Report {
-    clusters: Vec<ClusterRoom>,
-    waiting: Vec<Waiting>,
+    clusters: Vec<ClusterCapacity>,
+    waiting: Vec<WaitingBinding>,
 }
 
 /// Prints the capacity of all members and the waiting bindings.
@@ -89,8 +87,8 @@ pub async fn run(args: TopArgs) -> Result<(), TopError> {
     let specs = namespaced.iter().map(|binding| &binding.spec);
     let specs = specs.chain(cluster_scoped.iter().map(|binding| &binding.spec));
     let report = Report {
-        clusters: room::of(&clusters, specs, args.sort_by),
-        waiting: waiting::of(&namespaced, &cluster_scoped),
+        clusters: capacity::of_clusters(&clusters, specs, args.sort_by),
+        waiting: waiting::waiting_bindings(&namespaced, &cluster_scoped),
     };
     let text = match args.output {
         Output::Json => {
@@ -102,32 +100,22 @@ pub async fn run(args: TopArgs) -> Result<(), TopError> {
     Ok(())
 }
 
-async fn list<T>(client: &Client, what: &'static str) -> Result<Vec<T>, TopError>
+async fn list<K>(client: &Client, resource: &'static str) -> Result<Vec<K>, TopError>
 where
-    T: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
-    let api: Api<T> = Api::all(client.clone());
-    let mut parameters = ListParams::default().limit(PAGE);
-    let mut objects = Vec::new();
-    loop {
-        let page = api.list(&parameters).await;
-        let page = page.map_err(|error| TopError::Read {
-            what,
-            source: Box::new(error),
-        })?;
-        objects.extend(page.items);
-        match page.metadata.continue_ {
-            Some(token) if !token.is_empty() => parameters = parameters.continue_token(&token),
-            _ => return Ok(objects),
-        }
-    }
+    let objects = list_all(&Api::<K>::all(client.clone())).await;
+    objects.map_err(|error| TopError::Read {
+        what: resource,
+        source: Box::new(error),
+    })
 }
 
 fn text(report: &Report, now: Timestamp) -> String {
     let mut text = if report.clusters.is_empty() {
         "no members: add a cluster with `berth join`\n".to_owned()
     } else {
-        room::table(&report.clusters)
+        capacity::table(&report.clusters)
     };
     if !report.waiting.is_empty() {
         text.push('\n');

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admission::KarmadaAdmission;
 use crate::cluster_proxy::ClusterProxy;
 use crate::controllers::controller_set::{self, ControllerSet};
-use crate::controllers::failover_flags::Setting;
+use crate::controllers::failover_flags::MemberKind;
 use crate::dashboard;
 use crate::engine_flags::EngineFlags;
 use crate::fault_injection;
@@ -52,6 +52,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 const SCHEDULER: &str = "scheduler";
 /// Name of the dashboard in `berth status`.
 const DASHBOARD: &str = "dashboard";
+/// Name of fault injection and the workload simulators in `berth status`.
+const SIMULATION: &str = "simulation";
 
 /// A running control plane.
 #[derive(Debug)]
@@ -144,7 +146,7 @@ impl ControlPlane {
             None => fleet::generate(args.members),
         };
         let controllers =
-            ControllerSet::new(&args.controllers, args.feature_gates, Setting::Simulated)?;
+            ControllerSet::new(&args.controllers, args.feature_gates, MemberKind::Simulated)?;
         let listen = SocketAddr::new(args.bind_address, args.port);
         let storage = args.persistence.open()?;
         let server = Server::start(ServerConfig {
@@ -228,7 +230,7 @@ impl ControlPlane {
         // Starting many members slows the API server down, so the definitions are installed before.
         self.members = members::start(fleet, args.bind_address, args.port, storage).await?;
         self.join(&client, fleet).await?;
-        self.simulate(&client, args.unpullable.as_ref());
+        self.start_simulation(&client, args.unpullable.as_ref());
         if !args.without.contains(&DisabledComponent::Controllers) {
             let client = connect::named(self.server.client(), Component::Controllers);
             // This process has no metrics endpoint, so the metrics of the monitor are never read.
@@ -256,7 +258,7 @@ impl ControlPlane {
     }
 
     /// Starts the tasks of the simulation: fault injection, and a workload simulator for each member.
-    fn simulate(&mut self, client: &kube::Client, unpullable: Option<&Regex>) {
+    fn start_simulation(&mut self, client: &kube::Client, unpullable: Option<&Regex>) {
         let images = unpullable
             .cloned()
             .map_or_else(ImageRegistry::default, ImageRegistry::without);
@@ -268,14 +270,14 @@ impl ControlPlane {
         let (cancel, fault_client) = (self.cancel.clone(), client.clone());
         self.tasks.spawn(async move {
             fault_injection::run(fault_client, switches, cancel).await;
-            (fault_injection::NAME, Ok(()))
+            (SIMULATION, Ok(()))
         });
         for member in &self.members {
             let member_client = connect::named(member.server().client(), Component::Simulator);
             let (images, cancel) = (images.clone(), self.cancel.clone());
             self.tasks.spawn(async move {
                 berth_simulator::run(member_client, images, cancel).await;
-                (fault_injection::NAME, Ok(()))
+                (SIMULATION, Ok(()))
             });
         }
     }
@@ -319,7 +321,7 @@ impl ControlPlane {
                 let member_client =
                     connect::named(member.server().client(), Component::CommandLine);
                 join::join(client, &member_client, &endpoint, &desired).await?;
-                bootstrap::report(client, cluster).await?;
+                bootstrap::write_status(client, cluster).await?;
             }
         }
         Ok(())
@@ -390,7 +392,7 @@ fn components(without: &[DisabledComponent]) -> Vec<String> {
     if !without.contains(&DisabledComponent::Dashboard) {
         components.push(DASHBOARD);
     }
-    components.push(fault_injection::NAME);
+    components.push(SIMULATION);
     components.into_iter().map(str::to_owned).collect()
 }
 

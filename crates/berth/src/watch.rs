@@ -1,13 +1,13 @@
 //! `berth watch`: a live view of the placements and ready replicas of bindings, and of their changes.
 //!
 //! ```text
-//! source (list and watch) ──> dashboard ──> screen   on a terminal: the current state, redrawn when it changes
-//!                      keys ──> view ──┘             otherwise: one line per event (lines)
+//! source (list and watch) ──> fleet_state ──> screen   on a terminal: the current state, redrawn when it changes
+//!                        keys ──> view ──────┘             otherwise: one line per change (lines)
 //! ```
 //!
 //! The command only reads from the control plane.
 
-mod dashboard;
+mod fleet_state;
 mod keys;
 mod lines;
 mod screen;
@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::dashboard::Dashboard;
+use self::fleet_state::FleetState;
 use self::screen::Events;
 use self::source::WatchEvent;
 use self::terminal::Terminal;
@@ -95,7 +95,7 @@ pub async fn run(args: WatchArgs, cancel: CancellationToken) -> Result<(), Watch
         () = cancel.cancelled() => return Ok(()),
     };
     let (sender, inbox) = mpsc::channel(CHANNEL_CAPACITY);
-    let _watches = source::follow(client, args.namespace, &sender);
+    let _watches = source::start(client, args.namespace, &sender);
     drop(sender);
     let shown = if args.lines || !std::io::stdout().is_terminal() {
         print_lines(inbox, cancel).await
@@ -113,7 +113,7 @@ async fn print_lines(
     mut inbox: mpsc::Receiver<WatchEvent>,
     cancel: CancellationToken,
 ) -> std::io::Result<()> {
-    let mut dashboard = Dashboard::default();
+    let mut fleet = FleetState::default();
     let mut out = std::io::stdout();
     loop {
         let event = tokio::select! {
@@ -121,8 +121,8 @@ async fn print_lines(
             event = inbox.recv() => event,
         };
         let Some(event) = event else { return Ok(()) };
-        for news in dashboard.apply(event) {
-            writeln!(out, "{}", lines::line(&jiff::Timestamp::now(), &news))?;
+        for change in fleet.apply(event) {
+            writeln!(out, "{}", lines::line(&jiff::Timestamp::now(), &change))?;
         }
         out.flush()?;
     }
@@ -132,8 +132,8 @@ async fn draw(
     mut inbox: mpsc::Receiver<WatchEvent>,
     cancel: CancellationToken,
 ) -> std::io::Result<()> {
-    let (mut dashboard, mut events, mut view) =
-        (Dashboard::default(), Events::default(), View::default());
+    let (mut fleet, mut events, mut view) =
+        (FleetState::default(), Events::default(), View::default());
     let mut resized = signal(SignalKind::window_change())?;
     let mut terminal = Terminal::open()?;
     let mut keys = terminal.keys();
@@ -149,8 +149,8 @@ async fn draw(
             () = cancel.cancelled() => return Ok(()),
             event = inbox.recv() => {
                 let Some(event) = event else { return Ok(()) };
-                for news in dashboard.apply(event) {
-                    events.push(lines::line(&jiff::Timestamp::now(), &news));
+                for change in fleet.apply(event) {
+                    events.push(lines::line(&jiff::Timestamp::now(), &change));
                 }
                 redraw_at.get_or_insert_with(|| Instant::now() + REDRAW_INTERVAL);
             }
@@ -161,7 +161,7 @@ async fn draw(
             },
             Some(()) = resized.recv() => redraw_at = Some(Instant::now()),
             () = redraw => {
-                terminal.show(&screen::render(&dashboard, &events, &mut view, terminal.size()))?;
+                terminal.show(&screen::render(&fleet, &events, &mut view, terminal.size()))?;
                 redraw_at = None;
             }
         }

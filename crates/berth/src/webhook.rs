@@ -14,8 +14,8 @@ use berth_component_base::metrics::{build_info, process};
 use berth_component_base::process::accepted_flags;
 use berth_component_base::user_agent::Component;
 use berth_webhook::{
-    CertificateFiles, FileError, RequestMetrics, SelfManaged, SelfManagedOptions, ServerOptions,
-    ServingCertificate, StartError, WebhookServer,
+    CertificateFiles, CertificateManager, CertificateManagerOptions, FileError, RequestMetrics,
+    ServerOptions, ServingCertificate, StartError, WebhookServer,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -48,22 +48,23 @@ pub enum WebhookError {
 }
 
 /// The source of the serving certificate.
-enum Source {
+enum CertificateSource {
     Files(CertificateFiles),
-    SelfManaged(Box<SelfManaged>),
+    SelfManaged(Box<CertificateManager>),
 }
 
-impl Source {
+impl CertificateSource {
     async fn of(args: &WebhookArgs) -> Result<Self, ConnectError> {
-        Ok(match args.self_managed() {
+        Ok(match args.certificate_manager_options() {
             None => Self::Files(args.certificate_files()),
             Some(options) => Self::SelfManaged(Box::new(
-                self_managed(args.kubeconfig.clone(), options).await?,
+                certificate_manager(args.kubeconfig.clone(), options).await?,
             )),
         })
     }
 
-    /// Returns the initial certificate. A self-managed certificate is empty until [`Self::keep`] has read or issued it.
+    /// Returns the initial certificate. A self-managed certificate is empty until [`Self::keep_updated`] has read or
+    /// issued it.
     fn initial(&self) -> Result<ServingCertificate, FileError> {
         match self {
             Self::Files(files) => files.load(),
@@ -73,18 +74,18 @@ impl Source {
 
     /// Updates `certificate` until the token is cancelled: reloads changed files, or renews the self-managed
     /// certificate.
-    async fn keep(self, certificate: ServingCertificate, cancel: CancellationToken) {
+    async fn keep_updated(self, certificate: ServingCertificate, cancel: CancellationToken) {
         match self {
             Self::Files(files) => files.watch(certificate, CERTIFICATE_INTERVAL, cancel).await,
-            Self::SelfManaged(certificates) => certificates.run(certificate, cancel).await,
+            Self::SelfManaged(manager) => manager.run(certificate, cancel).await,
         }
     }
 }
 
-async fn self_managed(
+async fn certificate_manager(
     kubeconfig: Option<PathBuf>,
-    options: SelfManagedOptions,
-) -> Result<SelfManaged, ConnectError> {
+    options: CertificateManagerOptions,
+) -> Result<CertificateManager, ConnectError> {
     let target = Target {
         kubeconfig: kubeconfig_of(kubeconfig.filter(|path| !path.as_os_str().is_empty())),
         ..Target::default()
@@ -92,7 +93,11 @@ async fn self_managed(
     let mut config = connect::config(&target).await?;
     config.read_timeout = Some(REQUEST_TIMEOUT);
     let (client, _) = connect::counted_client(config, &target, Component::Webhook)?;
-    Ok(SelfManaged::new(client, options, Arc::new(SystemTime::now)))
+    Ok(CertificateManager::new(
+        client,
+        options,
+        Arc::new(SystemTime::now),
+    ))
 }
 
 /// Returns the endpoints for probes and metrics. The readiness probe fails until the server has a certificate.
@@ -121,8 +126,8 @@ fn endpoints(certificate: &ServingCertificate, requests: Arc<RequestMetrics>) ->
 /// # Errors
 /// When a server cannot start.
 pub async fn run(args: WebhookArgs, cancel: CancellationToken) -> Result<(), WebhookError> {
-    accepted_flags::log_given(args.without_effect.given());
-    let source = Source::of(&args).await?;
+    accepted_flags::log_ineffective(args.without_effect.names());
+    let source = CertificateSource::of(&args).await?;
     let certificate = source.initial()?;
     let metrics = Arc::new(RequestMetrics::default());
     let server = WebhookServer::bind(ServerOptions {
@@ -144,6 +149,9 @@ pub async fn run(args: WebhookArgs, cancel: CancellationToken) -> Result<(), Web
     endpoints(&certificate, metrics)
         .serve(addresses, Access::Open, &serving)
         .await?;
-    tokio::join!(server.run(cancel.clone()), source.keep(certificate, cancel),);
+    tokio::join!(
+        server.run(cancel.clone()),
+        source.keep_updated(certificate, cancel),
+    );
     Ok(())
 }

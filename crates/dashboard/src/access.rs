@@ -15,7 +15,7 @@ pub(crate) struct Access {
 
 /// The result of the access check of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Admission {
+pub(crate) enum AccessDecision {
     /// The request has a cookie with the token.
     Granted,
     /// The URL has the token. The response sets the cookie, and redirects the browser to the same URL without the
@@ -47,22 +47,22 @@ impl Access {
     }
 
     /// Checks the Host header, the method and the token of a request.
-    pub(crate) fn check(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Admission {
+    pub(crate) fn check(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> AccessDecision {
         if !self.is_own_host(headers) {
-            return Admission::Refused(
+            return AccessDecision::Refused(
                 StatusCode::MISDIRECTED_REQUEST,
                 "unknown host: use the address that berth printed\n",
             );
         }
         if !matches!(*method, Method::GET | Method::HEAD) {
-            return Admission::Refused(
+            return AccessDecision::Refused(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "the dashboard is read-only: use GET\n",
             );
         }
-        if let Some(given) = token_of(uri) {
-            return if self.is_token(given) {
-                Admission::SetCookie(without_token(uri))
+        if let Some(candidate) = token_of(uri) {
+            return if self.is_token(candidate) {
+                AccessDecision::SetCookie(without_token(uri))
             } else {
                 Self::unauthorized()
             };
@@ -77,14 +77,14 @@ impl Access {
             pair.is_some_and(|(key, value)| key == name && self.is_token(value))
         });
         if is_known {
-            Admission::Granted
+            AccessDecision::Granted
         } else {
             Self::unauthorized()
         }
     }
 
-    const fn unauthorized() -> Admission {
-        Admission::Refused(
+    const fn unauthorized() -> AccessDecision {
+        AccessDecision::Refused(
             StatusCode::UNAUTHORIZED,
             "no valid token: open the URL that berth printed\n",
         )
@@ -96,10 +96,13 @@ impl Access {
 
     /// Compares a text with the token. The duration of the comparison does not depend on the position of the first
     /// difference.
-    fn is_token(&self, given: &str) -> bool {
-        let (given, token) = (given.as_bytes(), self.token.as_bytes());
-        let differences = given.iter().zip(token).fold(0, |all, (a, b)| all | (a ^ b));
-        given.len() == token.len() && black_box(differences) == 0
+    fn is_token(&self, candidate: &str) -> bool {
+        let (candidate, token) = (candidate.as_bytes(), self.token.as_bytes());
+        let differences = candidate
+            .iter()
+            .zip(token)
+            .fold(0, |all, (a, b)| all | (a ^ b));
+        candidate.len() == token.len() && black_box(differences) == 0
     }
 
     /// Checks that the Host header names this server. Otherwise a foreign host name that resolves to this address could
@@ -155,7 +158,7 @@ mod tests {
         }
     }
 
-    fn check(method: &Method, uri: &str, host: &str, cookie: &str) -> Admission {
+    fn check(method: &Method, uri: &str, host: &str, cookie: &str) -> AccessDecision {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, host.parse().unwrap());
         headers.insert(header::COOKIE, cookie.parse().unwrap());
@@ -201,9 +204,9 @@ mod tests {
         ] {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
             let status = match check(&method, uri, host, cookie) {
-                Admission::Granted => 200,
-                Admission::SetCookie(_) => 303,
-                Admission::Refused(status, _) => status.as_u16(),
+                AccessDecision::Granted => 200,
+                AccessDecision::SetCookie(_) => 303,
+                AccessDecision::Refused(status, _) => status.as_u16(),
             };
             assert_eq!(status, expected, "{method} {uri} {host} {cookie}");
         }
@@ -216,7 +219,7 @@ mod tests {
             ("/bindings?q=a&token=secret&page=2", "/bindings?q=a&page=2"),
             ("//evil.example/?token=secret", "/evil.example/"),
         ] {
-            let expected = Admission::SetCookie(expected.to_owned());
+            let expected = AccessDecision::SetCookie(expected.to_owned());
             assert_eq!(check(&Method::GET, uri, "localhost:8080", ""), expected);
         }
     }

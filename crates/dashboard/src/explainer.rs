@@ -15,13 +15,13 @@ pub struct BindingName {
     pub name: String,
 }
 
-/// The content of an explanation.
+/// The extent of an explanation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Search {
+pub enum Extent {
     /// The decision.
-    None,
+    Decision,
     /// The decision, and the smallest changes that would alter the decision.
-    Changes,
+    DecisionAndChanges,
 }
 
 /// An explainer of scheduling decisions.
@@ -32,6 +32,6 @@ pub trait Explain: Debug + Send + Sync {
         &self,
         fleet: Fleet,
         binding: BindingName,
-        search: Search,
+        extent: Extent,
     ) -> BoxFuture<'_, Result<Report, String>>;
 }

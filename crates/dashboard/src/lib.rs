@@ -3,6 +3,7 @@
 //!
 //! - [`Dashboard`] is the HTTP server. `access` checks each request.
 //! - `store` has compact rows of clusters and bindings, which watches update. `query` selects the rows of one page.
+//! - `simulation_runner` runs one simulation at a time, and keeps the last results.
 //! - `pages` has the HTML pages. `html` writes their text and escapes it.
 //!
 //! The crate only reads from the control plane, and does not depend on the command line. Its caller implements
@@ -15,9 +16,9 @@ mod pages;
 mod query;
 mod server;
 mod simulation;
-mod simulations;
+mod simulation_runner;
 mod store;
 
-pub use explainer::{BindingName, Explain, Search};
+pub use explainer::{BindingName, Explain, Extent};
 pub use server::{Dashboard, DashboardError};
-pub use simulation::{Change, Planned, Simulate, Simulation};
+pub use simulation::{Change, PredictedMove, Simulate, Simulation};

@@ -94,5 +94,18 @@ pub(crate) fn not_found() -> Document<String> {
     })
 }
 
+/// Returns the page for a binding that the store does not have before the first lists are complete.
+pub(crate) fn not_listed_yet() -> Document<String> {
+    frame("Not listed yet", Tab::None, |html| {
+        html.leaf("h1", &[], "Not listed yet");
+        html.leaf(
+            "p",
+            &[],
+            "The dashboard is still reading the clusters and bindings. Reload this page later.",
+        );
+        html.leaf("a", &[("href", &"/bindings")], "All bindings");
+    })
+}
+
 #[cfg(test)]
 mod tests;

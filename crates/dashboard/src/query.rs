@@ -9,7 +9,7 @@ use crate::explainer::BindingName;
 use crate::store::{Applied, BindingRow, Scheduling, Store, Suspension};
 
 /// Number of rows per page.
-pub(crate) const PAGE: usize = 100;
+pub(crate) const PAGE_SIZE: usize = 100;
 
 /// A filter of bindings by state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl StateFilter {
         }
     }
 
-    fn admits(self, row: &BindingRow) -> bool {
+    fn matches(self, row: &BindingRow) -> bool {
         match self {
             Self::All => true,
             Self::Scheduled => row.scheduling == Scheduling::Scheduled,
@@ -163,15 +163,15 @@ impl Query {
         }
     }
 
-    fn admits(&self, name: &BindingName, row: &BindingRow) -> bool {
+    fn selects(&self, name: &BindingName, row: &BindingRow) -> bool {
         let policy = || row.policy.as_deref() == Some(&*self.policy);
-        self.state.admits(row)
+        self.state.matches(row)
             && (self.cluster.is_empty() || row.targets.get(&self.cluster).is_some())
             && (self.policy.is_empty() || policy())
-            && (self.text.is_empty() || self.matches(name, row))
+            && (self.text.is_empty() || self.matches_text(name, row))
     }
 
-    fn matches(&self, name: &BindingName, row: &BindingRow) -> bool {
+    fn matches_text(&self, name: &BindingName, row: &BindingRow) -> bool {
         let contains = |text: &str| contains_ignoring_case(text, &self.text);
         contains(&name.name)
             || name.namespace.as_deref().is_some_and(contains)
@@ -186,7 +186,7 @@ impl Query {
         let mut rows: Vec<(&BindingName, &BindingRow)> = store
             .bindings
             .iter()
-            .filter(|(name, row)| self.admits(name, row))
+            .filter(|(name, row)| self.selects(name, row))
             .collect();
         // The sorts are stable: rows with equal keys remain sorted by name.
         match self.order {
@@ -197,8 +197,11 @@ impl Query {
             Order::Reason => rows.sort_by(|(_, a), (_, b)| a.reason.cmp(&b.reason)),
         }
         let total = rows.len();
-        let page = self.page.min(total.div_ceil(PAGE)).max(1);
-        let rows = rows.into_iter().skip((page - 1) * PAGE).take(PAGE);
+        let page = self.page.min(total.div_ceil(PAGE_SIZE)).max(1);
+        let rows = rows
+            .into_iter()
+            .skip((page - 1) * PAGE_SIZE)
+            .take(PAGE_SIZE);
         Selection {
             rows: rows.collect(),
             total,

@@ -21,13 +21,13 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::access::{Access, Admission};
-use crate::explainer::{BindingName, Explain, Search};
+use crate::access::{Access, AccessDecision};
+use crate::explainer::{BindingName, Explain, Extent};
 use crate::pages::{self, binding, bindings, fleet, live, what_if};
 use crate::query::Query;
 use crate::simulation::Simulate;
-use crate::simulations::Simulations;
-use crate::store::{self, Shared};
+use crate::simulation_runner::SimulationRunner;
+use crate::store::{self, SharedState, Store};
 
 const STYLE: &str = include_str!("assets/style.css");
 const SCRIPT: &str = include_str!("assets/script.js");
@@ -37,7 +37,10 @@ const ICON: &str = include_str!("assets/icon.svg");
 const UPDATE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum number of concurrent searches for smallest changes.
-const SEARCHES: usize = 1;
+const MAX_SEARCHES: usize = 1;
+
+/// Reason why the dashboard cannot explain or simulate decisions during its start.
+const NOT_LISTED_YET: &str = "the clusters and bindings are not listed yet; try again later";
 
 /// Headers of every response. Browsers load scripts and styles from this server only.
 const HEADERS: [(header::HeaderName, &str); 5] = [
@@ -75,8 +78,8 @@ struct Context {
     access: Access,
     client: Client,
     explainer: Arc<dyn Explain>,
-    simulations: Simulations,
-    shared: Shared,
+    simulation_runner: SimulationRunner,
+    shared: SharedState,
     /// Permits for searches of smallest changes. Each running search has one permit.
     searches: Arc<Semaphore>,
     cancel: CancellationToken,
@@ -109,9 +112,9 @@ impl Dashboard {
                 access: Access::new(bound),
                 client,
                 explainer,
-                simulations: Simulations::new(simulator),
-                shared: Shared::default(),
-                searches: Arc::new(Semaphore::new(SEARCHES)),
+                simulation_runner: SimulationRunner::new(simulator),
+                shared: SharedState::default(),
+                searches: Arc::new(Semaphore::new(MAX_SEARCHES)),
                 cancel: CancellationToken::new(),
             }),
         })
@@ -129,7 +132,7 @@ impl Dashboard {
     pub async fn serve(self, cancel: CancellationToken) -> Result<(), DashboardError> {
         let Self { listener, context } = self;
         let ended = context.cancel.clone();
-        let watches = store::follow(
+        let watches = store::run_watches(
             context.client.clone(),
             context.shared.clone(),
             ended.clone(),
@@ -164,18 +167,25 @@ fn router(context: Arc<Context>) -> Router {
         .route("/icon.svg", get(async || asset("image/svg+xml", ICON)))
         .route("/script.js", get(async || asset("text/javascript", SCRIPT)))
         .fallback(async || not_found())
-        .layer(middleware::from_fn_with_state(Arc::clone(&context), guard))
+        .layer(middleware::from_fn_with_state(
+            Arc::clone(&context),
+            check_access,
+        ))
         .with_state(context)
 }
 
 /// Checks the access of a request, and sets the headers of the response.
-async fn guard(State(context): State<Arc<Context>>, request: Request, next: Next) -> Response {
-    let admission = context
+async fn check_access(
+    State(context): State<Arc<Context>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let decision = context
         .access
         .check(request.method(), request.uri(), request.headers());
-    let mut response = match admission {
-        Admission::Granted => next.run(request).await,
-        Admission::SetCookie(location) => (
+    let mut response = match decision {
+        AccessDecision::Granted => next.run(request).await,
+        AccessDecision::SetCookie(location) => (
             StatusCode::SEE_OTHER,
             [
                 (header::SET_COOKIE, context.access.cookie()),
@@ -183,7 +193,7 @@ async fn guard(State(context): State<Arc<Context>>, request: Request, next: Next
             ],
         )
             .into_response(),
-        Admission::Refused(status, message) => (status, message).into_response(),
+        AccessDecision::Refused(status, message) => (status, message).into_response(),
     };
     for (name, value) in HEADERS {
         let value = HeaderValue::from_static(value);
@@ -196,37 +206,43 @@ fn asset(kind: &'static str, text: &'static str) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, kind)], text)
 }
 
-type Shown = State<Arc<Context>>;
-type Pairs = Parameters<BTreeMap<String, String>>;
+type SharedContext = State<Arc<Context>>;
+type QueryParameters = Parameters<BTreeMap<String, String>>;
 
-async fn show_fleet(State(context): Shown, Parameters(pairs): Pairs) -> Response {
+async fn show_fleet(State(context): SharedContext, Parameters(pairs): QueryParameters) -> Response {
     let view = fleet::View::new(&pairs);
     fleet::page(&context.shared.store.read(), &view).into_response()
 }
 
-async fn show_bindings(State(context): Shown, Parameters(pairs): Pairs) -> Response {
+async fn show_bindings(
+    State(context): SharedContext,
+    Parameters(pairs): QueryParameters,
+) -> Response {
     let query = Query::new(&pairs);
     bindings::page(&context.shared.store.read(), &query).into_response()
 }
 
-async fn show_live(State(context): Shown) -> Response {
+async fn show_live(State(context): SharedContext) -> Response {
     live::page(&context.shared.store.read()).into_response()
 }
 
-async fn show_what_if(State(context): Shown, Parameters(pairs): Pairs) -> Response {
+async fn show_what_if(
+    State(context): SharedContext,
+    Parameters(pairs): QueryParameters,
+) -> Response {
     let form = what_if::Form::new(&pairs);
     let outcome = match form.change() {
         None => None,
         Some(Err(reason)) => Some(Err(reason)),
-        Some(Ok(_)) if !context.shared.store.read().is_complete => Some(Err(
-            "the clusters and bindings are not listed yet; try again later".to_owned(),
-        )),
+        Some(Ok(_)) if !context.shared.store.read().has_synced => {
+            Some(Err(NOT_LISTED_YET.to_owned()))
+        }
         Some(Ok(change)) => {
-            let simulations = &context.simulations;
-            let known = simulations.last(&change).filter(|_| form.continues());
+            let runner = &context.simulation_runner;
+            let known = runner.last(&change).filter(|_| form.continues());
             Some(match known {
                 Some(finished) => Ok(finished),
-                None => simulations.run(context.shared.fleet(), change).await,
+                None => runner.run(context.shared.fleet(), change).await,
             })
         }
     };
@@ -251,37 +267,39 @@ impl From<NamePath> for BindingName {
     }
 }
 
-async fn show_binding(State(context): Shown, Path(name): Path<NamePath>) -> Response {
+async fn show_binding(State(context): SharedContext, Path(name): Path<NamePath>) -> Response {
     let name = name.into();
-    let explained = match context.known(&name) {
-        Known::No => return not_found(),
-        Known::NotYet => {
-            Err("the clusters and bindings are not listed yet; try again later".to_owned())
-        }
-        Known::Yes => {
+    let explained = match context.presence(&name) {
+        Presence::Absent => return not_found(),
+        Presence::Unknown => return not_listed_yet(),
+        Presence::PresentBeforeSync => Err(NOT_LISTED_YET.to_owned()),
+        Presence::Present => {
             let (explainer, fleet) = (&context.explainer, context.shared.fleet());
-            explainer.explain(fleet, name.clone(), Search::None).await
+            explainer
+                .explain(fleet, name.clone(), Extent::Decision)
+                .await
         }
     };
     binding::page(&context.shared.store.read(), &name, &explained).into_response()
 }
 
-async fn show_changes(State(context): Shown, Path(name): Path<NamePath>) -> Response {
+async fn show_changes(State(context): SharedContext, Path(name): Path<NamePath>) -> Response {
     let name = name.into();
-    let explained = match context.known(&name) {
-        Known::No => return not_found(),
-        Known::NotYet => {
-            Err("the clusters and bindings are not listed yet; try again later".to_owned())
-        }
-        Known::Yes => context.search(name.clone()).await,
+    let explained = match context.presence(&name) {
+        Presence::Absent => return not_found(),
+        Presence::Unknown => return not_listed_yet(),
+        Presence::PresentBeforeSync => Err(NOT_LISTED_YET.to_owned()),
+        Presence::Present => context.search(name.clone()).await,
     };
     binding::changes_page(&name, &explained).into_response()
 }
 
-async fn show_objects(State(context): Shown, Path(name): Path<NamePath>) -> Response {
+async fn show_objects(State(context): SharedContext, Path(name): Path<NamePath>) -> Response {
     let name = name.into();
-    if context.known(&name) == Known::No {
-        return not_found();
+    match context.presence(&name) {
+        Presence::Absent => return not_found(),
+        Presence::Unknown => return not_listed_yet(),
+        Presence::PresentBeforeSync | Presence::Present => {}
     }
     let details = binding::Details::read(&context.client, &name).await;
     binding::objects_page(&name, &details).into_response()
@@ -291,23 +309,37 @@ fn not_found() -> Response {
     (StatusCode::NOT_FOUND, pages::not_found()).into_response()
 }
 
-/// Presence of a binding in the store.
+fn not_listed_yet() -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, pages::not_listed_yet()).into_response()
+}
+
+/// The presence of a binding in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
-    Yes,
-    No,
+enum Presence {
+    /// The store has the binding.
+    Present,
     /// The store has the binding, but the first lists of clusters and bindings are incomplete.
-    NotYet,
+    PresentBeforeSync,
+    /// The binding does not exist.
+    Absent,
+    /// The store does not have the binding, but the first lists of clusters and bindings are incomplete.
+    Unknown,
+}
+
+impl Presence {
+    fn of(name: &BindingName, store: &Store) -> Self {
+        match (store.bindings.contains_key(name), store.has_synced) {
+            (true, true) => Self::Present,
+            (true, false) => Self::PresentBeforeSync,
+            (false, true) => Self::Absent,
+            (false, false) => Self::Unknown,
+        }
+    }
 }
 
 impl Context {
-    fn known(&self, name: &BindingName) -> Known {
-        let store = self.shared.store.read();
-        match (store.bindings.contains_key(name), store.is_complete) {
-            (false, _) => Known::No,
-            (true, false) => Known::NotYet,
-            (true, true) => Known::Yes,
-        }
+    fn presence(&self, name: &BindingName) -> Presence {
+        Presence::of(name, &self.shared.store.read())
     }
 
     /// Searches the smallest changes that would alter the decision. The search continues if the browser disconnects,
@@ -317,7 +349,9 @@ impl Context {
         let permit = permit.map_err(|error| error.to_string())?;
         let (explainer, fleet) = (Arc::clone(&self.explainer), self.shared.fleet());
         let search = tokio::spawn(async move {
-            let found = explainer.explain(fleet, name, Search::Changes).await;
+            let found = explainer
+                .explain(fleet, name, Extent::DecisionAndChanges)
+                .await;
             drop(permit);
             found
         });
@@ -327,7 +361,7 @@ impl Context {
 
 /// Sends an event when the store has changed, at most once per [`UPDATE_INTERVAL`].
 async fn updates(
-    State(context): Shown,
+    State(context): SharedContext,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>> + use<>> {
     let versions = context.shared.version.subscribe();
     let state = (versions, context.cancel.clone());
@@ -347,3 +381,6 @@ async fn updates(
     });
     Sse::new(events).keep_alive(KeepAlive::default())
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,9 +10,9 @@ use k8s_openapi::api::core::v1::Taint;
 use crate::explainer::BindingName;
 
 /// Maximum number of moves in a [`Simulation`].
-pub(crate) const MOST_MOVES: usize = 1000;
+pub(crate) const MAX_MOVES: usize = 1000;
 /// Maximum number of clusters in a [`Placement`].
-const MOST_CLUSTERS: usize = 100;
+const MAX_CLUSTERS: usize = 100;
 
 /// A change to simulate.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,7 +67,7 @@ pub(crate) struct Placement {
 impl Placement {
     fn new(clusters: &[(String, i32)]) -> Self {
         Self {
-            clusters: clusters.iter().take(MOST_CLUSTERS).cloned().collect(),
+            clusters: clusters.iter().take(MAX_CLUSTERS).cloned().collect(),
             total: clusters.len(),
             replicas: clusters.iter().map(|of| i64::from(of.1)).sum(),
         }
@@ -76,7 +76,7 @@ impl Placement {
 
 /// A binding that would move or become unschedulable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Planned {
+pub struct PredictedMove {
     pub(crate) binding: BindingName,
     pub(crate) from: Placement,
     pub(crate) to: Placement,
@@ -89,7 +89,7 @@ pub struct Planned {
     becomes_unschedulable: bool,
 }
 
-impl Planned {
+impl PredictedMove {
     /// Compares the clusters of a binding before and after a change.
     pub fn new(binding: BindingName, from: &[(String, i32)], to: &[(String, i32)]) -> Self {
         let map = |clusters: &[(String, i32)]| -> BTreeMap<String, i32> {
@@ -98,16 +98,17 @@ impl Planned {
         let (before, after) = (map(from), map(to));
         // A resource without replicas counts as 1 on each of its clusters.
         let is_empty = from.iter().chain(to).all(|of| of.1 == 0);
-        let least = i64::from(is_empty);
+        let min_weight = i64::from(is_empty);
         let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         let (mut leaving, mut arriving) = (Vec::new(), Vec::new());
         for name in names {
-            let weight =
-                |of: &BTreeMap<String, i32>| of.get(name).map_or(0, |it| i64::from(*it).max(least));
+            let weight = |of: &BTreeMap<String, i32>| {
+                of.get(name).map_or(0, |it| i64::from(*it).max(min_weight))
+            };
             let change = weight(&after) - weight(&before);
-            if change < 0 && leaving.len() < MOST_CLUSTERS {
+            if change < 0 && leaving.len() < MAX_CLUSTERS {
                 leaving.push((name.clone(), -change));
-            } else if change > 0 && arriving.len() < MOST_CLUSTERS {
+            } else if change > 0 && arriving.len() < MAX_CLUSTERS {
                 arriving.push((name.clone(), change));
             }
         }
@@ -145,23 +146,23 @@ impl Planned {
 pub struct Simulation {
     /// Number of bindings that the simulation examined.
     pub examined: usize,
-    /// Remarks about the result, and limits of the simulation. Each item is one sentence.
-    pub limits: Vec<String>,
+    /// Limits of the simulation, and remarks about the result. Each item is one sentence.
+    pub remarks: Vec<String>,
     /// Number of bindings that would move or become unschedulable.
     pub(crate) changed: usize,
     /// Number of bindings that would become unschedulable.
     pub(crate) unschedulable: usize,
     /// The first changed bindings, at most 1000.
-    pub(crate) moves: Vec<Planned>,
+    pub(crate) moves: Vec<PredictedMove>,
 }
 
 impl Simulation {
     /// Counts a changed binding, and stores its move unless 1000 moves are stored.
-    pub fn add(&mut self, planned: Planned) {
+    pub fn add(&mut self, predicted: PredictedMove) {
         self.changed += 1;
-        self.unschedulable += usize::from(planned.becomes_unschedulable);
-        if self.moves.len() < MOST_MOVES {
-            self.moves.push(planned);
+        self.unschedulable += usize::from(predicted.becomes_unschedulable);
+        if self.moves.len() < MAX_MOVES {
+            self.moves.push(predicted);
         }
     }
 }
@@ -177,7 +178,7 @@ pub trait Simulate: Debug + Send + Sync {
 mod tests {
     use super::*;
 
-    fn planned(from: &[(&str, i32)], to: &[(&str, i32)]) -> Planned {
+    fn predicted(from: &[(&str, i32)], to: &[(&str, i32)]) -> PredictedMove {
         let owned = |of: &[(&str, i32)]| -> Vec<(String, i32)> {
             of.iter()
                 .map(|(name, it)| ((*name).to_owned(), *it))
@@ -187,7 +188,7 @@ mod tests {
             namespace: None,
             name: "web".to_owned(),
         };
-        Planned::new(name, &owned(from), &owned(to))
+        PredictedMove::new(name, &owned(from), &owned(to))
     }
 
     fn pairs(of: &[(String, i64)]) -> Vec<(&str, i64)> {
@@ -196,7 +197,7 @@ mod tests {
 
     #[test]
     fn only_changed_replicas_leave_or_arrive() {
-        let of = planned(
+        let of = predicted(
             &[("a", 3), ("b", 2), ("c", 1)],
             &[("a", 3), ("c", 2), ("d", 1)],
         );
@@ -204,7 +205,7 @@ mod tests {
         assert_eq!(pairs(&of.arriving), [("c", 1), ("d", 1)]);
         assert_eq!((of.from.replicas, of.to.replicas), (6, 6));
         // Resources without replicas.
-        let of = planned(&[("a", 0), ("b", 0)], &[("a", 0), ("c", 0)]);
+        let of = predicted(&[("a", 0), ("b", 0)], &[("a", 0), ("c", 0)]);
         assert_eq!(pairs(&of.leaving), [("b", 1)]);
         assert_eq!(pairs(&of.arriving), [("c", 1)]);
     }
@@ -216,17 +217,20 @@ mod tests {
             namespace: None,
             name: "web".to_owned(),
         };
-        let planned = Planned::new(name, &clusters, &[]);
-        assert_eq!((planned.from.total, planned.from.replicas), (5000, 5000));
+        let predicted = PredictedMove::new(name, &clusters, &[]);
         assert_eq!(
-            (planned.from.clusters.len(), planned.leaving.len()),
+            (predicted.from.total, predicted.from.replicas),
+            (5000, 5000)
+        );
+        assert_eq!(
+            (predicted.from.clusters.len(), predicted.leaving.len()),
             (100, 100)
         );
         let mut simulation = Simulation::default();
-        for _ in 0..=MOST_MOVES {
-            simulation.add(planned.clone());
+        for _ in 0..=MAX_MOVES {
+            simulation.add(predicted.clone());
         }
-        assert_eq!(simulation.moves.len(), MOST_MOVES);
-        assert_eq!(simulation.changed, MOST_MOVES + 1);
+        assert_eq!(simulation.moves.len(), MAX_MOVES);
+        assert_eq!(simulation.changed, MAX_MOVES + 1);
     }
 }

@@ -12,12 +12,12 @@ use jiff::Timestamp;
 
 pub(crate) use binding_row::{Applied, BindingRow, Scheduling, Suspension, Targets};
 pub(crate) use cluster_row::{Amounts, ClusterRow};
-pub(crate) use watches::{Shared, follow};
+pub(crate) use watches::{SharedState, run_watches};
 
 use crate::explainer::BindingName;
 
 /// Maximum number of stored moves.
-const MOST_MOVES: usize = 1000;
+const MAX_MOVES: usize = 1000;
 
 /// A change of the clusters or replicas of a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,8 +55,8 @@ pub(crate) struct Store {
     pub(crate) moves: VecDeque<Move>,
     pub(crate) loads: BTreeMap<Box<str>, Load>,
     pub(crate) totals: Totals,
-    /// True once the first lists of clusters and bindings are complete.
-    pub(crate) is_complete: bool,
+    /// True after the first lists of clusters, ResourceBindings and ClusterResourceBindings are complete.
+    pub(crate) has_synced: bool,
 }
 
 impl Store {
@@ -111,13 +111,13 @@ impl Store {
         listed: &BTreeSet<BindingName>,
         at: Timestamp,
     ) {
-        let gone: Vec<BindingName> = self
+        let deleted: Vec<BindingName> = self
             .bindings
             .keys()
             .filter(|name| name.namespace.is_some() == namespaced && !listed.contains(*name))
             .cloned()
             .collect();
-        for name in gone {
+        for name in deleted {
             self.remove_binding(&name, at);
         }
     }
@@ -128,7 +128,7 @@ impl Store {
     }
 
     fn record(&mut self, change: Move) {
-        if self.moves.len() == MOST_MOVES {
+        if self.moves.len() == MAX_MOVES {
             self.moves.pop_front();
         }
         self.moves.push_back(change);

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::endpoint::Endpoint;
 use crate::review::{AdmissionRequest, AdmissionReview, Operation};
-use crate::verdict::{Refusal, Verdict};
+use crate::verdict::{DenialReason, Verdict};
 
 /// The rule for ClusterTaintPolicies that have a taint with the effect `NoExecute`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(crate) fn verdict(
     let resource = &request.resource;
     if !endpoint.reviews(&resource.group, &resource.resource) {
         return Verdict::denied(
-            Refusal::BadRequest,
+            DenialReason::BadRequest,
             format!(
                 "{} does not review the resource {:?} of the API group {:?}: correct the rules of the webhook",
                 endpoint.path().unwrap_or("this path"),
@@ -47,16 +47,16 @@ pub(crate) fn verdict(
     }
     match endpoint {
         Endpoint::DeletionProtection => deletion(request),
-        Endpoint::Mutate(kind) => match written(request) {
+        Endpoint::Mutate(kind) => match reviewed_write(request) {
             Ok(Some((operation, object))) => mutation(kind, operation, object),
             Ok(None) => Verdict::allowed(),
             Err(missing) => missing,
         },
-        Endpoint::Validate(kind) => match written(request) {
+        Endpoint::Validate(kind) => match reviewed_write(request) {
             Ok(Some((operation, object))) => {
                 let old = request.old_object.as_ref();
                 if operation == admission::Operation::Update && old.is_none() {
-                    return without("oldObject");
+                    return missing_field("oldObject");
                 }
                 validation(kind, operation, no_execute, old, object)
             }
@@ -68,7 +68,9 @@ pub(crate) fn verdict(
 
 /// Returns the operation and the object of a create or update request. Returns `None` for other requests and for
 /// subresources, because the rules of the kinds do not cover these requests.
-fn written(request: &AdmissionRequest) -> Result<Option<(admission::Operation, &Value)>, Verdict> {
+fn reviewed_write(
+    request: &AdmissionRequest,
+) -> Result<Option<(admission::Operation, &Value)>, Verdict> {
     let operation = match request.operation {
         Operation::Create => admission::Operation::Create,
         Operation::Update => admission::Operation::Update,
@@ -79,13 +81,13 @@ fn written(request: &AdmissionRequest) -> Result<Option<(admission::Operation, &
     }
     match &request.object {
         Some(object) if object.is_object() => Ok(Some((operation, object))),
-        _ => Err(without("object")),
+        _ => Err(missing_field("object")),
     }
 }
 
-fn without(field: &str) -> Verdict {
+fn missing_field(field: &str) -> Verdict {
     let message = format!("the request of the AdmissionReview has no {field}");
-    Verdict::denied(Refusal::BadRequest, message)
+    Verdict::denied(DenialReason::BadRequest, message)
 }
 
 fn mutation(kind: GuardedKind, operation: admission::Operation, object: &Value) -> Verdict {
@@ -116,11 +118,11 @@ fn validation(
     if errors.is_empty() {
         return Verdict::allowed();
     }
-    let refusal = match kind {
-        GuardedKind::Cluster => Refusal::Invalid,
-        _ => Refusal::Forbidden,
+    let reason = match kind {
+        GuardedKind::Cluster => DenialReason::Invalid,
+        _ => DenialReason::Forbidden,
     };
-    Verdict::invalid_fields(refusal, errors)
+    Verdict::invalid_fields(reason, errors)
 }
 
 fn deletion(request: &AdmissionRequest) -> Verdict {
@@ -128,11 +130,11 @@ fn deletion(request: &AdmissionRequest) -> Verdict {
         return Verdict::allowed();
     }
     let Some(object) = request.old_object.as_ref().filter(|o| o.is_object()) else {
-        return without("oldObject");
+        return missing_field("oldObject");
     };
     match check_deletion(object) {
         Ok(()) => Verdict::allowed(),
-        Err(protected) => Verdict::denied(Refusal::Forbidden, protected.to_string()),
+        Err(protected) => Verdict::denied(DenialReason::Forbidden, protected.to_string()),
     }
 }
 

@@ -13,13 +13,13 @@
 //! | `verdict` | the response to a review |
 //! | `review` | `AdmissionReview` of the API group `admission.k8s.io` |
 //! | `endpoint` | paths, and the resources that each path reviews |
-//! | `self_managed` | certificates that the replicas issue themselves, in a Secret |
+//! | `certificate_manager` | certificates that the replicas issue themselves, in a Secret |
 
+mod certificate_manager;
 mod decide;
 mod endpoint;
 mod request_metrics;
 mod review;
-mod self_managed;
 mod server;
 mod service;
 mod verdict;
@@ -27,10 +27,12 @@ mod verdict;
 use berth_component_base::{certificate_files, serving_certificate};
 
 pub use certificate_files::{CertificateFiles, FileError};
+pub use certificate_manager::{
+    CertificateManager, CertificateManagerError, CertificateManagerOptions, Clock,
+};
 pub use decide::{NoExecuteTaints, decide};
 pub use endpoint::Endpoint;
 pub use request_metrics::RequestMetrics;
 pub use review::{AdmissionReview, ReviewError};
-pub use self_managed::{Clock, SelfManaged, SelfManagedError, SelfManagedOptions};
 pub use server::{MinimumTls, ServerOptions, StartError, WebhookServer};
 pub use serving_certificate::{CertificateError, ServingCertificate};

@@ -103,7 +103,7 @@ impl Service {
         };
         let in_progress = endpoint.path().map(|path| self.metrics.start(path));
         let response = match self.review(endpoint, request).await {
-            Ok(answer) => json_response(StatusCode::OK, &answer),
+            Ok(reviewed) => json_response(StatusCode::OK, &reviewed),
             Err(failure) => refuse(failure),
         };
         if let Some(request) = in_progress {
@@ -153,7 +153,7 @@ impl Service {
             Ok(decide(endpoint, no_execute, &review))
         });
         match decided.await {
-            Ok(Ok(answer)) => Ok(answer),
+            Ok(Ok(reviewed)) => Ok(reviewed),
             Ok(Err::<_, crate::review::ReviewError>(error)) => {
                 Err(Failure::bad_request(error.to_string()))
             }
@@ -188,16 +188,16 @@ fn unknown_path(path: &str) -> Failure {
 }
 
 fn check_content_type<B>(request: &Request<B>) -> Result<(), Failure> {
-    let given = request
+    let content_type = request
         .headers()
         .get(CONTENT_TYPE)
         .map(|value| String::from_utf8_lossy(value.as_bytes()))
         .unwrap_or_default();
-    let media_type = given.split(';').next().unwrap_or_default().trim();
+    let media_type = content_type.split(';').next().unwrap_or_default().trim();
     if media_type.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    let message = format!("the content type is {given:?}: expected application/json");
+    let message = format!("the content type is {content_type:?}: expected application/json");
     Err(Failure::bad_request(message))
 }
 

@@ -15,15 +15,15 @@ pub(crate) enum Verdict {
     Allowed(Patch),
     /// The write is denied.
     Denied {
-        refusal: Refusal,
+        reason: DenialReason,
         message: String,
         causes: Vec<FieldError>,
     },
 }
 
-/// The reason for a denial.
+/// The reason for a denial, which determines the code and the reason of the `Status` in the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum DenialReason {
     /// The request is malformed, or another webhook reviews the resource.
     BadRequest,
     /// A rule denies the write. karmada-webhook uses this reason.
@@ -32,7 +32,7 @@ pub(crate) enum Refusal {
     Invalid,
 }
 
-impl Refusal {
+impl DenialReason {
     fn code(self) -> u16 {
         match self {
             Self::BadRequest => 400,
@@ -41,7 +41,7 @@ impl Refusal {
         }
     }
 
-    fn reason(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::BadRequest => "BadRequest",
             Self::Forbidden => "Forbidden",
@@ -57,16 +57,16 @@ impl Verdict {
     }
 
     /// Denies a write with a message.
-    pub(crate) fn denied(refusal: Refusal, message: impl Into<String>) -> Self {
+    pub(crate) fn denied(reason: DenialReason, message: impl Into<String>) -> Self {
         Self::Denied {
-            refusal,
+            reason,
             message: message.into(),
             causes: Vec::new(),
         }
     }
 
     /// Denies a write because of its fields. The message lists each error once, as Go's aggregated errors do.
-    pub(crate) fn invalid_fields(refusal: Refusal, causes: Vec<FieldError>) -> Self {
+    pub(crate) fn invalid_fields(reason: DenialReason, causes: Vec<FieldError>) -> Self {
         let mut lines: Vec<String> = Vec::new();
         for cause in &causes {
             let line = cause.to_string();
@@ -79,7 +79,7 @@ impl Verdict {
             _ => format!("[{}]", lines.join(", ")),
         };
         Self::Denied {
-            refusal,
+            reason,
             message,
             causes,
         }
@@ -101,13 +101,13 @@ impl Verdict {
                 }
             }
             Self::Denied {
-                refusal,
+                reason,
                 message,
                 causes,
             } => {
                 response["status"] = json!({
                     "metadata": {}, "status": "Failure", "message": message,
-                    "reason": refusal.reason(), "code": refusal.code()
+                    "reason": reason.as_str(), "code": reason.code()
                 });
                 if !causes.is_empty() {
                     response["status"]["details"] = json!({

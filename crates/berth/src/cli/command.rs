@@ -8,7 +8,7 @@ use berth_scheduler::SchedulerCommand;
 use berth_scheduler::framework::{Args, FactoryError, Handle, Plugin};
 use clap::CommandFactory as _;
 
-use super::{Cli, Command, Failure, stand_in, with_levels};
+use super::{Cli, Command, Failure, run_karmada_program, with_explicit_verbosity};
 use crate::program_name::{self, Program};
 use crate::version::VERSION;
 
@@ -64,10 +64,10 @@ impl BerthCommand {
             Err(error) => return Failure::usage(error).report("berth"),
         };
         match program_name::select(words.first().map(OsString::as_os_str)) {
-            Program::Berth { called } => {
-                let command = program_name::renamed(Cli::command(), called);
-                match command_line::parse::<Cli>(command, with_levels(words)) {
-                    Ok(cli) => cli.run(called, out_of_tree),
+            Program::Berth { program_name } => {
+                let command = program_name::renamed(Cli::command(), program_name);
+                match command_line::parse::<Cli>(command, with_explicit_verbosity(words)) {
+                    Ok(cli) => cli.run(program_name, out_of_tree),
                     Err(error) => command_line::refuse(&error),
                 }
             }
@@ -76,13 +76,13 @@ impl BerthCommand {
                 .with_version(VERSION)
                 .with_registry(out_of_tree)
                 .run(),
-            Program::ControllerManager => stand_in(
+            Program::ControllerManager => run_karmada_program(
                 program_name::CONTROLLER_MANAGER,
                 "Run the controllers of a Karmada control plane",
                 words,
                 Command::Controllers,
             ),
-            Program::Webhook => stand_in(
+            Program::Webhook => run_karmada_program(
                 program_name::WEBHOOK,
                 "Serve the admission webhooks of a Karmada control plane",
                 words,

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::DetectorArgs;
 use super::cluster_flags::ClusterArgs;
-use super::failover_flags::{FailoverArgs, Setting};
+use super::failover_flags::{FailoverArgs, MemberKind};
 use super::propagation_flags::PropagationArgs;
 use super::selection::{Controller, Selection};
 
@@ -105,11 +105,11 @@ impl ControllerSet {
     pub fn new(
         flags: &ControllerFlags,
         gates: FeatureGates,
-        setting: Setting,
+        member_kind: MemberKind,
     ) -> Result<Self, OptionsError> {
         let (controllers, selection) = (gates.controllers, flags.selection.clone());
         selection.log_names_without_effect();
-        let failover = flags.failover.options(controllers, setting);
+        let failover = flags.failover.options(controllers, member_kind);
         Ok(Self {
             detector: flags.detector.options(gates)?,
             propagation: PropagationOptions {
@@ -130,7 +130,7 @@ impl ControllerSet {
                     && selection.has(Controller::GracefulEviction),
                 ..failover
             },
-            taint_policies: setting.enables_failover(controllers)
+            taint_policies: member_kind.enables_failover(controllers)
                 && selection.has(Controller::ClusterTaintPolicy),
             selection,
             gates: controllers,

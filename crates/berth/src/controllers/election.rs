@@ -39,8 +39,8 @@ where
     let mut working = Box::pin(work(LeaderGate::new(leadership), ending.clone()));
     let worked = tokio::select! {
         worked = working.as_mut() => Some(worked),
-        held = candidate.hold(&ending) => {
-            if !held {
+        is_still_leader = candidate.hold(&ending) => {
+            if !is_still_leader {
                 return Term::Lost;
             }
             None

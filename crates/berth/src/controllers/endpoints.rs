@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use berth_component_base::access_flags::{MetricsAccessError, MetricsAccessFlags};
 use berth_component_base::bind_address::BindAddress;
 use berth_component_base::endpoints::{Addresses, Endpoints, ListenError};
 use berth_component_base::metrics::requests::Requests;
 use berth_component_base::metrics::{build_info, leader_election, process};
-use berth_component_base::metrics_access::{MetricsAccessError, MetricsAccessFlags};
 use berth_component_base::user_agent::Component;
 use berth_controllers::monitor::Monitor;
 use clap::Args;

@@ -59,14 +59,14 @@ pub enum Purge {
 
 /// The kind of members, which determines the defaults of some flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Setting {
+pub enum MemberKind {
     /// Real members. As in Karmada, taints evict no bindings by default.
     Real,
     /// Simulated members. By default, NoExecute taints evict bindings.
     Simulated,
 }
 
-impl Setting {
+impl MemberKind {
     /// Reports whether the feature gate `Failover` is on.
     pub(super) fn enables_failover(self, gates: ControllerGates) -> bool {
         gates.failover.unwrap_or(self == Self::Simulated)
@@ -89,9 +89,13 @@ impl Default for FailoverArgs {
 
 impl FailoverArgs {
     /// Returns the options of the failover controllers.
-    pub(super) fn options(&self, gates: ControllerGates, setting: Setting) -> FailoverOptions {
-        let by_default = setting == Setting::Simulated;
-        let evicts = setting.enables_failover(gates)
+    pub(super) fn options(
+        &self,
+        gates: ControllerGates,
+        member_kind: MemberKind,
+    ) -> FailoverOptions {
+        let by_default = member_kind == MemberKind::Simulated;
+        let evicts = member_kind.enables_failover(gates)
             && self.enable_taint_manager
             && self.enable_no_execute_taint_eviction.unwrap_or(by_default);
         FailoverOptions {
@@ -126,11 +130,11 @@ mod tests {
         failover: FailoverArgs,
     }
 
-    fn options(setting: Setting, flags: &[&str]) -> FailoverOptions {
+    fn options(member_kind: MemberKind, flags: &[&str]) -> FailoverOptions {
         let flags = std::iter::once(&"test").chain(flags);
         let command = Command::try_parse_from(flags).unwrap();
         let gates = command.feature_gates.controllers;
-        command.failover.options(gates, setting)
+        command.failover.options(gates, member_kind)
     }
 
     #[test]
@@ -139,43 +143,43 @@ mod tests {
             "--feature-gates=Failover=true",
             "--enable-no-execute-taint-eviction",
         );
-        for (setting, flags, evicts) in [
-            (Setting::Real, vec![], false),
-            (Setting::Real, vec![gate], false),
-            (Setting::Real, vec![flag], false),
-            (Setting::Real, vec![gate, flag], true),
+        for (member_kind, flags, evicts) in [
+            (MemberKind::Real, vec![], false),
+            (MemberKind::Real, vec![gate], false),
+            (MemberKind::Real, vec![flag], false),
+            (MemberKind::Real, vec![gate, flag], true),
             (
-                Setting::Real,
+                MemberKind::Real,
                 vec![gate, flag, "--enable-taint-manager=false"],
                 false,
             ),
-            (Setting::Simulated, vec![], true),
+            (MemberKind::Simulated, vec![], true),
             (
-                Setting::Simulated,
+                MemberKind::Simulated,
                 vec!["--feature-gates=WorkloadAffinity=true"],
                 true,
             ),
             (
-                Setting::Simulated,
+                MemberKind::Simulated,
                 vec!["--enable-no-execute-taint-eviction=false"],
                 false,
             ),
             (
-                Setting::Simulated,
+                MemberKind::Simulated,
                 vec!["--feature-gates=Failover=false"],
                 false,
             ),
         ] {
-            let found = options(setting, &flags).taint_eviction.is_some();
-            assert_eq!(found, evicts, "{setting:?} {flags:?}");
+            let found = options(member_kind, &flags).taint_eviction.is_some();
+            assert_eq!(found, evicts, "{member_kind:?} {flags:?}");
         }
     }
 
     #[test]
     fn real_members_have_the_defaults_of_karmada() {
-        assert_eq!(options(Setting::Real, &[]), FailoverOptions::default());
+        assert_eq!(options(MemberKind::Real, &[]), FailoverOptions::default());
         assert_eq!(
-            options(Setting::Simulated, &[]).taint_eviction,
+            options(MemberKind::Simulated, &[]).taint_eviction,
             Some(TaintEviction::default())
         );
     }
@@ -183,7 +187,7 @@ mod tests {
     #[test]
     fn every_flag_has_its_effect() {
         let found = options(
-            Setting::Real,
+            MemberKind::Real,
             &[
                 "--feature-gates=Failover=true,GracefulEviction=false,StatefulFailoverInjection=true",
                 "--enable-no-execute-taint-eviction=true",

@@ -162,7 +162,7 @@ impl FromStr for Selection {
             Self::none()
         };
         for word in words {
-            let (name, wanted) = match word.strip_prefix('-') {
+            let (name, is_enabled) = match word.strip_prefix('-') {
                 Some(name) => (name, false),
                 None => (word, true),
             };
@@ -171,7 +171,7 @@ impl FromStr for Selection {
             }
             let mut all = Controller::ALL.into_iter();
             if let Some(controller) = all.find(|known| known.name() == name) {
-                selection.selected[controller as usize] = wanted;
+                selection.selected[controller as usize] = is_enabled;
             } else if let Some(known) = WITHOUT_EFFECT.into_iter().find(|known| *known == name) {
                 selection.without_effect.push(known);
             } else {

@@ -5,20 +5,20 @@ use std::fmt;
 
 use berth_apimachinery::api_error::api_error_message;
 use berth_core::{Assumed, Fleet, WorkloadPeers};
-use berth_dashboard::{BindingName, Explain, Search};
-use berth_explain::{Case, Limits, Report, Share, StoredCondition};
+use berth_dashboard::{BindingName, Explain, Extent};
+use berth_explain::{Case, Limits, Report};
 use berth_scheduler::binding::Binding;
-use berth_scheduler::rules::condition::stored;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kube::Client;
 use kube::api::Api;
 
+use crate::explain::with_stored_result;
 use crate::scheduler_configuration::DecisionConfiguration;
 
 /// Maximum number of decisions about changed fleets, per page. The maximum of `berth explain` is higher, but a page has
 /// to be fast.
-const DECISIONS: usize = 200;
+const MAX_DECISIONS: usize = 200;
 
 /// An implementation of [`Explain`] that reads the binding from the control plane.
 #[derive(Clone)]
@@ -38,14 +38,14 @@ impl Explain for Explainer {
         &self,
         fleet: Fleet,
         binding: BindingName,
-        search: Search,
+        extent: Extent,
     ) -> BoxFuture<'_, Result<Report, String>> {
         async move {
             let found = self.binding(&binding).await;
             let found = found.map_err(|error| api_error_message(&error))?;
             let configuration = self.configuration.clone();
             let decided =
-                tokio::task::spawn_blocking(move || decide(&found, &fleet, search, &configuration));
+                tokio::task::spawn_blocking(move || decide(&found, &fleet, extent, &configuration));
             decided.await.map_err(|error| error.to_string())?
         }
         .boxed()
@@ -75,7 +75,7 @@ impl Explainer {
 fn decide(
     binding: &Binding,
     fleet: &Fleet,
-    search: Search,
+    extent: Extent,
     configuration: &DecisionConfiguration,
 ) -> Result<Report, String> {
     let engines = configuration.engines(Vec::new());
@@ -97,27 +97,16 @@ fn decide(
         peers: WorkloadPeers::default(),
         assumed: &assumed,
     };
-    let limits = match search {
-        Search::Changes => Limits {
-            decisions: DECISIONS,
+    let limits = match extent {
+        Extent::DecisionAndChanges => Limits {
+            decisions: MAX_DECISIONS,
             ..Limits::default()
         },
-        Search::None => Limits::none(),
+        Extent::Decision => Limits::none(),
     };
     let report = berth_explain::explain(engine, &case, &limits);
     let report = report.map_err(|error| error.to_string())?;
-    let shares = binding.spec.clusters.iter().map(|target| Share {
-        name: target.name.clone(),
-        replicas: i64::from(target.replicas),
-    });
-    let condition = stored(&binding.status).map(|condition| StoredCondition {
-        status: condition.status.clone(),
-        reason: condition.reason.clone(),
-        message: condition.message.clone(),
-    });
-    let affinity = binding.status.scheduler_observing_affinity_name.clone();
-    let affinity = affinity.filter(|name| !name.is_empty());
-    let mut report = report.with_recorded(shares.collect(), affinity, condition);
+    let mut report = with_stored_result(report, binding);
     let omitted = omitted.into_iter();
     report
         .notes

@@ -27,11 +27,11 @@ use crate::scheduler_configuration::DecisionConfiguration;
 const CLUSTERS: usize = 5000;
 const BINDINGS: usize = 50_000;
 /// Number of placements that most bindings use.
-const COMMON: usize = 3;
+const COMMON_PLACEMENTS: usize = 3;
 
 /// Maximum time for the view of a binding in a release build on an idle machine. The page "What if" may take 20 times
 /// as long.
-const MOST: Duration = Duration::from_millis(200);
+const MAX_VIEW_TIME: Duration = Duration::from_millis(200);
 
 /// Factor by which debug builds and loaded machines may be slower.
 const TOLERANCE: u32 = 10;
@@ -62,7 +62,7 @@ fn cluster(index: usize) -> Value {
     })
 }
 
-/// Returns the placements of the first five bindings. Each other binding has one of the first [`COMMON`] placements.
+/// Returns the placements of the first five bindings. Each other binding has one of the first [`COMMON_PLACEMENTS`] placements.
 fn placements() -> [Value; 5] {
     let divided = json!({"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
         "weightPreference": {"dynamicWeight": "AvailableReplicas"}});
@@ -109,7 +109,7 @@ fn control_plane() -> Client {
             let of = if index < placements.len() {
                 index
             } else {
-                index % COMMON
+                index % COMMON_PLACEMENTS
             };
             binding(index, &placements[of])
         })
@@ -190,10 +190,14 @@ async fn pages_of_a_large_fleet_are_fast() {
     }
     println!("read after {:?}", start.elapsed());
     for index in 0..placements().len() {
-        for (view, expected, most) in [
-            ("", "Clusters by stage", MOST),
-            ("/changes", "What would change the decision", 10 * MOST),
-            ("/objects", "No events.", MOST),
+        for (view, expected, max_time) in [
+            ("", "Clusters by stage", MAX_VIEW_TIME),
+            (
+                "/changes",
+                "What would change the decision",
+                10 * MAX_VIEW_TIME,
+            ),
+            ("/objects", "No events.", MAX_VIEW_TIME),
         ] {
             let path = format!("/bindings/team/web-{index:05}{view}");
             let (page, elapsed) = get(address, &cookie, &path).await;
@@ -203,7 +207,7 @@ async fn pages_of_a_large_fleet_are_fast() {
                 "{page}"
             );
             assert!(page.len() < 300_000, "{path} has {} bytes", page.len());
-            assert!(elapsed < TOLERANCE * most, "{path}: {elapsed:?}");
+            assert!(elapsed < TOLERANCE * max_time, "{path}: {elapsed:?}");
         }
     }
     for change in [
@@ -216,7 +220,10 @@ async fn pages_of_a_large_fleet_are_fast() {
         println!("{path}: {elapsed:?}, {} bytes", page.len());
         assert!(page.contains("50,000 bindings looked at"), "{page}");
         assert!(page.len() < 300_000, "{path} has {} bytes", page.len());
-        assert!(elapsed < 20 * MOST * TOLERANCE, "{path}: {elapsed:?}");
+        assert!(
+            elapsed < 20 * MAX_VIEW_TIME * TOLERANCE,
+            "{path}: {elapsed:?}"
+        );
     }
     cancel.cancel();
     served.await.unwrap().unwrap();

@@ -7,20 +7,21 @@ use std::time::{Duration, Instant};
 
 use berth_api::quantity::QuantityText;
 use berth_core::Fleet;
-use berth_dashboard::{BindingName, Change, Planned, Simulate, Simulation};
+use berth_dashboard::{BindingName, Change, PredictedMove, Simulate, Simulation};
 use berth_scheduler::binding::{Binding, BindingKey};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use kube::Client;
 
-use crate::explain::live;
+use crate::explain::control_plane_lists;
 use crate::scheduler_configuration::DecisionConfiguration;
 use crate::what_if::{
-    Clusters, Decider, FleetChange, Move, Share, State, TAINT_NOTE, moves_over_time, scale,
+    Clusters, ControlPlaneState, Decider, FleetChange, Move, Share, TAINT_NOTE, predict_moves,
+    scale,
 };
 
 /// Time limit for the decisions of a simulation. Reading the bindings takes additional time.
-const MOST_TIME: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// An implementation of [`Simulate`] that reads the bindings from the control plane.
 #[derive(Clone)]
@@ -47,7 +48,7 @@ impl Simulator {
 impl Simulate for Simulator {
     fn simulate(&self, fleet: Fleet, change: Change) -> BoxFuture<'_, Result<Simulation, String>> {
         async move {
-            let bindings = live::bindings(&self.client, None).await;
+            let bindings = control_plane_lists::bindings(&self.client, None).await;
             let bindings = bindings.map_err(|error| error.to_string())?;
             let configuration = self.configuration.clone();
             let runtime = tokio::runtime::Handle::current();
@@ -73,7 +74,7 @@ async fn simulate(
         .filter_map(|view| Some((view.name().to_owned(), view.object()?.clone())))
         .collect();
     let bindings = bindings.into_iter();
-    let before = State {
+    let before = ControlPlaneState {
         clusters,
         bindings: bindings
             .map(|binding| (binding.key.clone(), binding.into()))
@@ -81,7 +82,7 @@ async fn simulate(
     };
     let mut after = before.clone();
     let mut simulation = Simulation::default();
-    simulation.limits = limits(change);
+    simulation.remarks = limits(change);
     let applied = match change {
         Change::Scale { binding, replicas } => scale(&mut after.bindings, &key(binding), *replicas),
         change => fleet_change(change).map_or(Ok(()), |change| change.apply(&mut after.clusters)),
@@ -89,10 +90,10 @@ async fn simulate(
     applied.map_err(|error| error.to_string())?;
     let decider = Decider::new(configuration, false, &after, None);
     let mut decider = decider.map_err(|error| error.to_string())?;
-    let end = Instant::now() + MOST_TIME;
+    let end = Instant::now() + TIME_LIMIT;
     let mut is_complete = true;
     let all = after.bindings.len();
-    let moves = moves_over_time(&mut decider, &before, after, false, |_| {
+    let moves = predict_moves(&mut decider, &before, after, false, |_| {
         if Instant::now() > end {
             is_complete = false;
             return ControlFlow::Break(());
@@ -101,17 +102,17 @@ async fn simulate(
     });
     let (moves, remarks) = moves.await;
     if !is_complete {
-        let (done, seconds) = (moves.examined, MOST_TIME.as_secs());
+        let (done, seconds) = (moves.examined, TIME_LIMIT.as_secs());
         return Err(format!(
             "stopped after {seconds} s with {done} of {all} bindings; run `berth simulate`, which has no limit"
         ));
     }
     for moved in &moves.moves {
-        simulation.add(planned(moved));
+        simulation.add(predicted_move(moved));
     }
     simulation.examined = moves.examined;
-    simulation.limits.extend(remarks);
-    simulation.limits.extend(decider.limits(configuration));
+    simulation.remarks.extend(remarks);
+    simulation.remarks.extend(decider.limits(configuration));
     Ok(simulation)
 }
 
@@ -122,7 +123,7 @@ fn key(name: &BindingName) -> BindingKey {
     }
 }
 
-fn planned(of: &Move) -> Planned {
+fn predicted_move(of: &Move) -> PredictedMove {
     let pairs = |shares: &[Share]| {
         let shares = shares.iter();
         shares
@@ -135,7 +136,7 @@ fn planned(of: &Move) -> Planned {
         name: key.name.to_string(),
     };
     let failure = of.to.failure.as_ref();
-    Planned::new(name, &pairs(&of.from), &pairs(&of.to.clusters))
+    PredictedMove::new(name, &pairs(&of.from), &pairs(&of.to.clusters))
         .with_replicas(of.to.replicas.is_some())
         .with_failure(
             failure.map(|failure| failure.message.clone()),

@@ -27,12 +27,13 @@ pub(crate) async fn analyse(
     let gates = configuration.gates();
     let mut engines = configuration.engines(match estimators {
         Some(estimators) => {
-            estimators.follow(clusters.values().map(|cluster| &**cluster));
+            estimators.connect_to(clusters.values().map(|cluster| &**cluster));
             vec![estimators.estimator()]
         }
         None => Vec::new(),
     })?;
-    let notes = limits_of(configuration, &engines, binding, estimators.is_some());
+    let ignored_settings =
+        ignored_settings_of(configuration, &engines, binding, estimators.is_some());
     let Some(engine) = engines.of(binding) else {
         return Err(ExplainError::no_profile(
             binding,
@@ -61,16 +62,23 @@ pub(crate) async fn analyse(
         peers,
         assumed: &assumed,
     };
-    let limits = Limits {
+    let search_limits = Limits {
         clusters: args.cluster.clone().map(|cluster| vec![cluster]),
         ..Limits::default()
     };
-    let mut decision = || berth_explain::explain(engine, &case, &limits);
+    let mut decision = || berth_explain::explain(engine, &case, &search_limits);
     let report = match estimators {
         Some(estimators) => estimators.decide(binding, decision).await,
         None => decision(),
     }?;
-    Ok(with_record(report, gates, binding, clusters, notes))
+    let report = with_stored_result(report, binding);
+    Ok(with_notes(
+        report,
+        gates,
+        binding,
+        clusters,
+        ignored_settings,
+    ))
 }
 
 /// Returns the other workloads in the affinity groups of the binding, with their clusters.
@@ -84,14 +92,8 @@ fn peers(binding: &Binding, bindings: &[Binding]) -> WorkloadPeers {
     groups.peers(binding, |key| known.get(key).cloned())
 }
 
-/// Adds to the report the scheduling result that the binding contains, and notes about the scheduler.
-fn with_record(
-    report: Report,
-    gates: Gates,
-    binding: &Binding,
-    clusters: &Clusters,
-    limits: Vec<String>,
-) -> Report {
+/// Adds to the report the scheduling result that is stored in the binding.
+pub(crate) fn with_stored_result(report: Report, binding: &Binding) -> Report {
     let shares = binding.spec.clusters.iter().map(|target| Share {
         name: target.name.clone(),
         replicas: i64::from(target.replicas),
@@ -103,7 +105,17 @@ fn with_record(
     });
     let affinity = binding.status.scheduler_observing_affinity_name.clone();
     let affinity = affinity.filter(|name| !name.is_empty());
-    let mut report = report.with_recorded(shares.collect(), affinity, condition);
+    report.with_recorded(shares.collect(), affinity, condition)
+}
+
+/// Adds to the report a note about the next decision of the scheduler, followed by the notes `ignored_settings`.
+fn with_notes(
+    mut report: Report,
+    gates: Gates,
+    binding: &Binding,
+    clusters: &Clusters,
+    ignored_settings: Vec<String>,
+) -> Report {
     let mut notes = Vec::new();
     if binding.deleting() {
         notes.push("the binding is being deleted, so no scheduler decides about it".to_owned());
@@ -121,13 +133,13 @@ fn with_record(
                 .to_owned(),
         });
     }
-    notes.extend(limits);
+    notes.extend(ignored_settings);
     report.notes.splice(0..0, notes);
     report
 }
 
 /// Returns notes about the scheduler settings that the computed decision ignores.
-fn limits_of(
+fn ignored_settings_of(
     configuration: &DecisionConfiguration,
     engines: &Engines,
     binding: &Binding,
@@ -145,7 +157,7 @@ fn limits_of(
     )];
     let omitted = engines.omitted().iter();
     notes.extend(omitted.map(|part| format!("not recomputed: {part}")));
-    if configuration.asks_estimators() && !estimators {
+    if configuration.queries_estimators() && !estimators {
         notes.push(
             "not recomputed: the accurate estimators, which the scheduler queries; pass the scheduler's estimator flags".to_owned(),
         );

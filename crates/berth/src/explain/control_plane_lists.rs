@@ -1,4 +1,4 @@
-//! Lists of the objects that a command reads from the control plane: bindings and clusters.
+//! Lists of the bindings and clusters of a control plane.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -6,15 +6,13 @@ use std::sync::Arc;
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_scheduler::binding::Binding;
-use kube::api::{Api, ListParams};
+use kube::api::Api;
 use kube::{Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
 use super::error::ExplainError;
+use crate::paged_list::list_all;
 use crate::what_if::Clusters;
-
-/// Number of objects per page of a list.
-const PAGE_SIZE: u32 = 500;
 
 /// Lists the ResourceBindings of a namespace, or of all namespaces, and all ClusterResourceBindings.
 pub(crate) async fn bindings(
@@ -45,28 +43,19 @@ pub(crate) async fn clusters(client: &Client) -> Result<Clusters, ExplainError> 
     Ok(named.collect())
 }
 
-async fn list<K>(api: &Api<K>, what: &'static str) -> Result<Vec<K>, ExplainError>
+async fn list<K>(api: &Api<K>, resource: &'static str) -> Result<Vec<K>, ExplainError>
 where
     K: Clone + DeserializeOwned + Debug,
 {
-    let mut params = ListParams::default().limit(PAGE_SIZE);
-    let mut objects = Vec::new();
-    loop {
-        let page = api.list(&params).await.map_err(|error| {
-            let message = api_error_message(&error);
-            ExplainError::Read {
-                what,
-                reason: if has_code(&error, 404) {
-                    format!("{message}: is this a control plane with the Karmada API?")
-                } else {
-                    message
-                },
-            }
-        })?;
-        objects.extend(page.items);
-        match page.metadata.continue_ {
-            Some(token) if !token.is_empty() => params = params.continue_token(&token),
-            _ => return Ok(objects),
+    list_all(api).await.map_err(|error| {
+        let message = api_error_message(&error);
+        ExplainError::Read {
+            what: resource,
+            reason: if has_code(&error, 404) {
+                format!("{message}: is this a control plane with the Karmada API?")
+            } else {
+                message
+            },
         }
-    }
+    })
 }

@@ -21,9 +21,9 @@ const SHORT_NAMES: [(&str, &str); 10] = [
     ("crb", "clusterresourcebinding"),
 ];
 
-/// The binding or workload that the command line names.
+/// A name on the command line, with the flags that limit the search.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct NameQuery {
     /// The part before the slash: a kind or a namespace.
     prefix: Option<String>,
     name: String,
@@ -34,14 +34,14 @@ pub(crate) struct Wanted {
 
 /// The reason why [`find`] returns no binding.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum FindError {
     /// No binding matches.
-    None,
+    NotFound,
     /// Several bindings match. They are described with their workloads.
-    Several(Vec<String>),
+    Ambiguous(Vec<String>),
 }
 
-impl Wanted {
+impl NameQuery {
     pub(crate) fn new(args: &ExplainArgs, default_namespace: &str) -> Self {
         let (prefix, name) = match args.name.split_once('/') {
             Some((prefix, name)) => (Some(prefix.to_owned()), name.to_owned()),
@@ -74,14 +74,14 @@ impl Wanted {
                 || (is_kind(kind, binding.key.kind()) && *binding.key.name == *self.name)
         };
         let in_namespace = namespace.is_none_or(|namespace| namespace == self.namespace);
-        let in_place = match &self.prefix {
+        let in_scope = match &self.prefix {
             None => in_namespace,
             Some(prefix) => {
                 let prefix_matches = !self.namespace_is_given && namespace == Some(prefix);
                 prefix_matches || (of_kind(prefix) && in_namespace)
             }
         };
-        named && in_place && self.kind.as_deref().is_none_or(of_kind)
+        named && in_scope && self.kind.as_deref().is_none_or(of_kind)
     }
 
     /// Creates the error for a name that no binding matches. The error lists the same name in other namespaces, or
@@ -90,12 +90,12 @@ impl Wanted {
         let named = |binding: &&Binding| {
             *binding.key.name == *self.name || binding.spec.resource.name == self.name
         };
-        let elsewhere: Vec<String> = all.iter().filter(named).map(describe).collect();
+        let same_name: Vec<String> = all.iter().filter(named).map(describe).collect();
         let known = all
             .iter()
             .flat_map(|binding| [&*binding.key.name, binding.spec.resource.name.as_str()]);
-        let hint = if !elsewhere.is_empty() {
-            format!("; there is {}", list(&elsewhere))
+        let hint = if !same_name.is_empty() {
+            format!("; there is {}", list(&same_name))
         } else if let Some(found) = nearest(&self.name, known) {
             let similar: Vec<String> = all
                 .iter()
@@ -118,17 +118,20 @@ impl Wanted {
 }
 
 /// Returns the only binding that matches. If several match, the binding that has the name itself takes precedence.
-pub(crate) fn find<'a>(wanted: &Wanted, bindings: &'a [Binding]) -> Result<&'a Binding, Missing> {
-    let matching: Vec<&Binding> = bindings.iter().filter(|b| wanted.matches(b)).collect();
+pub(crate) fn find<'a>(
+    query: &NameQuery,
+    bindings: &'a [Binding],
+) -> Result<&'a Binding, FindError> {
+    let matching: Vec<&Binding> = bindings.iter().filter(|b| query.matches(b)).collect();
     let by_own_name: Vec<&Binding> = matching
         .iter()
         .copied()
-        .filter(|binding| *binding.key.name == *wanted.name)
+        .filter(|binding| *binding.key.name == *query.name)
         .collect();
     match (&by_own_name[..], &matching[..]) {
         ([only], _) | (_, [only]) => Ok(only),
-        (_, []) => Err(Missing::None),
-        (_, several) => Err(Missing::Several(
+        (_, []) => Err(FindError::NotFound),
+        (_, several) => Err(FindError::Ambiguous(
             several.iter().map(|b| describe(b)).collect(),
         )),
     }
@@ -176,12 +179,12 @@ mod tests {
         }
     }
 
-    fn wanted(text: &str, kind: Option<&str>, namespace: Option<&str>) -> Wanted {
+    fn query(text: &str, kind: Option<&str>, namespace: Option<&str>) -> NameQuery {
         let (prefix, name) = match text.split_once('/') {
             Some((prefix, name)) => (Some(prefix.to_owned()), name),
             None => (None, text),
         };
-        Wanted {
+        NameQuery {
             prefix,
             name: name.to_owned(),
             kind: kind.map(str::to_owned),
@@ -220,7 +223,7 @@ mod tests {
             ("secret/web", None, None, None),
         ] {
             let bindings = bindings();
-            let found = find(&wanted(text, kind, namespace), &bindings);
+            let found = find(&query(text, kind, namespace), &bindings);
             let found = found.ok().map(|binding| binding.key.name.to_string());
             assert_eq!(found.as_deref(), expected, "{text} {kind:?} {namespace:?}");
         }
@@ -247,7 +250,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                wanted(text, None, None).not_found(&bindings()).to_string(),
+                query(text, None, None).not_found(&bindings()).to_string(),
                 expected
             );
         }

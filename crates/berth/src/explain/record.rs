@@ -1,9 +1,9 @@
 //! The merge of two reports: the report that the running scheduler recorded about its decision, and the report about
 //! the decision for the current clusters.
 
-use berth_explain::{Origin, Report, Source};
+use berth_explain::{DecisionSource, Report, SourceKind};
 use berth_scheduler::binding::Binding;
-use berth_scheduler::decision_record::format::DecisionDetails;
+use berth_scheduler::debug_api::DecisionDetails;
 
 /// Returns the recorded report, with the result of the current decision added. Without a usable record, returns the
 /// current report (`now`) with the reason.
@@ -16,10 +16,10 @@ pub(crate) fn merge(
     match usable(binding, cluster, record) {
         Ok((details, report)) => recorded(now, *details, *report),
         Err(reason) => Report {
-            source: Some(Source {
-                origin: Origin::Recomputed,
+            source: Some(DecisionSource {
+                origin: SourceKind::Recomputed,
                 reason: Some(reason),
-                ..Source::default()
+                ..DecisionSource::default()
             }),
             ..now
         },
@@ -57,8 +57,8 @@ fn recorded(now: Report, details: DecisionDetails, mut report: Report) -> Report
     let same_now = then.reason == verdict.reason
         && then.clusters == verdict.clusters
         && then.affinity == verdict.affinity;
-    report.source = Some(Source {
-        origin: Origin::Record,
+    report.source = Some(DecisionSource {
+        origin: SourceKind::Record,
         time: Some(format!("{:.0}", details.summary.time.0)),
         scheduler_name: Some(details.summary.scheduler_name),
         trigger: Some(details.summary.trigger),
@@ -136,7 +136,7 @@ mod tests {
         for (now, same) in [("m1", true), ("m2", false)] {
             let report = merged(now, Ok(details("u")));
             let source = report.source.clone().unwrap();
-            assert_eq!(source.origin, Origin::Record);
+            assert_eq!(source.origin, SourceKind::Record);
             assert_eq!(source.same_now, Some(same), "{now}");
             assert_eq!(source.scheduler_name.as_deref(), Some("batch"));
             assert_eq!(report.verdict.reason, VerdictReason::Success);
@@ -149,7 +149,10 @@ mod tests {
                 "Now: the decision would differ: m2:2"
             };
             assert_eq!(text.lines().nth(2), Some(line), "{text}");
-            assert!(text.contains("Recorded: m1:2; as decided"), "{text}");
+            assert!(
+                text.contains("Recorded: m1:2; equals the decision"),
+                "{text}"
+            );
         }
     }
 

@@ -4,24 +4,25 @@ use std::fmt::Write as _;
 
 use berth_core::{DivisionOperation, GroupChoice, Stage};
 use berth_explain::{
-    ClusterReport, Fix, Origin, Report, Share, Source, StageCount, TermOutcome, VerdictReason,
+    ClusterReport, DecisionSource, Fix, Report, Share, SourceKind, StageCount, TermOutcome,
+    VerdictReason,
 };
 
 use crate::columns::{align, cell};
 
 /// Maximum number of rows of clusters in a table. Clusters with the workload are always listed.
-const ROWS: usize = 30;
+const MAX_ROWS: usize = 30;
 /// Maximum number of listed groups of a spread constraint.
-const GROUPS: usize = 8;
+const MAX_GROUPS: usize = 8;
 /// Maximum number of reasons in the summary.
-const REASONS: usize = 5;
+const MAX_REASONS: usize = 5;
 
 /// Renders a report. If `cluster` is set, only this cluster is described, in detail.
 pub(crate) fn render(report: &Report, cluster: Option<&str>) -> String {
     let mut out = String::new();
     header(report, &mut out);
     if let Some(cluster) = cluster.and_then(|name| report.cluster(name)) {
-        one_cluster(report, cluster, &mut out);
+        cluster_details(report, cluster, &mut out);
     } else {
         terms(report, &mut out);
         selection(report, &mut out);
@@ -56,7 +57,7 @@ fn header(report: &Report, out: &mut String) {
     let verdict = &report.verdict;
     let with_replicas = binding.replicas.is_some();
     if let Some(source) = &report.source {
-        origin(source, with_replicas, out);
+        decision_source(source, with_replicas, out);
     }
     if report.is_placed() {
         let _ = writeln!(
@@ -76,11 +77,11 @@ fn header(report: &Report, out: &mut String) {
     let is_record = report
         .source
         .as_ref()
-        .is_some_and(|source| source.origin == Origin::Record);
+        .is_some_and(|source| source.origin == SourceKind::Record);
     if let Some(recorded) = &report.recorded {
         let comparison = match (is_record, recorded.agrees) {
-            (true, true) => "as decided",
-            (true, false) => "not as decided",
+            (true, true) => "equals the decision",
+            (true, false) => "differs from the decision",
             (false, true) => "the decision would be the same now",
             (false, false) => "the decision would differ now",
         };
@@ -99,12 +100,16 @@ fn header(report: &Report, out: &mut String) {
         }
     }
     if !verdict.counts.is_empty() {
-        let _ = writeln!(out, "\nWhy not elsewhere:");
-        for count in verdict.counts.iter().take(REASONS) {
+        let _ = writeln!(out, "\nClusters without the workload:");
+        for count in verdict.counts.iter().take(MAX_REASONS) {
             let _ = writeln!(out, "  {}", reason(count));
         }
-        if verdict.counts.len() > REASONS {
-            let _ = writeln!(out, "  and {} more reasons", verdict.counts.len() - REASONS);
+        if verdict.counts.len() > MAX_REASONS {
+            let _ = writeln!(
+                out,
+                "  and {} more reasons",
+                verdict.counts.len() - MAX_REASONS
+            );
         }
     }
     if !report.is_placed() {
@@ -115,8 +120,8 @@ fn header(report: &Report, out: &mut String) {
 
 /// Writes whether the explained decision is recorded or computed. For a recorded decision, also writes the decision for
 /// the current clusters if it differs.
-fn origin(source: &Source, with_replicas: bool, out: &mut String) {
-    if source.origin == Origin::Recomputed {
+fn decision_source(source: &DecisionSource, with_replicas: bool, out: &mut String) {
+    if source.origin == SourceKind::Recomputed {
         let reason = source.reason.as_deref().unwrap_or_default();
         let _ = writeln!(out, "Recomputed from the present clusters: {reason}");
         return;
@@ -204,10 +209,10 @@ fn choice_lines(choice: &GroupChoice, out: &mut String) {
         "\nSpread by {} (minGroups {}, maxGroups {max}):",
         choice.by, choice.min
     );
-    for group in choice.groups.iter().take(GROUPS) {
+    for group in choice.groups.iter().take(MAX_GROUPS) {
         let _ = writeln!(
             out,
-            "  {} {}: score {}, room {}{}",
+            "  {} {}: score {}, {} available replicas{}",
             if group.chosen { "chosen" } else { "      " },
             group.name,
             group.score,
@@ -219,29 +224,37 @@ fn choice_lines(choice: &GroupChoice, out: &mut String) {
             }
         );
     }
-    if choice.groups.len() > GROUPS {
-        let _ = writeln!(out, "         and {} more", choice.groups.len() - GROUPS);
+    if choice.groups.len() > MAX_GROUPS {
+        let _ = writeln!(
+            out,
+            "         and {} more",
+            choice.groups.len() - MAX_GROUPS
+        );
     }
 }
 
 fn division(report: &Report, out: &mut String) {
     for step in &report.division {
-        let what = match step.operation {
+        let operation = match step.operation {
             DivisionOperation::Copy => continue,
             DivisionOperation::Keep => "kept",
             DivisionOperation::DivideAll => "divided",
             DivisionOperation::Add => "added",
-            DivisionOperation::Shrink => "left after shrinking",
+            DivisionOperation::Shrink => "remaining after scaling down",
         };
         let tier = step
             .tier
             .map(|tier| format!(" in tier {tier}"))
             .unwrap_or_default();
-        let _ = writeln!(out, "\nDivision{tier}: {} replicas {what}", step.replicas);
+        let _ = writeln!(
+            out,
+            "\nDivision{tier}: {} replicas {operation}",
+            step.replicas
+        );
         let rows: Vec<Vec<String>> = step
             .shares
             .iter()
-            .take(ROWS)
+            .take(MAX_ROWS)
             .map(|share| {
                 vec![
                     share.cluster.clone(),
@@ -269,10 +282,14 @@ fn clusters(report: &Report, out: &mut String) {
     let _ = writeln!(out);
     let is_placed = |cluster: &&ClusterReport| cluster.stage == Stage::Placed;
     let placed = report.clusters.iter().filter(is_placed);
-    let others = report.clusters.iter().filter(|c| !is_placed(c)).take(ROWS);
+    let others = report
+        .clusters
+        .iter()
+        .filter(|c| !is_placed(c))
+        .take(MAX_ROWS);
     let rows: Vec<Vec<String>> = placed.chain(others).map(row).collect();
     let shown = rows.len();
-    let header = ["CLUSTER", "STAGE", "REPLICAS", "SCORE", "ROOM", "WHY"];
+    let header = ["CLUSTER", "STAGE", "REPLICAS", "SCORE", "AVAILABLE", "WHY"];
     out.push_str(&align(&header, &rows));
     let hidden = report.clusters.len() - shown;
     if hidden > 0 {
@@ -285,12 +302,15 @@ fn clusters(report: &Report, out: &mut String) {
         .clusters
         .iter()
         .filter_map(|cluster| Some((&*cluster.name, cluster.fixes.first()?)))
-        .take(ROWS)
+        .take(MAX_ROWS)
         .collect();
     if changeable.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\nIt would be on these clusters if you:");
+    let _ = writeln!(
+        out,
+        "\nSmallest changes that would place the workload on these clusters:"
+    );
     for (name, fix) in changeable {
         let _ = writeln!(out, "  {name}: {}", fix.summary);
     }
@@ -307,7 +327,7 @@ fn row(cluster: &ClusterReport) -> Vec<String> {
     ]
 }
 
-fn one_cluster(report: &Report, cluster: &ClusterReport, out: &mut String) {
+fn cluster_details(report: &Report, cluster: &ClusterReport, out: &mut String) {
     let with_replicas = report.binding.replicas.is_some();
     let _ = writeln!(
         out,
@@ -317,7 +337,7 @@ fn one_cluster(report: &Report, cluster: &ClusterReport, out: &mut String) {
         cluster.why
     );
     if let Some(before) = cluster.before {
-        let _ = writeln!(out, "  held before: {before}");
+        let _ = writeln!(out, "  replicas before the decision: {before}");
     }
     for score in &cluster.scores {
         let _ = writeln!(
@@ -327,25 +347,29 @@ fn one_cluster(report: &Report, cluster: &ClusterReport, out: &mut String) {
         );
     }
     for estimate in &cluster.estimates {
-        let counts = cluster
+        let is_used = cluster
             .minimum
             .as_ref()
             .is_some_and(|minimum| minimum.estimator == estimate.estimator);
-        let answer = match estimate.replicas {
-            Some(replicas) => format!("room for {replicas} replicas"),
-            None => "no answer".to_owned(),
+        let estimated = match estimate.replicas {
+            Some(replicas) => format!("{replicas} available replicas"),
+            None => "no estimate".to_owned(),
         };
         let _ = writeln!(
             out,
-            "  {}: {answer}{}",
+            "  {}: {estimated}{}",
             estimate.estimator,
-            if counts { " (the lowest counts)" } else { "" }
+            if is_used {
+                " (used, because it is the lowest)"
+            } else {
+                ""
+            }
         );
     }
     if cluster.stage != Stage::Placed {
         let _ = writeln!(
             out,
-            "\nIt would be on {} if you (smallest change first, each checked with the engine):",
+            "\nSmallest changes that would place the workload on {}, each checked with the engine:",
             cluster.name
         );
         fixes(&cluster.fixes, with_replicas, out);
@@ -364,7 +388,7 @@ fn stage(stage: Stage) -> &'static str {
 
 fn shares(shares: &[Share], with_replicas: bool) -> String {
     if shares.is_empty() {
-        return "nowhere".to_owned();
+        return "no cluster".to_owned();
     }
     let one = |share: &Share| {
         if with_replicas {
@@ -373,7 +397,7 @@ fn shares(shares: &[Share], with_replicas: bool) -> String {
             share.name.clone()
         }
     };
-    let shown: Vec<String> = shares.iter().take(ROWS).map(one).collect();
+    let shown: Vec<String> = shares.iter().take(MAX_ROWS).map(one).collect();
     match shares.len().saturating_sub(shown.len()) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),

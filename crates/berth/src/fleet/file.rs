@@ -126,8 +126,8 @@ fn cluster(object: Value) -> Result<Cluster, String> {
     }
     let mut cluster: Cluster =
         serde_json::from_value(object.clone()).map_err(|error| error.to_string())?;
-    let understood = serde_json::to_value(&cluster).map_err(|error| error.to_string())?;
-    if let Some(field) = unknown_field(&object, &understood) {
+    let decoded = serde_json::to_value(&cluster).map_err(|error| error.to_string())?;
+    if let Some(field) = unknown_field(&object, &decoded) {
         return Err(format!("unknown field {field:?}"));
     }
     // A manifest from another server has metadata of that server, such as the UID. Only the user's metadata is kept.
@@ -186,22 +186,22 @@ fn check(cluster: &Cluster) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the path of the first field in the manifest (`written`) that is missing in the decoded Cluster
-/// (`understood`). Fields with empty values are ignored.
-fn unknown_field(written: &Value, understood: &Value) -> Option<String> {
-    match (written, understood) {
-        (Value::Object(written), Value::Object(understood)) => {
-            written
+/// Returns the path of the first field of a manifest that the decoded Cluster lacks. Fields with empty values are
+/// ignored.
+fn unknown_field(manifest: &Value, decoded: &Value) -> Option<String> {
+    match (manifest, decoded) {
+        (Value::Object(manifest), Value::Object(decoded)) => {
+            manifest
                 .iter()
-                .find_map(|(key, value)| match understood.get(key) {
+                .find_map(|(key, value)| match decoded.get(key) {
                     Some(known) => unknown_field(value, known).map(|rest| format!("{key}.{rest}")),
                     None if is_empty(value) => None,
                     None => Some(key.clone()),
                 })
         }
-        (Value::Array(written), Value::Array(understood)) => written
+        (Value::Array(manifest), Value::Array(decoded)) => manifest
             .iter()
-            .zip(understood)
+            .zip(decoded)
             .find_map(|(value, known)| unknown_field(value, known)),
         _ => None,
     }
@@ -278,7 +278,7 @@ status:
 
     #[test]
     fn an_error_names_the_invalid_field() {
-        for (written, invalid, expected) in [
+        for (valid, invalid, expected) in [
             (
                 "name: m",
                 "name: A_B",
@@ -307,7 +307,7 @@ status:
                 "status.resourceSummary.allocatable.cpu is negative: -4",
             ),
         ] {
-            let message = parse(&GOOD.replace(written, invalid)).unwrap_err();
+            let message = parse(&GOOD.replace(valid, invalid)).unwrap_err();
             assert!(message.contains(expected), "{message}");
         }
     }

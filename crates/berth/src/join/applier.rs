@@ -34,9 +34,9 @@ impl JoinError {
     }
 }
 
-/// The mode of an [`Applier`]: whether it writes, and whether it prints.
+/// The mode of an [`Applier`], which determines whether the applier writes and whether it prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verbosity {
+pub(crate) enum Mode {
     /// Writes without output.
     Quiet,
     /// Writes, and prints a line for each object.
@@ -50,15 +50,15 @@ pub(crate) struct Applier<'a> {
     pub(crate) client: &'a Client,
     /// Name of the server in messages.
     server_name: String,
-    verbosity: Verbosity,
+    mode: Mode,
 }
 
 impl<'a> Applier<'a> {
-    pub(crate) fn new(client: &'a Client, server_name: &str, verbosity: Verbosity) -> Self {
+    pub(crate) fn new(client: &'a Client, server_name: &str, mode: Mode) -> Self {
         Self {
             client,
             server_name: server_name.to_owned(),
-            verbosity,
+            mode,
         }
     }
 
@@ -72,9 +72,9 @@ impl<'a> Applier<'a> {
         Ok(system.uid().unwrap_or_default())
     }
 
-    /// Reports whether writes are skipped.
+    /// Reports whether the applier skips writes.
     pub(crate) fn is_dry_run(&self) -> bool {
-        self.verbosity == Verbosity::DryRun
+        self.mode == Mode::DryRun
     }
 
     /// Returns the name of the server in messages.
@@ -90,7 +90,7 @@ impl<'a> Applier<'a> {
         let (name, what) = (object.name_any(), title(&object));
         let failed =
             |error| JoinError::new(format!("create {what} in {}", self.server_name), error);
-        if self.verbosity == Verbosity::Quiet {
+        if self.mode == Mode::Quiet {
             return self.write(api, &name, &object).await.map_err(failed);
         }
         let existing = api.get_metadata_opt(&name).await.map_err(failed)?;
@@ -163,7 +163,7 @@ impl<'a> Applier<'a> {
 
     /// Prints the result for an object, unless the mode is quiet.
     pub(crate) fn report(&self, what: &str, result: &str) {
-        if self.verbosity != Verbosity::Quiet {
+        if self.mode != Mode::Quiet {
             // The command continues after stdout is closed.
             let _ = writeln!(std::io::stdout(), "{}: {what} {result}", self.server_name);
         }

@@ -1,5 +1,5 @@
-//! The objects that joining creates in the control plane: the Cluster and its two Secrets. The module `member` creates
-//! the objects in the member.
+//! The registration of a member in the control plane: its Cluster, and the two Secrets with the credentials for the
+//! member. The module `member_accounts` creates the objects in the member.
 
 use std::collections::BTreeMap;
 
@@ -25,12 +25,12 @@ pub(super) struct Credentials {
 }
 
 /// Returns the name of the Secret with the token of `karmada-impersonator`.
-fn impersonator_of(cluster: &str) -> String {
+fn impersonator_secret_name(cluster: &str) -> String {
     format!("{cluster}-impersonator")
 }
 
 /// Writes the Cluster and its Secrets.
-pub(super) async fn register(
+pub(super) async fn write(
     control_plane: &Applier<'_>,
     mut cluster: Cluster,
     credentials: Credentials,
@@ -41,14 +41,14 @@ pub(super) async fn register(
         name,
     };
     cluster.spec.secret_ref = Some(reference(name.clone()));
-    cluster.spec.impersonator_secret_ref = Some(reference(impersonator_of(&name)));
+    cluster.spec.impersonator_secret_ref = Some(reference(impersonator_secret_name(&name)));
     let client = || control_plane.client.clone();
     let namespace = Namespace {
         metadata: system_metadata(NAMESPACE_CLUSTER),
         ..Namespace::default()
     };
     control_plane.apply(&Api::all(client()), namespace).await?;
-    let joined = control_plane.apply(&Api::all(client()), cluster).await?;
+    let applied = control_plane.apply(&Api::all(client()), cluster).await?;
     let secrets: Api<Secret> = Api::namespaced(client(), NAMESPACE_CLUSTER);
     let Credentials {
         ca_pem,
@@ -58,12 +58,15 @@ pub(super) async fn register(
     let own = [("caBundle", ca_pem), ("token", token)];
     for (name, data) in [
         (name.clone(), own.to_vec()),
-        (impersonator_of(&name), vec![("token", impersonator)]),
+        (
+            impersonator_secret_name(&name),
+            vec![("token", impersonator)],
+        ),
     ] {
-        let secret = secret(&joined, &name, data);
+        let secret = secret(&applied, &name, data);
         control_plane.apply(&secrets, secret).await?;
     }
-    Ok(joined)
+    Ok(applied)
 }
 
 /// Returns a Secret whose owner is the Cluster.
@@ -83,21 +86,21 @@ fn secret(cluster: &Cluster, name: &str, data: Vec<(&str, String)>) -> Secret {
 }
 
 /// Deletes the Secrets that a removed Cluster owns. A control plane without garbage collection would keep them.
-pub(super) async fn forget(
+pub(super) async fn delete_secrets(
     control_plane: &Applier<'_>,
     cluster: &Cluster,
 ) -> Result<(), JoinError> {
     let secrets: Api<Secret> = Api::namespaced(control_plane.client.clone(), NAMESPACE_CLUSTER);
     let name = cluster.name_any();
-    for name in [name.clone(), impersonator_of(&name)] {
+    for name in [name.clone(), impersonator_secret_name(&name)] {
         let stored = control_plane.metadata(&secrets, &name).await?;
-        let ours = stored.is_some_and(|stored| {
+        let is_owned = stored.is_some_and(|stored| {
             let owners = stored.owner_references.unwrap_or_default();
             owners
                 .iter()
                 .any(|owner| cluster.uid().is_some_and(|uid| uid == owner.uid))
         });
-        if ours {
+        if is_owned {
             control_plane.delete(&secrets, &name).await?;
         }
     }

@@ -12,7 +12,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 
 use super::rights::{GroupResource, Rights};
-use super::{Applier, Endpoint, JoinError, Verbosity, register};
+use super::{Applier, Endpoint, JoinError, Mode, register};
 use crate::control_plane::{ControlPlaneArgs, retry_requests};
 use crate::output;
 
@@ -144,13 +144,13 @@ pub async fn run(args: JoinArgs) -> Result<(), JoinCommandError> {
     let client = client.map_err(JoinCommandError::ControlPlane)?;
     let member_client = connect::client(config.clone(), Component::CommandLine)
         .map_err(JoinCommandError::Member)?;
-    let verbosity = if args.dry_run {
-        Verbosity::DryRun
+    let mode = if args.dry_run {
+        Mode::DryRun
     } else {
-        Verbosity::Verbose
+        Mode::Verbose
     };
-    let control_plane = Applier::new(&client, "control plane", verbosity);
-    let member = Applier::new(&member_client, &args.name, verbosity);
+    let control_plane = Applier::new(&client, "control plane", mode);
+    let member = Applier::new(&member_client, &args.name, mode);
     let id = member.cluster_id().await?;
     if control_plane.cluster_id().await? == id {
         return Err(JoinCommandError::Itself(args.member.cluster_kubeconfig));

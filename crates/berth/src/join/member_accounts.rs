@@ -1,5 +1,5 @@
 //! The objects that joining creates in the member: the ServiceAccounts that the control plane uses, and their rights.
-//! The module `control_plane` creates the objects in the control plane.
+//! The module `cluster_registration` creates the objects in the control plane.
 
 use berth_api::well_known::{NAMESPACE_CLUSTER, SYSTEM, SYSTEM_VALUE};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
@@ -18,7 +18,7 @@ const IMPERSONATOR: &str = "karmada-impersonator";
 const ACCOUNT_PREFIX: &str = "karmada-";
 
 /// Tokens of the two accounts.
-pub(super) struct Tokens {
+pub(super) struct AccountTokens {
     /// Token of the account of this control plane.
     pub(super) own: String,
     /// Token of [`IMPERSONATOR`].
@@ -34,31 +34,31 @@ fn account(name: &str) -> ServiceAccount {
     account
 }
 
-fn account_of(cluster: &str) -> String {
+fn account_name(cluster: &str) -> String {
     format!("{ACCOUNT_PREFIX}{cluster}")
 }
 
-fn own_account_of(cluster: &str, registrant: &Registrant) -> String {
-    format!("{}-{}", account_of(cluster), registrant.id())
+fn own_account_name(cluster: &str, registrant: &Registrant) -> String {
+    format!("{}-{}", account_name(cluster), registrant.id())
 }
 
-fn role_of(account: &str) -> String {
+fn role_name(account: &str) -> String {
     format!("karmada-controller-manager:{account}")
 }
 
 /// An account in a member, with its ClusterRole and ClusterRoleBinding. Each of the three objects may be missing.
-struct Installed {
+struct AccountObjects {
     account: String,
     objects: [Option<ObjectMeta>; 3],
 }
 
-impl Installed {
+impl AccountObjects {
     async fn read(member: &Applier<'_>, account: &str) -> Result<Self, JoinError> {
         let client = || member.client.clone();
         let accounts: Api<ServiceAccount> = Api::namespaced(client(), NAMESPACE_CLUSTER);
         let roles: Api<ClusterRole> = Api::all(client());
         let bindings: Api<ClusterRoleBinding> = Api::all(client());
-        let role = role_of(account);
+        let role = role_name(account);
         Ok(Self {
             account: account.to_owned(),
             objects: [
@@ -76,7 +76,7 @@ impl Installed {
     /// Returns the owner of the three objects. The account determines the owner, unless an object has the label of
     /// another control plane.
     fn ownership(&self, registrant: &Registrant) -> Ownership {
-        let known = |object: &Option<ObjectMeta>| {
+        let owner_of = |object: &Option<ObjectMeta>| {
             let object = object.as_ref()?;
             Some(registrant.ownership(object))
         };
@@ -84,11 +84,11 @@ impl Installed {
         if self
             .objects
             .iter()
-            .any(|one| known(one) == Some(Ownership::Theirs))
+            .any(|one| owner_of(one) == Some(Ownership::Theirs))
         {
             Ownership::Theirs
         } else {
-            known(account).unwrap_or(Ownership::Ours)
+            owner_of(account).unwrap_or(Ownership::Ours)
         }
     }
 
@@ -100,42 +100,42 @@ impl Installed {
 
     async fn delete(&self, member: &Applier<'_>) -> Result<(), JoinError> {
         let client = || member.client.clone();
-        let role = role_of(&self.account);
+        let role = role_name(&self.account);
         let bindings: Api<ClusterRoleBinding> = Api::all(client());
         member.delete(&bindings, &role).await?;
         let roles: Api<ClusterRole> = Api::all(client());
         member.delete(&roles, &role).await?;
         let accounts: Api<ServiceAccount> = Api::namespaced(client(), NAMESPACE_CLUSTER);
         member.delete(&accounts, &self.account).await?;
-        token::forget(member, &self.account).await
+        token::delete_secret(member, &self.account).await
     }
 }
 
 /// Returns the name for the account of this control plane, which is Karmada's `karmada-NAME`. If another control plane
 /// may use an account with this name, the id of this control plane is appended.
-async fn free_account(
+async fn unused_account_name(
     member: &Applier<'_>,
     registrant: &Registrant,
     cluster: &str,
 ) -> Result<String, JoinError> {
-    let name = account_of(cluster);
-    let installed = Installed::read(member, &name).await?;
-    match installed.ownership(registrant) {
+    let name = account_name(cluster);
+    let found = AccountObjects::read(member, &name).await?;
+    match found.ownership(registrant) {
         Ownership::Ours => Ok(name),
         other => {
-            installed.report_kept(member, other);
-            Ok(own_account_of(cluster, registrant))
+            found.report_kept(member, other);
+            Ok(own_account_name(cluster, registrant))
         }
     }
 }
 
 /// Creates the accounts of the control plane in a member, and returns their tokens.
-pub(super) async fn accounts(
+pub(super) async fn create(
     member: &Applier<'_>,
     registrant: &Registrant,
     cluster: &str,
     rights: &Rights,
-) -> Result<Tokens, JoinError> {
+) -> Result<AccountTokens, JoinError> {
     let client = || member.client.clone();
     let namespace = Namespace {
         metadata: system_metadata(NAMESPACE_CLUSTER),
@@ -144,11 +144,11 @@ pub(super) async fn accounts(
     member.apply(&Api::all(client()), namespace).await?;
     let accounts: Api<ServiceAccount> = Api::namespaced(client(), NAMESPACE_CLUSTER);
     member.apply(&accounts, account(IMPERSONATOR)).await?;
-    let name = free_account(member, registrant, cluster).await?;
+    let name = unused_account_name(member, registrant, cluster).await?;
     let mut own = account(&name);
     own.metadata = registrant.mark(own.metadata);
     member.apply(&accounts, own).await?;
-    let role = role_of(&name);
+    let role = role_name(&name);
     let cluster_role = ClusterRole {
         metadata: registrant.mark(system_metadata(&role)),
         rules: Some(rights.rules()),
@@ -170,30 +170,30 @@ pub(super) async fn accounts(
         }]),
     };
     member.apply(&Api::all(client()), binding).await?;
-    Ok(Tokens {
-        own: token::of(member, &name).await?,
-        impersonator: token::of(member, IMPERSONATOR).await?,
+    Ok(AccountTokens {
+        own: token::issue(member, &name).await?,
+        impersonator: token::issue(member, IMPERSONATOR).await?,
     })
 }
 
-/// Deletes the objects that [`accounts`] created. The namespace and `karmada-impersonator` are kept if the member has
+/// Deletes the objects that [`create`] created. The namespace and `karmada-impersonator` are kept if the member has
 /// accounts of other control planes.
-pub(super) async fn forget(
+pub(super) async fn delete(
     member: &Applier<'_>,
     registrant: &Registrant,
     cluster: &str,
 ) -> Result<(), JoinError> {
     let client = || member.client.clone();
     let mut deleted = vec![IMPERSONATOR.to_owned()];
-    for name in [account_of(cluster), own_account_of(cluster, registrant)] {
-        let installed = Installed::read(member, &name).await?;
-        match installed.ownership(registrant) {
-            _ if installed.is_absent() => {}
+    for name in [account_name(cluster), own_account_name(cluster, registrant)] {
+        let found = AccountObjects::read(member, &name).await?;
+        match found.ownership(registrant) {
+            _ if found.is_absent() => {}
             Ownership::Ours => {
-                installed.delete(member).await?;
+                found.delete(member).await?;
                 deleted.push(name);
             }
-            used => installed.report_kept(member, used),
+            other => found.report_kept(member, other),
         }
     }
     let accounts: Api<ServiceAccount> = Api::namespaced(client(), NAMESPACE_CLUSTER);
@@ -213,7 +213,7 @@ pub(super) async fn forget(
         return Ok(());
     }
     member.delete(&accounts, IMPERSONATOR).await?;
-    token::forget(member, IMPERSONATOR).await?;
+    token::delete_secret(member, IMPERSONATOR).await?;
     let namespaces: Api<Namespace> = Api::all(client());
     let namespace = member.metadata(&namespaces, NAMESPACE_CLUSTER).await?;
     let labels = namespace.and_then(|namespace| namespace.labels);

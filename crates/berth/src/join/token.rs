@@ -27,8 +27,8 @@ const TYPE: &str = "kubernetes.io/service-account-token";
 /// Annotation with the name of the account.
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
 
-/// Returns a token of an account. The token is empty in a dry run.
-pub(super) async fn of(member: &Applier<'_>, account: &str) -> Result<String, JoinError> {
+/// Issues a token for an account. The token is empty in a dry run.
+pub(super) async fn issue(member: &Applier<'_>, account: &str) -> Result<String, JoinError> {
     if member.is_dry_run() {
         return Ok(String::new());
     }
@@ -57,11 +57,11 @@ pub(super) async fn of(member: &Applier<'_>, account: &str) -> Result<String, Jo
     {
         return Ok(token);
     }
-    in_secret(member, account).await
+    issue_in_secret(member, account).await
 }
 
 /// Creates a Secret for the account, waits for its token, and returns the token.
-async fn in_secret(member: &Applier<'_>, account: &str) -> Result<String, JoinError> {
+async fn issue_in_secret(member: &Applier<'_>, account: &str) -> Result<String, JoinError> {
     let secrets: Api<Secret> = Api::namespaced(member.client.clone(), NAMESPACE_CLUSTER);
     let mut metadata = system_metadata(account);
     metadata.namespace = Some(NAMESPACE_CLUSTER.to_owned());
@@ -103,7 +103,7 @@ async fn in_secret(member: &Applier<'_>, account: &str) -> Result<String, JoinEr
 }
 
 /// Deletes the token Secret of an account, if it exists.
-pub(super) async fn forget(member: &Applier<'_>, account: &str) -> Result<(), JoinError> {
+pub(super) async fn delete_secret(member: &Applier<'_>, account: &str) -> Result<(), JoinError> {
     let secrets: Api<Secret> = Api::namespaced(member.client.clone(), NAMESPACE_CLUSTER);
     member.delete(&secrets, account).await
 }

@@ -22,7 +22,7 @@ use serde_json::json;
 
 use super::command::MemberArgs;
 use super::ownership::Registrant;
-use super::{Applier, JoinError, Verbosity, control_plane, member};
+use super::{Applier, JoinError, Mode, cluster_registration, member_accounts};
 use crate::control_plane::ControlPlaneArgs;
 use crate::output;
 
@@ -91,7 +91,7 @@ pub enum UnjoinError {
     },
     /// The Cluster or its Works still exist after the timeout.
     #[error(
-        "{name} still exists after {seconds} s, kept by {holder}: controllers remove the workloads first; wait longer with --wait, or pass --force"
+        "{name} still exists after {seconds} s, kept by {kept_by}: controllers remove the workloads first; wait longer with --wait, or pass --force"
     )]
     TimedOut {
         /// Name of the member.
@@ -99,7 +99,7 @@ pub enum UnjoinError {
         /// Waiting time, in seconds.
         seconds: u64,
         /// Finalizers or Works that keep the Cluster.
-        holder: String,
+        kept_by: String,
     },
     /// The control plane or the member refuses a request.
     #[error(transparent)]
@@ -132,12 +132,12 @@ fn refused(doing: impl Into<String>) -> impl FnOnce(kube::Error) -> UnjoinError 
 pub async fn run(args: UnjoinArgs) -> Result<(), UnjoinError> {
     let client = args.control_plane.client().await;
     let client = client.map_err(UnjoinError::ControlPlane)?;
-    let verbosity = if args.dry_run {
-        Verbosity::DryRun
+    let mode = if args.dry_run {
+        Mode::DryRun
     } else {
-        Verbosity::Verbose
+        Mode::Verbose
     };
-    let applier = Applier::new(&client, "control plane", verbosity);
+    let applier = Applier::new(&client, "control plane", mode);
     let clusters: Api<Cluster> = Api::all(client.clone());
     let name = &args.name;
     let cluster = clusters.get_opt(name).await;
@@ -154,40 +154,40 @@ pub async fn run(args: UnjoinArgs) -> Result<(), UnjoinError> {
         applier.delete(&clusters, name).await?;
     } else {
         let end = Instant::now() + Duration::from_secs(args.wait);
-        let held = add_finalizer(&clusters, &cluster).await?;
+        let has_finalizer = add_finalizer(&clusters, &cluster).await?;
         let _ = clusters
             .delete(name, &DeleteParams::background())
             .await
             .map_err(refused(format!("delete the member {name}")))?;
-        if held {
+        if has_finalizer {
             wait_until_works_are_gone(&client, &args, end).await?;
             remove_finalizer(&clusters, name).await?;
         }
         wait_until_gone(&client, &args, end).await?;
         applier.report(&format!("Cluster {name}"), "deleted");
-        if held {
+        if has_finalizer {
             let namespaces: Api<Namespace> = Api::all(client.clone());
             applier
                 .delete(&namespaces, &execution_namespace(name))
                 .await?;
         }
     }
-    control_plane::forget(&applier, &cluster).await?;
-    let rest = match &member_client {
+    cluster_registration::delete_secrets(&applier, &cluster).await?;
+    let remaining_accounts = match &member_client {
         Some(client) => {
-            member::forget(&Applier::new(client, name, verbosity), &registrant, name).await?;
+            member_accounts::delete(&Applier::new(client, name, mode), &registrant, name).await?;
             ""
         }
         None => {
             "; accounts of the control plane remain in the member (--cluster-kubeconfig removes them)"
         }
     };
-    let is_no_member = if args.dry_run {
-        "would be no member any more (dry run: nothing was written)"
+    let result = if args.dry_run {
+        "would no longer be a member (dry run: nothing was written)"
     } else {
-        "is no member any more"
+        "is no longer a member"
     };
-    output::print(&format!("{name} {is_no_member}{rest}\n"))?;
+    output::print(&format!("{name} {result}{remaining_accounts}\n"))?;
     Ok(())
 }
 
@@ -206,7 +206,7 @@ async fn member_client(
     };
     let config = access.config().await.map_err(UnjoinError::Member)?;
     let client = connect::client(config, Component::CommandLine).map_err(UnjoinError::Member)?;
-    let id = Applier::new(&client, &args.name, Verbosity::Quiet)
+    let id = Applier::new(&client, &args.name, Mode::Quiet)
         .cluster_id()
         .await?;
     if cluster.spec.id.as_ref().is_some_and(|known| *known != id) {
@@ -246,8 +246,8 @@ async fn add_finalizer(clusters: &Api<Cluster>, cluster: &Cluster) -> Result<boo
         cluster.name_any(),
         Patch::Merge(json!({ "metadata": metadata })),
     );
-    let held = clusters.patch(&name, &PatchParams::default(), &patch).await;
-    held.map_err(refused(format!("add a finalizer to member {name}")))?;
+    let patched = clusters.patch(&name, &PatchParams::default(), &patch).await;
+    patched.map_err(refused(format!("add a finalizer to member {name}")))?;
     Ok(true)
 }
 
@@ -277,7 +277,7 @@ async fn wait_until_works_are_gone(
             return Err(UnjoinError::TimedOut {
                 name: args.name.clone(),
                 seconds: args.wait,
-                holder: format!("works in {namespace} ({left} left)"),
+                kept_by: format!("works in {namespace} ({left} left)"),
             });
         }
     }
@@ -323,7 +323,7 @@ async fn wait_until_gone(
             return Err(UnjoinError::TimedOut {
                 name: name.clone(),
                 seconds: args.wait,
-                holder: stored.finalizers().join(", "),
+                kept_by: stored.finalizers().join(", "),
             });
         }
     }

@@ -8,9 +8,9 @@ use berth_api::well_known::{DEFAULT_SCHEDULER, NAMESPACE_SYSTEM};
 use serde_json::Value;
 
 use super::args::SimulateArgs;
-use super::catalogue;
 use super::error::SimulateError;
 use super::live::LivePlane;
+use super::well_known_types;
 use crate::scheduler_configuration::DecisionConfiguration;
 use crate::what_if::Bindings;
 
@@ -65,7 +65,7 @@ pub(crate) async fn of_flags(args: &SimulateArgs) -> Result<DecisionConfiguratio
 /// the ConfigMaps cannot be read.
 pub(crate) async fn config_maps(live: &LivePlane) -> Vec<String> {
     let objects = live
-        .list(&catalogue::config_maps(), Some(NAMESPACE_SYSTEM))
+        .list(&well_known_types::config_maps(), Some(NAMESPACE_SYSTEM))
         .await;
     let has_configuration = |object: &Value| {
         let text = object["data"][KEY].as_str().unwrap_or_default();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use berth_api::admission::{self, SystemEnvironment};
 use berth_api::binding::BindingSpec;
+use berth_api::well_known::PREEMPTIBLE;
 use berth_api::{ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration};
 use berth_controllers::binding_key::BindingKind;
 use berth_controllers::detector::DetectorOptions;
@@ -58,7 +59,7 @@ pub(crate) struct Detector {
     /// Configurations of interpreter webhooks, by name.
     interpreter_webhooks: BTreeMap<String, ResourceInterpreterWebhookConfiguration>,
     /// The template of each binding that was created or updated.
-    owners: HashMap<BindingKey, TemplateKey>,
+    template_of_binding: HashMap<BindingKey, TemplateKey>,
     /// The policies that had claimed existing templates before the manifests were applied.
     initial_claims: HashMap<TemplateKey, PolicyKey>,
     /// Templates that were applied from manifests or taken from the queue, in this order.
@@ -82,7 +83,7 @@ impl Detector {
             interpreter: Interpreter::default(),
             customizations: BTreeMap::new(),
             interpreter_webhooks: BTreeMap::new(),
-            owners: HashMap::new(),
+            template_of_binding: HashMap::new(),
             initial_claims: HashMap::new(),
             processed: Vec::new(),
             processed_keys: HashSet::new(),
@@ -358,7 +359,11 @@ impl Detector {
         bindings: &mut Bindings,
     ) -> Result<(), String> {
         let key = binding_key(&template.key);
-        if let Some(other) = self.owners.get(&key).filter(|key| **key != template.key) {
+        if let Some(other) = self
+            .template_of_binding
+            .get(&key)
+            .filter(|key| **key != template.key)
+        {
             return Err(format!("its binding {key} is that of {other} already"));
         }
         let existing = bindings.get(&key);
@@ -390,7 +395,7 @@ impl Detector {
                 }
             }
         }
-        self.owners.insert(key, template.key.clone());
+        self.template_of_binding.insert(key, template.key.clone());
         Ok(())
     }
 
@@ -522,7 +527,14 @@ fn invalid_policy(key: &PolicyKey, object: &DynamicObject) -> Option<Policy> {
         spec,
         raw_spec,
         selectors,
-        // The annotation `scheduling.berth/preemptible` of an invalid policy is ignored.
-        preemptible: None,
+        preemptible: object
+            .metadata
+            .annotations
+            .as_ref()
+            .and_then(|annotations| annotations.get(PREEMPTIBLE))
+            .cloned(),
     })
 }
+
+#[cfg(test)]
+mod tests;

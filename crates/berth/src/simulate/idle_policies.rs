@@ -8,36 +8,37 @@ use berth_controllers::detector::template::Template;
 use berth_controllers::nearest::{kind_hint, nearest};
 use berth_controllers::resource_selector::{Objects, Selector};
 
-use super::catalogue::{Catalogue, Lookup};
 use super::detect::{self, ApiKind, Detector};
 use super::error::SimulateError;
+use super::served_kinds::{KindLookup, ServedKinds};
 
-/// The catalogues that determine whether a kind exists.
-pub(crate) struct Apis {
+/// The kinds that exist for the simulation.
+pub(crate) struct ExistingKinds {
     /// Kinds of Kubernetes and Karmada, and kinds that the manifests define.
-    pub(crate) defined: Catalogue,
+    pub(crate) defined: ServedKinds,
     /// Kinds that the live control plane serves, if `--against` selects one.
-    pub(crate) live: Option<Catalogue>,
+    pub(crate) live: Option<ServedKinds>,
 }
 
-impl Apis {
+impl ExistingKinds {
     /// Reports whether a kind does not exist. Without a live control plane, a kind of an unknown API version counts as
     /// existing.
     async fn lacks(&mut self, (api_version, kind): &ApiKind) -> Result<bool, kube::Error> {
         let defined = self.defined.find(api_version, kind).await?;
         Ok(match (&mut self.live, defined) {
-            (_, Lookup::Served(_)) | (None, Lookup::UnknownGroup) => false,
-            (None, Lookup::Missing) => true,
-            (Some(live), _) => !matches!(live.find(api_version, kind).await?, Lookup::Served(_)),
+            (_, KindLookup::Served(_)) | (None, KindLookup::UnknownApiVersion) => false,
+            (None, KindLookup::Missing) => true,
+            (Some(live), _) => {
+                !matches!(live.find(api_version, kind).await?, KindLookup::Served(_))
+            }
         })
     }
 
     /// Returns a hint that names a similar kind.
     async fn hint(&mut self, (api_version, kind): &ApiKind) -> Result<Option<String>, kube::Error> {
-        let catalogue = self.live.as_mut().unwrap_or(&mut self.defined);
-        catalogue.read_common().await?;
-        let kinds = catalogue.kinds();
-        Ok(kind_hint(api_version, kind, kinds.iter().copied()))
+        let served = self.live.as_mut().unwrap_or(&mut self.defined);
+        served.read_common().await?;
+        Ok(kind_hint(api_version, kind, served.kinds().iter().copied()))
     }
 }
 
@@ -48,7 +49,7 @@ impl Apis {
 /// Fails if the control plane does not respond.
 pub(crate) async fn find(
     detector: &Detector,
-    mut apis: Apis,
+    mut kinds: ExistingKinds,
 ) -> Result<Vec<String>, SimulateError> {
     let mut lines = Vec::new();
     for record in detector.applied_policies() {
@@ -56,7 +57,7 @@ pub(crate) async fn find(
         let Some(policy) = record.ready() else {
             continue;
         };
-        let missing = missing_kinds(detector, record, &mut apis);
+        let missing = missing_kinds(detector, record, &mut kinds);
         let missing = missing.await.map_err(|error| SimulateError::Read {
             what: format!("the kinds that {} selects", record.key),
             reason: error.to_string(),
@@ -77,7 +78,7 @@ pub(crate) async fn find(
 async fn missing_kinds(
     detector: &Detector,
     record: &PolicyRecord,
-    apis: &mut Apis,
+    kinds: &mut ExistingKinds,
 ) -> Result<Vec<String>, kube::Error> {
     let mut lines = Vec::new();
     let mut seen = BTreeSet::new();
@@ -87,11 +88,11 @@ async fn missing_kinds(
         };
         if !seen.insert(kind)
             || detector.templates().any(|template| is_of_kind(template))
-            || !apis.lacks(kind).await?
+            || !kinds.lacks(kind).await?
         {
             continue;
         }
-        let hint = apis.hint(kind).await?;
+        let hint = kinds.hint(kind).await?;
         lines.push(format!(
             "{}: spec.resourceSelectors[{index}] selects nothing: there is no {} in {}{}",
             record.key,

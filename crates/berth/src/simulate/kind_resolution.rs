@@ -9,11 +9,12 @@ use berth_scheduler::binding::BindingKey;
 use serde_json::Value;
 
 use super::args::SimulateArgs;
-use super::catalogue::{self, Catalogue, Lookup};
 use super::error::{Problem, SimulateError};
 use super::manifest::{self, Manifest, Role};
 use super::notes::Notes;
 use super::sandbox::Sandbox;
+use super::served_kinds::{self, KindLookup, ServedKinds};
+use super::well_known_types;
 
 /// A manifest with its resource type.
 pub(crate) struct TypedManifest {
@@ -33,7 +34,7 @@ pub(crate) struct TypedManifest {
 pub(crate) async fn resolve(
     manifests: Vec<Manifest>,
     sandbox: &Sandbox,
-    live: Option<Catalogue>,
+    live: Option<ServedKinds>,
     default_namespace: &str,
     args: &SimulateArgs,
     problems: &mut Vec<Problem>,
@@ -48,7 +49,7 @@ pub(crate) async fn resolve(
         }
     }
     let mut kinds = KindResolver {
-        sandbox: sandbox.catalogue(),
+        sandbox: sandbox.served_kinds(),
         live,
     };
     let mut typed = Vec::new();
@@ -63,7 +64,7 @@ pub(crate) async fn resolve(
         let (kind, is_checked) = match kinds.find(&manifest).await? {
             Some(found) => found,
             None if args.no_validate => {
-                let kind = catalogue::assume_type(&manifest.api_version, &manifest.kind);
+                let kind = served_kinds::assumed_type(&manifest.api_version, &manifest.kind);
                 (kind, false)
             }
             None => {
@@ -96,11 +97,12 @@ pub(crate) async fn resolve(
     Ok(typed)
 }
 
-/// The catalogues in which types are looked up.
+/// Lookup of the types of manifests.
 struct KindResolver {
-    sandbox: Catalogue,
+    /// Kinds that the sandbox serves.
+    sandbox: ServedKinds,
     /// Kinds that the live control plane serves, if `--against` selects one.
-    live: Option<Catalogue>,
+    live: Option<ServedKinds>,
 }
 
 impl KindResolver {
@@ -111,12 +113,12 @@ impl KindResolver {
         manifest: &Manifest,
     ) -> Result<Option<(Arc<ResourceType>, bool)>, SimulateError> {
         let karmada_type = match manifest.role {
-            Role::Cluster => Some((catalogue::clusters(), true)),
-            Role::Policy(kind) => Some((catalogue::policies(kind), true)),
-            Role::Binding(kind) => Some((catalogue::bindings(kind), true)),
-            Role::Override(kind) => Some((catalogue::overrides(kind), false)),
-            Role::Customization => Some((catalogue::customizations(), true)),
-            Role::InterpreterWebhooks => Some((catalogue::interpreter_webhooks(), true)),
+            Role::Cluster => Some((well_known_types::clusters(), true)),
+            Role::Policy(kind) => Some((well_known_types::policies(kind), true)),
+            Role::Binding(kind) => Some((well_known_types::bindings(kind), true)),
+            Role::Override(kind) => Some((well_known_types::overrides(kind), false)),
+            Role::Customization => Some((well_known_types::customizations(), true)),
+            Role::InterpreterWebhooks => Some((well_known_types::interpreter_webhooks(), true)),
             Role::Template | Role::Ignored => None,
         };
         if karmada_type.is_some() {
@@ -125,7 +127,7 @@ impl KindResolver {
         let Manifest {
             api_version, kind, ..
         } = manifest;
-        let unreadable = |error: kube::Error| SimulateError::Read {
+        let read_error = |error: kube::Error| SimulateError::Read {
             what: format!("the types of {api_version}"),
             reason: error.to_string(),
             missing: false,
@@ -134,18 +136,18 @@ impl KindResolver {
             .sandbox
             .find(api_version, kind)
             .await
-            .map_err(unreadable)?;
+            .map_err(read_error)?;
         let unserved = match lookup {
-            Lookup::Served(kind) => return Ok(Some((kind, true))),
+            KindLookup::Served(kind) => return Ok(Some((kind, true))),
             other => other,
         };
         Ok(match (&mut self.live, unserved) {
-            (Some(live), _) => match live.find(api_version, kind).await.map_err(unreadable)? {
-                Lookup::Served(kind) => Some((kind, false)),
-                Lookup::Missing | Lookup::UnknownGroup => None,
+            (Some(live), _) => match live.find(api_version, kind).await.map_err(read_error)? {
+                KindLookup::Served(kind) => Some((kind, false)),
+                KindLookup::Missing | KindLookup::UnknownApiVersion => None,
             },
-            (None, Lookup::UnknownGroup) => {
-                Some((catalogue::assume_type(api_version, kind), false))
+            (None, KindLookup::UnknownApiVersion) => {
+                Some((served_kinds::assumed_type(api_version, kind), false))
             }
             (None, _) => None,
         })

@@ -7,21 +7,19 @@ use berth_component_base::connect;
 use berth_component_base::user_agent::Component;
 use berth_controllers::resource_type::ResourceType;
 use berth_scheduler::estimator::EstimatorOptions;
-use kube::api::{DynamicObject, GetParams, ListParams};
+use kube::api::{DynamicObject, GetParams, ObjectList};
 use kube::core::Request;
 use kube::{Client, Resource as _};
 use serde_json::Value;
 
 use super::args::SimulateArgs;
-use super::catalogue::{Catalogue, Lookup};
 use super::detect::ApiKind;
 use super::error::SimulateError;
+use super::served_kinds::{KindLookup, ServedKinds};
 
 use crate::control_plane::target;
+use crate::paged_list::all_pages;
 use crate::what_if::Estimators;
-
-/// Number of objects per page of a list.
-const PAGE_SIZE: u32 = 500;
 
 /// The live control plane, selected by a kubeconfig context.
 pub(crate) struct LivePlane {
@@ -53,9 +51,9 @@ impl LivePlane {
         Estimators::new(self.client.clone(), options)
     }
 
-    /// Returns an empty catalogue of the kinds that the control plane serves.
-    pub(crate) fn catalogue(&self) -> Catalogue {
-        Catalogue::new(self.client.clone())
+    /// Returns the kinds that the control plane serves.
+    pub(crate) fn served_kinds(&self) -> ServedKinds {
+        ServedKinds::new(self.client.clone())
     }
 
     /// Lists all objects of a kind, in one namespace or in all namespaces.
@@ -67,23 +65,16 @@ impl LivePlane {
         kind: &ResourceType,
         namespace: Option<&str>,
     ) -> Result<Vec<Value>, SimulateError> {
-        let request = requests(kind, namespace);
-        let mut params = ListParams::default().limit(PAGE_SIZE);
-        let mut objects = Vec::new();
-        loop {
-            let page = async {
-                let request = request.list(&params).map_err(kube::Error::BuildRequest)?;
-                self.client.request::<Value>(request).await
-            };
-            let mut page = page.await.map_err(|error| unreadable(kind, &error))?;
-            if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
-                objects.extend(items.into_iter().map(|item| with_kind(kind, item)));
-            }
-            match page["metadata"]["continue"].as_str() {
-                Some(token) if !token.is_empty() => params = params.continue_token(token),
-                _ => return Ok(objects),
-            }
-        }
+        let request = &request_of(kind, namespace);
+        let objects = all_pages(|params| async move {
+            let request = request.list(&params).map_err(kube::Error::BuildRequest)?;
+            self.client.request::<ObjectList<Value>>(request).await
+        });
+        let objects = objects.await.map_err(|error| read_error(kind, &error))?;
+        Ok(objects
+            .into_iter()
+            .map(|object| with_kind(kind, object))
+            .collect())
     }
 
     /// Lists all objects of a kind. Returns an empty list if the control plane does not serve the kind.
@@ -112,7 +103,7 @@ impl LivePlane {
     ) -> Result<Option<Value>, SimulateError> {
         let namespace = Some(namespace).filter(|_| kind.namespaced);
         let found = async {
-            let request = requests(kind, namespace)
+            let request = request_of(kind, namespace)
                 .get(name, &GetParams::default())
                 .map_err(kube::Error::BuildRequest)?;
             self.client.request::<Value>(request).await
@@ -120,7 +111,7 @@ impl LivePlane {
         match found.await {
             Ok(object) => Ok(Some(with_kind(kind, object))),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(unreadable(kind, &error)),
+            Err(error) => Err(read_error(kind, &error)),
         }
     }
 
@@ -131,17 +122,17 @@ impl LivePlane {
     /// Fails if the control plane refuses the request.
     pub(crate) async fn templates(
         &self,
-        catalogue: &mut Catalogue,
+        served_kinds: &mut ServedKinds,
         (api_version, kind): &ApiKind,
         namespace: Option<&str>,
     ) -> Result<Vec<(Arc<ResourceType>, Value)>, SimulateError> {
-        let lookup = catalogue.find(api_version, kind).await;
+        let lookup = served_kinds.find(api_version, kind).await;
         let lookup = lookup.map_err(|error| SimulateError::Read {
             what: api_version.clone(),
             reason: error.to_string(),
             missing: false,
         })?;
-        let Lookup::Served(kind) = lookup else {
+        let KindLookup::Served(kind) = lookup else {
             return Ok(Vec::new());
         };
         let namespace = namespace.filter(|_| kind.namespaced);
@@ -153,7 +144,7 @@ impl LivePlane {
     }
 }
 
-fn requests(kind: &ResourceType, namespace: Option<&str>) -> Request {
+fn request_of(kind: &ResourceType, namespace: Option<&str>) -> Request {
     Request::new(DynamicObject::url_path(&kind.api, namespace))
 }
 
@@ -164,7 +155,7 @@ fn with_kind(kind: &ResourceType, mut object: Value) -> Value {
     object
 }
 
-fn unreadable(kind: &ResourceType, error: &kube::Error) -> SimulateError {
+fn read_error(kind: &ResourceType, error: &kube::Error) -> SimulateError {
     SimulateError::Read {
         what: kind.api.plural.clone(),
         reason: api_error_message(error),

@@ -12,7 +12,6 @@ use berth_scheduler::estimator::EstimatorOptions;
 use serde_json::Value;
 
 use super::args::{Format, SimulateArgs};
-use super::catalogue;
 use super::configuration;
 use super::detect::Bindings;
 use super::error::{Problem, SimulateError};
@@ -21,8 +20,11 @@ use super::manifest::Manifest;
 use super::notes::Notes;
 use super::predicted_state::{PredictedState, names};
 use super::progress::Progress;
+use super::well_known_types;
 use crate::scheduler_configuration::DecisionConfiguration;
-use crate::what_if::{self, Clusters, Decider, Moves, State, decode_binding, moves_over_time};
+use crate::what_if::{
+    self, Clusters, ControlPlaneState, Decider, Moves, decode_binding, predict_moves,
+};
 
 /// Returns the bindings that would move if the manifests and flags were applied to the control plane. `context` is the
 /// kubeconfig context of the control plane.
@@ -42,11 +44,11 @@ pub(crate) async fn moves(
     let live = LivePlane::connect(context, args).await?;
     // Without manifests and fleet flags, the simulation predicts the decisions of a scheduler that becomes the leader.
     let takes_over = manifests.is_empty() && !args.changes_fleet();
-    let clusters = live.list(&catalogue::clusters(), None).await?;
+    let clusters = live.list(&well_known_types::clusters(), None).await?;
     progress.report(format_args!("read {} clusters", clusters.len()));
     let mut bindings = Bindings::new();
     for kind in [BindingKind::Namespaced, BindingKind::Cluster] {
-        let objects = live.list(&catalogue::bindings(kind), None).await?;
+        let objects = live.list(&well_known_types::bindings(kind), None).await?;
         progress.report(format_args!("read {} {}s", objects.len(), kind.name()));
         let keyed = objects
             .into_iter()
@@ -54,7 +56,7 @@ pub(crate) async fn moves(
         bindings.extend(keyed);
     }
     let mut predicted = PredictedState::new(by_name(clusters), bindings, args);
-    let before = State {
+    let before = ControlPlaneState {
         clusters: read_clusters(&predicted.clusters, notes),
         bindings: read_bindings(&predicted.bindings, notes),
     };
@@ -64,7 +66,7 @@ pub(crate) async fn moves(
             .await?;
         predicted.detect(&live, notes, &mut progress).await?;
     }
-    let mut after = State {
+    let mut after = ControlPlaneState {
         clusters: read_clusters(&predicted.clusters, &mut Notes::default()),
         bindings: read_bindings(&predicted.bindings, &mut Notes::default()),
     };
@@ -76,7 +78,7 @@ pub(crate) async fn moves(
     let estimators = estimators.map(|options| live.estimators(&options));
     let explains = args.output != Format::Table;
     let mut decider = Decider::new(configuration, explains, &after, estimators)?;
-    let moves = moves_over_time(&mut decider, &before, after, takes_over, |examined| {
+    let moves = predict_moves(&mut decider, &before, after, takes_over, |examined| {
         progress.report(format_args!("examined {examined} bindings"));
         ControlFlow::Continue(())
     });

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 /// Annotation in which `kubectl apply` stores the last applied manifest.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Metadata fields that only the server writes.
-const SERVER_FIELDS: [&str; 7] = [
+/// Metadata fields that an API server does not accept from clients. They do not belong to the desired state.
+const READ_ONLY_FIELDS: [&str; 7] = [
     "uid",
     "resourceVersion",
     "generation",
@@ -22,7 +22,7 @@ const SERVER_FIELDS: [&str; 7] = [
 pub(crate) fn apply_manifest(live: &Value, manifest: &Value) -> Value {
     let mut desired = manifest.clone();
     if let Some(metadata) = desired["metadata"].as_object_mut() {
-        metadata.retain(|field, _| !SERVER_FIELDS.contains(&field.as_str()));
+        metadata.retain(|field, _| !READ_ONLY_FIELDS.contains(&field.as_str()));
         // kubectl adds its own annotation to each applied manifest, so it never removes the whole annotations map.
         let annotations = metadata.entry("annotations");
         if let annotations @ Value::Null = annotations.or_insert(Value::Null) {
@@ -95,7 +95,8 @@ fn same_names(a: &[Value], b: &[Value]) -> bool {
             .all(|(a, b)| name(a).is_some() && name(a) == name(b))
 }
 
-/// Reports whether two objects are equal, without regard to their status, [`SERVER_FIELDS`] and kubectl's annotation.
+/// Reports whether two objects are equal, without regard to their status, [`READ_ONLY_FIELDS`] and kubectl's
+/// annotation.
 pub(crate) fn is_same(a: &Value, b: &Value) -> bool {
     let stripped = |value: &Value| {
         let mut value = value.clone();
@@ -103,7 +104,7 @@ pub(crate) fn is_same(a: &Value, b: &Value) -> bool {
             fields.remove("status");
         }
         if let Some(metadata) = value["metadata"].as_object_mut() {
-            metadata.retain(|field, _| !SERVER_FIELDS.contains(&field.as_str()));
+            metadata.retain(|field, _| !READ_ONLY_FIELDS.contains(&field.as_str()));
             if let Some(annotations) = metadata
                 .get_mut("annotations")
                 .and_then(Value::as_object_mut)

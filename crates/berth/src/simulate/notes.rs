@@ -17,6 +17,13 @@ impl Notes {
         self.remarks.push(remark.into());
     }
 
+    /// Adds a remark, unless the notes already contain it.
+    pub(crate) fn push_new(&mut self, remark: String) {
+        if !self.remarks.contains(&remark) {
+            self.remarks.push(remark);
+        }
+    }
+
     /// Adds remarks.
     pub(crate) fn extend(&mut self, remarks: impl IntoIterator<Item = String>) {
         self.remarks.extend(remarks);

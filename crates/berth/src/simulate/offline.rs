@@ -8,7 +8,7 @@ use berth_api::Cluster;
 use super::args::{Format, SimulateArgs};
 use super::detect::{Bindings, Detector};
 use super::error::{Problem, SimulateError};
-use super::idle_policies::{self, Apis};
+use super::idle_policies::{self, ExistingKinds};
 use super::kind_resolution::{self, TypedManifest};
 use super::manifest::{Manifest, Role};
 use super::notes::Notes;
@@ -17,7 +17,8 @@ use super::sandbox::Sandbox;
 use crate::members::is_simulated;
 use crate::scheduler_configuration::DecisionConfiguration;
 use crate::what_if::{
-    self, Decider, Decision, FirstRound, Move, Moves, State, by_new_taints, decode_binding, settle,
+    self, ControlPlaneState, Decider, Decision, FirstRoundResults, Move, Moves, by_new_taints,
+    decode_binding, run_further_rounds,
 };
 
 /// Builds the clusters and bindings from the manifests. The detector creates the bindings of the templates.
@@ -29,7 +30,7 @@ pub(crate) async fn read_state(
     args: &SimulateArgs,
     mut problems: Vec<Problem>,
     notes: &mut Notes,
-) -> Result<State, SimulateError> {
+) -> Result<ControlPlaneState, SimulateError> {
     let mut sandbox = Sandbox::start(!args.no_validate).await?;
     let namespace = args.namespace.as_deref().unwrap_or("default");
     let typed = kind_resolution::resolve(
@@ -43,7 +44,7 @@ pub(crate) async fn read_state(
     )
     .await?;
     let mut detector = Detector::new(args);
-    let mut state = State::default();
+    let mut state = ControlPlaneState::default();
     let mut bindings = Bindings::new();
     let mut templates = Vec::new();
     let mut progress = Progress::start();
@@ -103,11 +104,11 @@ pub(crate) async fn read_state(
     }
     detector.process_queue(&mut bindings);
     notes.detected(&detector);
-    let apis = Apis {
-        defined: sandbox.catalogue(),
+    let kinds = ExistingKinds {
+        defined: sandbox.served_kinds(),
         live: None,
     };
-    notes.idle_policies(idle_policies::find(&detector, apis).await?);
+    notes.idle_policies(idle_policies::find(&detector, kinds).await?);
     state.bindings = read_all(&bindings)?;
     Ok(state)
 }
@@ -128,7 +129,7 @@ fn serve_apis(cluster: &mut Cluster, sandbox: &Sandbox) {
 /// # Errors
 /// When the scheduler configuration is invalid.
 pub(crate) async fn decisions(
-    state: &State,
+    state: &ControlPlaneState,
     args: &SimulateArgs,
     configuration: &DecisionConfiguration,
     notes: &mut Notes,
@@ -138,7 +139,7 @@ pub(crate) async fn decisions(
     notes.extend(std::mem::take(&mut decider.capacity_faults));
     let mut progress = Progress::start();
     let mut decisions = Vec::with_capacity(state.bindings.len());
-    let mut first = FirstRound::default();
+    let mut first = FirstRoundResults::default();
     for binding in state.bindings.values() {
         let decision = decider.decide(binding).await;
         first.record(binding, &decision);
@@ -146,13 +147,13 @@ pub(crate) async fn decisions(
         let (done, total) = (decisions.len(), state.bindings.len());
         progress.report(format_args!("decided {done} of {total} bindings"));
     }
-    let mut settled = settle(&mut decider, &state.bindings, first).await;
+    let mut further = run_further_rounds(&mut decider, &state.bindings, first).await;
     for decision in &mut decisions {
-        if let Some(last) = settled.decisions.remove(&decision.key) {
+        if let Some(last) = further.decisions.remove(&decision.key) {
             *decision = last;
         }
     }
-    notes.extend(settled.remarks);
+    notes.extend(further.remarks);
     notes.extend(decider.limits(configuration));
     Ok(decisions)
 }
@@ -163,12 +164,12 @@ pub(crate) async fn decisions(
 /// # Errors
 /// When a flag names a cluster that does not exist, or the scheduler configuration is invalid.
 pub(crate) async fn moves(
-    state: &State,
+    state: &ControlPlaneState,
     args: &SimulateArgs,
     configuration: &DecisionConfiguration,
     notes: &mut Notes,
 ) -> Result<Moves, SimulateError> {
-    let mut changed = State {
+    let mut changed = ControlPlaneState {
         clusters: args.changed_fleet(state.clusters.clone())?,
         bindings: state.bindings.clone(),
     };

@@ -11,10 +11,9 @@ use kube::api::DynamicObject;
 use serde_json::Value;
 
 use super::args::SimulateArgs;
-use super::catalogue;
 use super::detect::{self, ApiKind, Bindings, Detector};
 use super::error::{Problem, SimulateError};
-use super::idle_policies::{self, Apis};
+use super::idle_policies::{self, ExistingKinds};
 use super::kind_resolution::{self, TypedManifest};
 use super::live::LivePlane;
 use super::manifest::{Manifest, Role};
@@ -22,6 +21,7 @@ use super::merge;
 use super::notes::Notes;
 use super::progress::Progress;
 use super::sandbox::Sandbox;
+use super::well_known_types;
 
 /// A change that a manifest makes and the detector processes.
 enum Change {
@@ -90,11 +90,10 @@ impl PredictedState {
     ) -> Result<(), SimulateError> {
         let mut sandbox = Sandbox::start(!args.no_validate).await?;
         let namespace = live.namespace.as_str();
-        let catalogue = Some(live.catalogue());
         let typed = kind_resolution::resolve(
             manifests,
             &sandbox,
-            catalogue,
+            Some(live.served_kinds()),
             namespace,
             args,
             &mut problems,
@@ -102,7 +101,10 @@ impl PredictedState {
         )
         .await?;
         let mut policies = self.live_policies(live, notes).await?;
-        match live.list_if_served(&catalogue::customizations()).await {
+        match live
+            .list_if_served(&well_known_types::customizations())
+            .await
+        {
             Ok(objects) => {
                 for object in objects {
                     notes.extend(self.detector.customization_applied(object));
@@ -111,7 +113,7 @@ impl PredictedState {
             Err(error) => notes.push(format!("customizations are left out: {error}")),
         }
         match live
-            .list_if_served(&catalogue::interpreter_webhooks())
+            .list_if_served(&well_known_types::interpreter_webhooks())
             .await
         {
             Ok(objects) => {
@@ -145,11 +147,7 @@ impl PredictedState {
             if is_unchanged && matches!(manifest.role, Role::Policy(_) | Role::Template) {
                 // The patch of `kubectl apply` would be empty, so the server would keep the stored object.
                 let object = old.clone().unwrap_or_default();
-                if typed.manifest.role == Role::InterpreterWebhooks {
-                    notes.push(self.detector.interpreter_webhooks_applied(object));
-                    continue;
-                }
-                self.store(typed, old, object);
+                self.record(typed, old, object, notes);
                 continue;
             }
             let admitted =
@@ -175,7 +173,7 @@ impl PredictedState {
             {
                 merge::bump_generation(&mut object);
             }
-            self.store(typed, old, object);
+            self.record(typed, old, object, notes);
         }
         self.sandbox = Some(sandbox);
         if problems.is_empty() {
@@ -185,7 +183,15 @@ impl PredictedState {
         }
     }
 
-    fn store(&mut self, typed: TypedManifest, old: Option<Value>, object: Value) {
+    /// Records the object of an applied manifest. Clusters, bindings and interpreter webhooks take effect immediately,
+    /// and [`Self::detect`] processes all other changes.
+    fn record(
+        &mut self,
+        typed: TypedManifest,
+        old: Option<Value>,
+        object: Value,
+        notes: &mut Notes,
+    ) {
         let TypedManifest { manifest, kind, .. } = typed;
         match manifest.role {
             Role::Cluster => {
@@ -197,7 +203,7 @@ impl PredictedState {
             }
             Role::Policy(kind) => self.changes.push(Change::Policy {
                 kind,
-                before: old.and_then(|old| record(kind, old)),
+                before: old.and_then(|old| policy_record(kind, old)),
                 object,
             }),
             Role::Override(kind) => self.changes.push(Change::Override {
@@ -214,7 +220,10 @@ impl PredictedState {
                 before: old,
                 object,
             }),
-            Role::InterpreterWebhooks | Role::Ignored => {}
+            Role::InterpreterWebhooks => {
+                notes.push_new(self.detector.interpreter_webhooks_applied(object));
+            }
+            Role::Ignored => {}
         }
     }
 
@@ -226,12 +235,15 @@ impl PredictedState {
     ) -> Result<BTreeMap<PolicyKey, Value>, SimulateError> {
         let mut policies = BTreeMap::new();
         for kind in [PolicyKind::Namespaced, PolicyKind::Cluster] {
-            for object in live.list(&catalogue::policies(kind), None).await? {
+            for object in live.list(&well_known_types::policies(kind), None).await? {
                 let (namespace, name) = names(&object);
                 policies.insert(policy_key(kind, namespace, name), object.clone());
                 notes.extend(self.detector.seed_policy(kind, object));
             }
-            for object in live.list_if_served(&catalogue::overrides(kind)).await? {
+            for object in live
+                .list_if_served(&well_known_types::overrides(kind))
+                .await?
+            {
                 let (namespace, name) = names(&object);
                 self.detector.override_policy(kind, namespace, name);
             }
@@ -271,11 +283,11 @@ impl PredictedState {
         }
         notes.detected(&self.detector);
         if let Some(sandbox) = &self.sandbox {
-            let apis = Apis {
-                defined: sandbox.catalogue(),
-                live: Some(live.catalogue()),
+            let kinds = ExistingKinds {
+                defined: sandbox.served_kinds(),
+                live: Some(live.served_kinds()),
             };
-            notes.idle_policies(idle_policies::find(&self.detector, apis).await?);
+            notes.idle_policies(idle_policies::find(&self.detector, kinds).await?);
         }
         Ok(())
     }
@@ -299,10 +311,10 @@ impl PredictedState {
                 self.detector.seed_template(kind, before.clone());
             }
         }
-        let mut catalogue = live.catalogue();
+        let mut served_kinds = live.served_kinds();
         for (kind, namespace) in self.affected_kinds(changes) {
             let templates = live
-                .templates(&mut catalogue, &kind, namespace.as_deref())
+                .templates(&mut served_kinds, &kind, namespace.as_deref())
                 .await?;
             progress.report(format_args!("read {} {}s", templates.len(), kind.1));
             for (kind, object) in templates {
@@ -334,7 +346,7 @@ impl PredictedState {
                     before,
                     object,
                 } => {
-                    let now = record(*kind, object.clone());
+                    let now = policy_record(*kind, object.clone());
                     before.iter().chain(&now).for_each(&mut add);
                 }
                 Change::Override {
@@ -379,7 +391,7 @@ impl PredictedState {
     }
 }
 
-fn record(kind: PolicyKind, object: Value) -> Option<PolicyRecord> {
+fn policy_record(kind: PolicyKind, object: Value) -> Option<PolicyRecord> {
     let object: DynamicObject = serde_json::from_value(object).ok()?;
     Some(PolicyRecord::from_object(kind, &object))
 }
@@ -406,3 +418,6 @@ pub(crate) fn names(object: &Value) -> (&str, &str) {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
     (text("namespace"), text("name"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,14 +19,14 @@ use kube::api::{DynamicObject, Patch, PatchParams, PostParams, ValidationDirecti
 use kube::core::Request;
 use serde_json::{Value, json};
 
-use super::catalogue::Catalogue;
 use super::error::SimulateError;
+use super::served_kinds::ServedKinds;
 use super::skip_validation::{self, DefaultsOnly};
 use crate::admission::KarmadaAdmission;
 
 /// Metadata fields that an API server sets. In a response of the sandbox, the values of these fields are replaced by
 /// the values of the manifest or of the live object.
-const SERVER_FIELDS: [&str; 8] = [
+const RESTORED_FIELDS: [&str; 8] = [
     "uid",
     "resourceVersion",
     "generation",
@@ -89,9 +89,9 @@ impl Sandbox {
         &self.member_apis
     }
 
-    /// Returns a catalogue of the served kinds.
-    pub(crate) fn catalogue(&self) -> Catalogue {
-        Catalogue::new(self.client.clone())
+    /// Returns the kinds that the server serves.
+    pub(crate) fn served_kinds(&self) -> ServedKinds {
+        ServedKinds::new(self.client.clone())
     }
 
     /// Installs a CustomResourceDefinition from a manifest.
@@ -141,13 +141,13 @@ impl Sandbox {
             },
         };
         if let Some(status) = object.get("status").filter(|status| status.is_object()) {
-            admitted["status"] = if has_rules(kind) {
-                self.report(kind, object, status).await?
+            admitted["status"] = if guarded_kind(kind).is_some() {
+                self.write_status(kind, object, status).await?
             } else {
                 status.clone()
             };
         }
-        restore_identity(&mut admitted, object, kind, live);
+        restore_server_fields(&mut admitted, object, kind, live);
         Ok(admitted)
     }
 
@@ -216,7 +216,7 @@ impl Sandbox {
     }
 
     /// Writes the status, so that the server validates it and fills in its defaults. Returns the stored status.
-    async fn report(
+    async fn write_status(
         &self,
         kind: &ResourceType,
         object: &Value,
@@ -234,11 +234,11 @@ impl Sandbox {
             ..PatchParams::default()
         };
         let patch = Patch::Merge(json!({ "status": status }));
-        let reported = api
+        let written = api
             .patch_status(name(object), &params, &patch)
             .await
             .map_err(|error| api_error_message(&error))?;
-        Ok(reported.data.get("status").cloned().unwrap_or_default())
+        Ok(written.data.get("status").cloned().unwrap_or_default())
     }
 }
 
@@ -256,16 +256,13 @@ fn request(kind: &ResourceType, object: &Value) -> Request {
     Request::new(DynamicObject::url_path(&kind.api, namespace))
 }
 
-fn has_rules(kind: &ResourceType) -> bool {
-    guarded(kind).is_some()
-}
-
-fn guarded(kind: &ResourceType) -> Option<GuardedKind> {
+/// Returns the admission rules for a type, or `None` if Karmada has no rules for it.
+fn guarded_kind(kind: &ResourceType) -> Option<GuardedKind> {
     GuardedKind::find(&kind.api.group, &kind.api.plural)
 }
 
 fn id_label(kind: &ResourceType) -> Option<&'static str> {
-    guarded(kind)?.permanent_id_label()
+    guarded_kind(kind)?.permanent_id_label()
 }
 
 /// Returns the object without its status and without the metadata fields that a server sets.
@@ -275,21 +272,21 @@ fn without_server_fields(object: &Value) -> Value {
         fields.remove("status");
     }
     if let Some(metadata) = object["metadata"].as_object_mut() {
-        for field in SERVER_FIELDS.iter().chain(&["selfLink"]) {
+        for field in RESTORED_FIELDS.iter().chain(&["selfLink"]) {
             metadata.remove(*field);
         }
     }
     object
 }
 
-/// Replaces the [`SERVER_FIELDS`] by the values in `object`, and the permanent ID by the ID of the live object.
-fn restore_identity(
+/// Replaces the [`RESTORED_FIELDS`] by the values in `object`, and the permanent ID by the ID of the live object.
+fn restore_server_fields(
     admitted: &mut Value,
     object: &Value,
     kind: &ResourceType,
     live: Option<&Value>,
 ) {
-    for field in SERVER_FIELDS {
+    for field in RESTORED_FIELDS {
         match object["metadata"].get(field) {
             Some(value) => admitted["metadata"][field] = value.clone(),
             None => {

@@ -1,17 +1,16 @@
-//! The catalogue of the kinds that an API server serves, with their resource names and scopes. It also contains the
-//! types of Karmada's own resources.
+//! The kinds that an API server serves, with their resource names and scopes. The module `well_known_types` has the
+//! types that are known without a server.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use berth_controllers::binding_key::BindingKind;
-use berth_controllers::detector::claim::PolicyKind;
 use berth_controllers::resource_type::ResourceType;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
-use kube::core::{ApiResource, GroupVersion};
 
-/// Cluster-scoped kinds of Kubernetes. The catalogue uses this list for kinds that the server does not serve.
+use super::well_known_types::resource_type;
+
+/// Cluster-scoped kinds of Kubernetes, for [`assumed_type`].
 const CLUSTER_SCOPED: [&str; 12] = [
     "APIService",
     "ClusterRole",
@@ -28,7 +27,7 @@ const CLUSTER_SCOPED: [&str; 12] = [
 ];
 
 /// API versions of frequently propagated kinds. Their kinds are suggested for a misspelled kind.
-const COMMON: [&str; 7] = [
+const COMMON_API_VERSIONS: [&str; 7] = [
     "apps/v1",
     "autoscaling/v2",
     "batch/v1",
@@ -40,23 +39,23 @@ const COMMON: [&str; 7] = [
 
 /// The result of looking up a kind.
 #[derive(Clone, Debug)]
-pub(crate) enum Lookup {
+pub(crate) enum KindLookup {
     /// The kind is served.
     Served(Arc<ResourceType>),
     /// The server serves the API version without this kind.
     Missing,
     /// The server does not serve the API version.
-    UnknownGroup,
+    UnknownApiVersion,
 }
 
-/// The cached lists of the kinds that a server serves, read once per API version.
-pub(crate) struct Catalogue {
+/// The kinds that a server serves. The kinds of an API version are read once, and then cached.
+pub(crate) struct ServedKinds {
     client: Client,
     lists: HashMap<String, Option<APIResourceList>>,
 }
 
-impl Catalogue {
-    /// Creates an empty catalogue for the server of the client.
+impl ServedKinds {
+    /// Creates an empty cache for the server of the client.
     pub(crate) fn new(client: Client) -> Self {
         Self {
             client,
@@ -87,7 +86,7 @@ impl Catalogue {
     /// # Errors
     /// Fails if the server does not respond.
     pub(crate) async fn read_common(&mut self) -> Result<(), kube::Error> {
-        for api_version in COMMON {
+        for api_version in COMMON_API_VERSIONS {
             self.read(api_version).await?;
         }
         Ok(())
@@ -108,7 +107,7 @@ impl Catalogue {
         kinds
     }
 
-    /// Looks up a kind in the catalogue, after reading its API version.
+    /// Looks up a kind. Reads the kinds of its API version first, unless they are cached.
     ///
     /// # Errors
     /// Fails if the server does not respond.
@@ -116,17 +115,17 @@ impl Catalogue {
         &mut self,
         api_version: &str,
         kind: &str,
-    ) -> Result<Lookup, kube::Error> {
+    ) -> Result<KindLookup, kube::Error> {
         self.read(api_version).await?;
         let Some(Some(list)) = self.lists.get(api_version) else {
-            return Ok(Lookup::UnknownGroup);
+            return Ok(KindLookup::UnknownApiVersion);
         };
         let found = list
             .resources
             .iter()
             .find(|resource| resource.kind == kind && !resource.name.contains('/'));
-        Ok(found.map_or(Lookup::Missing, |resource| {
-            Lookup::Served(resource_type(
+        Ok(found.map_or(KindLookup::Missing, |resource| {
+            KindLookup::Served(resource_type(
                 api_version,
                 kind,
                 &resource.name,
@@ -138,88 +137,7 @@ impl Catalogue {
 
 /// Returns an assumed type for a kind that no server serves. The type is namespaced, unless it is in
 /// [`CLUSTER_SCOPED`].
-pub(crate) fn assume_type(api_version: &str, kind: &str) -> Arc<ResourceType> {
+pub(crate) fn assumed_type(api_version: &str, kind: &str) -> Arc<ResourceType> {
     let plural = format!("{}s", kind.to_lowercase());
     resource_type(api_version, kind, &plural, !CLUSTER_SCOPED.contains(&kind))
-}
-
-/// Returns the type of the resource `clusters`.
-pub(crate) fn clusters() -> Arc<ResourceType> {
-    resource_type("cluster.karmada.io/v1alpha1", "Cluster", "clusters", false)
-}
-
-/// Returns the type of the resource `configmaps`.
-pub(crate) fn config_maps() -> Arc<ResourceType> {
-    resource_type("v1", "ConfigMap", "configmaps", true)
-}
-
-/// Returns the type of PropagationPolicies or ClusterPropagationPolicies.
-pub(crate) fn policies(kind: PolicyKind) -> Arc<ResourceType> {
-    let (name, plural) = match kind {
-        PolicyKind::Namespaced => ("PropagationPolicy", "propagationpolicies"),
-        PolicyKind::Cluster => ("ClusterPropagationPolicy", "clusterpropagationpolicies"),
-    };
-    let namespaced = kind == PolicyKind::Namespaced;
-    resource_type("policy.karmada.io/v1alpha1", name, plural, namespaced)
-}
-
-/// Returns the type of OverridePolicies or ClusterOverridePolicies.
-pub(crate) fn overrides(kind: PolicyKind) -> Arc<ResourceType> {
-    let (name, plural) = match kind {
-        PolicyKind::Namespaced => ("OverridePolicy", "overridepolicies"),
-        PolicyKind::Cluster => ("ClusterOverridePolicy", "clusteroverridepolicies"),
-    };
-    let namespaced = kind == PolicyKind::Namespaced;
-    resource_type("policy.karmada.io/v1alpha1", name, plural, namespaced)
-}
-
-/// Returns the type of ResourceInterpreterCustomizations.
-pub(crate) fn customizations() -> Arc<ResourceType> {
-    resource_type(
-        "config.karmada.io/v1alpha1",
-        "ResourceInterpreterCustomization",
-        "resourceinterpretercustomizations",
-        false,
-    )
-}
-
-/// Returns the type of ResourceInterpreterWebhookConfigurations.
-pub(crate) fn interpreter_webhooks() -> Arc<ResourceType> {
-    resource_type(
-        "config.karmada.io/v1alpha1",
-        "ResourceInterpreterWebhookConfiguration",
-        "resourceinterpreterwebhookconfigurations",
-        false,
-    )
-}
-
-/// Returns the type of ResourceBindings or ClusterResourceBindings.
-pub(crate) fn bindings(kind: BindingKind) -> Arc<ResourceType> {
-    let plural = match kind {
-        BindingKind::Namespaced => "resourcebindings",
-        BindingKind::Cluster => "clusterresourcebindings",
-    };
-    let namespaced = kind == BindingKind::Namespaced;
-    resource_type("work.karmada.io/v1alpha2", kind.name(), plural, namespaced)
-}
-
-fn resource_type(
-    api_version: &str,
-    kind: &str,
-    plural: &str,
-    namespaced: bool,
-) -> Arc<ResourceType> {
-    let GroupVersion { group, version, .. } = api_version
-        .parse()
-        .unwrap_or_else(|_| GroupVersion::gv("", api_version));
-    Arc::new(ResourceType {
-        api: ApiResource {
-            group,
-            version,
-            api_version: api_version.to_owned(),
-            kind: kind.to_owned(),
-            plural: plural.to_owned(),
-        },
-        namespaced,
-    })
 }

@@ -44,7 +44,7 @@ pub(super) struct Amounts {
 /// The capacity of one cluster, and the number of bindings and replicas that are assigned to it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ClusterRoom {
+pub(super) struct ClusterCapacity {
     name: String,
     /// `None` if the cluster does not report its CPU.
     milli_cpu: Option<Amounts>,
@@ -70,7 +70,7 @@ impl Amounts {
     }
 }
 
-impl ClusterRoom {
+impl ClusterCapacity {
     fn new(cluster: &Cluster, (bindings, replicas): (usize, i64)) -> Self {
         let status = cluster.status.as_ref();
         let summary = status.and_then(|status| status.resource_summary.as_ref());
@@ -109,29 +109,29 @@ impl ClusterRoom {
 }
 
 /// Returns the capacity of the clusters, sorted by `sort_by` and then by name.
-pub(super) fn of<'a>(
+pub(super) fn of_clusters<'a>(
     clusters: &[Cluster],
     bindings: impl Iterator<Item = &'a BindingSpec>,
     sort_by: SortBy,
-) -> Vec<ClusterRoom> {
-    let mut held: BTreeMap<&str, (usize, i64)> = BTreeMap::new();
+) -> Vec<ClusterCapacity> {
+    let mut assigned: BTreeMap<&str, (usize, i64)> = BTreeMap::new();
     for target in bindings.flat_map(|spec| &spec.clusters) {
-        let (bindings, replicas) = held.entry(&target.name).or_default();
+        let (bindings, replicas) = assigned.entry(&target.name).or_default();
         *bindings += 1;
         *replicas += i64::from(target.replicas);
     }
-    let mut rooms: Vec<ClusterRoom> = clusters
+    let mut capacities: Vec<ClusterCapacity> = clusters
         .iter()
         .map(|cluster| {
-            let held = held.get(cluster.name_any().as_str()).copied();
-            ClusterRoom::new(cluster, held.unwrap_or_default())
+            let assigned = assigned.get(cluster.name_any().as_str()).copied();
+            ClusterCapacity::new(cluster, assigned.unwrap_or_default())
         })
         .collect();
-    rooms.sort_by(|a, b| {
+    capacities.sort_by(|a, b| {
         let by_use = b.percent(sort_by).total_cmp(&a.percent(sort_by));
         by_use.then_with(|| a.name.cmp(&b.name))
     });
-    rooms
+    capacities
 }
 
 const COLUMNS: [&str; 9] = [
@@ -148,23 +148,23 @@ const COLUMNS: [&str; 9] = [
 
 /// Formats clusters as a table, with the units of `kubectl top`. A percentage is the used share of the allocatable
 /// amount.
-pub(super) fn table(rooms: &[ClusterRoom]) -> String {
-    let rows: Vec<Vec<String>> = rooms.iter().map(row).collect();
+pub(super) fn table(clusters: &[ClusterCapacity]) -> String {
+    let rows: Vec<Vec<String>> = clusters.iter().map(row).collect();
     align(&COLUMNS, &rows)
 }
 
-fn row(room: &ClusterRoom) -> Vec<String> {
-    let mut row = vec![room.name.clone()];
+fn row(cluster: &ClusterCapacity) -> Vec<String> {
+    let mut row = vec![cluster.name.clone()];
     let missing = || "-".to_owned();
     for (amounts, unit, suffix) in [
-        (room.milli_cpu, 1, "m"),
-        (room.memory_bytes, MEBI, "Mi"),
-        (room.pods, 1, ""),
+        (cluster.milli_cpu, 1, "m"),
+        (cluster.memory_bytes, MEBI, "Mi"),
+        (cluster.pods, 1, ""),
     ] {
-        row.push(amounts.map_or_else(missing, |of| format!("{}{suffix}", of.free / unit)));
-        row.push(amounts.map_or_else(missing, |of| format!("{:.0}%", of.used_percent)));
+        row.push(amounts.map_or_else(missing, |it| format!("{}{suffix}", it.free / unit)));
+        row.push(amounts.map_or_else(missing, |it| format!("{:.0}%", it.used_percent)));
     }
-    row.extend([room.bindings.to_string(), room.replicas.to_string()]);
+    row.extend([cluster.bindings.to_string(), cluster.replicas.to_string()]);
     row
 }
 
@@ -193,8 +193,11 @@ mod tests {
         .unwrap()
     }
 
-    fn names(rooms: &[ClusterRoom]) -> Vec<&str> {
-        rooms.iter().map(|room| room.name.as_str()).collect()
+    fn names(clusters: &[ClusterCapacity]) -> Vec<&str> {
+        clusters
+            .iter()
+            .map(|cluster| cluster.name.as_str())
+            .collect()
     }
 
     #[test]
@@ -204,13 +207,13 @@ mod tests {
             "clusters": [{ "name": "m1", "replicas": 3 }],
         }))
         .unwrap();
-        let rooms = of(
+        let capacities = of_clusters(
             &[cluster("m1", "4", "1500m"), unreported("m2")],
             [&spec, &spec].into_iter(),
             SortBy::Fullest,
         );
         assert_eq!(
-            rooms.iter().map(row).collect::<Vec<_>>(),
+            capacities.iter().map(row).collect::<Vec<_>>(),
             [
                 ["m1", "2000m", "50%", "3072Mi", "25%", "100", "9%", "2", "6"],
                 ["m2", "-", "-", "-", "-", "-", "-", "0", "0"],
@@ -226,11 +229,11 @@ mod tests {
             cluster("d", "2", "3"),
             cluster("c", "10", "1"),
         ];
-        let sorted = |by| names(&of(&clusters, std::iter::empty(), by)).join(" ");
+        let sorted = |by| names(&of_clusters(&clusters, std::iter::empty(), by)).join(" ");
         assert_eq!(sorted(SortBy::Fullest), "d b c a");
         assert_eq!(sorted(SortBy::Name), "a b c d");
         // The pods of cluster d request more CPU than is allocatable.
-        let full = &of(&clusters, std::iter::empty(), SortBy::Cpu)[0];
+        let full = &of_clusters(&clusters, std::iter::empty(), SortBy::Cpu)[0];
         assert_eq!(full.milli_cpu.map(|cpu| cpu.free), Some(0));
     }
 }

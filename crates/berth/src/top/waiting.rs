@@ -13,7 +13,7 @@ use crate::columns::{align, cell};
 /// A waiting binding: its condition `Scheduled` is missing or not true.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Waiting {
+pub(super) struct WaitingBinding {
     /// Namespace of the resource. Empty for cluster-scoped resources.
     #[serde(skip_serializing_if = "String::is_empty")]
     namespace: String,
@@ -29,7 +29,7 @@ pub(super) struct Waiting {
     message: String,
 }
 
-impl Waiting {
+impl WaitingBinding {
     /// Returns the binding if it is waiting. Returns `None` if the binding is scheduled, suspended or being deleted.
     fn new(
         metadata: &ObjectMeta,
@@ -56,7 +56,7 @@ impl Waiting {
             ),
         };
         let requirements = spec.replica_requirements.as_ref();
-        let requests = requirements.into_iter().flat_map(|of| &of.resource_request);
+        let requests = requirements.into_iter().flat_map(|it| &it.resource_request);
         let requests: Vec<String> = requests
             .map(|(name, amount)| format!("{name}={}", amount.0))
             .collect();
@@ -74,17 +74,17 @@ impl Waiting {
 }
 
 /// Returns the waiting bindings, sorted by descending priority, then by descending waiting time.
-pub(super) fn of(
+pub(super) fn waiting_bindings(
     namespaced: &[ResourceBinding],
     cluster_scoped: &[ClusterResourceBinding],
-) -> Vec<Waiting> {
+) -> Vec<WaitingBinding> {
     let namespaced = namespaced
         .iter()
-        .filter_map(|of| Waiting::new(&of.metadata, &of.spec, of.status.as_ref()));
+        .filter_map(|it| WaitingBinding::new(&it.metadata, &it.spec, it.status.as_ref()));
     let cluster_scoped = cluster_scoped
         .iter()
-        .filter_map(|of| Waiting::new(&of.metadata, &of.spec, of.status.as_ref()));
-    let mut waiting: Vec<Waiting> = namespaced.chain(cluster_scoped).collect();
+        .filter_map(|it| WaitingBinding::new(&it.metadata, &it.spec, it.status.as_ref()));
+    let mut waiting: Vec<WaitingBinding> = namespaced.chain(cluster_scoped).collect();
     waiting.sort_by(|a, b| {
         let by_priority = b.priority.cmp(&a.priority);
         by_priority
@@ -99,29 +99,29 @@ const COLUMNS: [&str; 7] = [
 ];
 
 /// Formats waiting bindings as a table. The last column is the complete message of the scheduler.
-pub(super) fn table(waiting: &[Waiting], now: Timestamp) -> String {
-    let rows: Vec<Vec<String>> = waiting.iter().map(|of| row(of, now)).collect();
+pub(super) fn table(waiting: &[WaitingBinding], now: Timestamp) -> String {
+    let rows: Vec<Vec<String>> = waiting.iter().map(|binding| row(binding, now)).collect();
     align(&COLUMNS, &rows)
 }
 
-fn row(waiting: &Waiting, now: Timestamp) -> Vec<String> {
-    let name = match waiting.namespace.as_str() {
-        "" => waiting.name.clone(),
-        namespace => format!("{namespace}/{}", waiting.name),
+fn row(binding: &WaitingBinding, now: Timestamp) -> Vec<String> {
+    let name = match binding.namespace.as_str() {
+        "" => binding.name.clone(),
+        namespace => format!("{namespace}/{}", binding.name),
     };
-    let requests = Some(&waiting.requests).filter(|text| !text.is_empty());
+    let requests = Some(&binding.requests).filter(|text| !text.is_empty());
     vec![
         name,
-        waiting.kind.clone(),
-        waiting.replicas.to_string(),
+        binding.kind.clone(),
+        binding.replicas.to_string(),
         cell(requests),
-        waiting.priority.to_string(),
+        binding.priority.to_string(),
         cell(
-            waiting
+            binding
                 .since
                 .map(|since| age(now.duration_since(since).as_secs())),
         ),
-        waiting.message.clone(),
+        binding.message.clone(),
     ]
 }
 
@@ -166,7 +166,10 @@ mod tests {
             binding("high", &high, &failed),
         ];
         let now = "2026-01-01T00:03:00Z".parse().unwrap();
-        let rows: Vec<_> = of(&bindings, &[]).iter().map(|of| row(of, now)).collect();
+        let rows: Vec<_> = waiting_bindings(&bindings, &[])
+            .iter()
+            .map(|binding| row(binding, now))
+            .collect();
         assert_eq!(
             rows,
             [

@@ -150,7 +150,7 @@ pub(super) async fn register(client: &kube::Client, member: &Cluster) -> Result<
         ..member.clone()
     };
     match clusters.create(&PostParams::default(), &created).await {
-        Ok(_) => report(client, member).await,
+        Ok(_) => write_status(client, member).await,
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
         Err(source) => Err(refused(source)),
     }
@@ -158,7 +158,7 @@ pub(super) async fn register(client: &kube::Client, member: &Cluster) -> Result<
 
 /// Writes the status in the manifest `member` to the Cluster in the control plane. If the manifest has no conditions,
 /// the member is reported as ready.
-pub(super) async fn report(client: &kube::Client, member: &Cluster) -> Result<(), UpError> {
+pub(super) async fn write_status(client: &kube::Client, member: &Cluster) -> Result<(), UpError> {
     let name = member.metadata.name.clone().unwrap_or_default();
     let clusters: Api<Cluster> = Api::all(client.clone());
     let mut status = member.status.clone().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! A decoder of the bytes that a terminal sends for pressed keys.
 
-/// A pressed key: a special key that the dashboard handles, or a character.
+/// A pressed key: a special key that the view handles, or a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Up,

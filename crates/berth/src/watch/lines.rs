@@ -1,4 +1,4 @@
-//! Formatting of each [`News`] as one line of text, for the output without a terminal and for the list of events.
+//! Formatting of each [`Change`] as one line of text, for the output without a terminal and for the list of events.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::dashboard::{ClusterState, DesiredReplicas, News, Row};
+use super::fleet_state::{BindingRow, Change, DesiredReplicas, TargetState};
 
 /// Separator between the previous and the new clusters of a move.
 const ARROW: &str = " -> ";
@@ -63,21 +63,24 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 /// Returns the line for a change.
-pub(super) fn line(time: &Timestamp, news: &News) -> Line {
+pub(super) fn line(time: &Timestamp, change: &Change) -> Line {
     let time = time
         .to_zoned(TimeZone::system())
         .strftime("%H:%M:%S")
         .to_string();
     let mut origin = None;
-    let (about, verb, rest) = match news {
-        News::Binding(key, row) => (key.to_string(), "exists", describe(row)),
-        News::Moved {
+    let (about, verb, rest) = match change {
+        Change::BindingAdded(key, row) => (key.to_string(), "exists", describe(row)),
+        Change::Moved {
             key,
             from,
             to,
             with_replicas,
         } => {
-            let (from, to) = (targets(from, *with_replicas), targets(to, *with_replicas));
+            let (from, to) = (
+                assigned_replicas(from, *with_replicas),
+                assigned_replicas(to, *with_replicas),
+            );
             match (from.is_empty(), to.is_empty()) {
                 (true, _) => (key.to_string(), "placed", to),
                 (false, true) => (key.to_string(), "withdrawn", format!("from {from}")),
@@ -87,24 +90,24 @@ pub(super) fn line(time: &Timestamp, news: &News) -> Line {
                 }
             }
         }
-        News::Leaving(key, cluster) => (
+        Change::EvictionStarted(key, cluster) => (
             key.to_string(),
             "leaving",
             format!("{cluster}, when the new copies are healthy"),
         ),
-        News::Left(key, cluster) => (key.to_string(), "left", cluster.clone()),
-        News::Reported(key, cluster, place) => (
+        Change::EvictionEnded(key, cluster) => (key.to_string(), "left", cluster.clone()),
+        Change::StatusReported(key, cluster, target) => (
             key.to_string(),
             "reported",
-            format!("{cluster} {}", report(place)),
+            format!("{cluster} {}", report(target)),
         ),
-        News::Failed(key, message) => (key.to_string(), "not placed", message.clone()),
-        News::Gone(key) => (key.to_string(), "gone", String::new()),
-        News::Cluster(name, ready) => {
+        Change::SchedulingFailed(key, message) => (key.to_string(), "not placed", message.clone()),
+        Change::BindingDeleted(key) => (key.to_string(), "gone", String::new()),
+        Change::ReadinessChanged(name, ready) => {
             let state = if *ready { "ready" } else { "not ready" };
             (name.clone(), "cluster", state.to_owned())
         }
-        News::ClusterGone(name) => (name.clone(), "cluster", "gone".to_owned()),
+        Change::ClusterDeleted(name) => (name.clone(), "cluster", "gone".to_owned()),
     };
     Line {
         head: plain(&format!("{time}  {about}  {verb:<10}  ")),
@@ -113,13 +116,13 @@ pub(super) fn line(time: &Timestamp, news: &News) -> Line {
     }
 }
 
-fn describe(row: &Row) -> String {
+fn describe(row: &BindingRow) -> String {
     let mut text = row.kind.clone();
     if !row.policy.is_empty() {
         text = format!("{text} of policy {}", row.policy);
     }
-    if !row.follows.is_empty() {
-        text = format!("{text} follows {}", row.follows.join(", "));
+    if !row.required_by.is_empty() {
+        text = format!("{text} follows {}", row.required_by.join(", "));
     }
     if let Some(desired) = row.desired {
         text = match desired {
@@ -129,38 +132,38 @@ fn describe(row: &Row) -> String {
             }
         };
     }
-    let places: Vec<String> = row
-        .places
+    let targets: Vec<String> = row
+        .targets
         .iter()
-        .map(|(name, p)| place(name, p, row))
+        .map(|(name, state)| target(name, state, row))
         .collect();
-    if places.is_empty() {
+    if targets.is_empty() {
         format!("{text}: no clusters")
     } else {
-        format!("{text}: {}", places.join(", "))
+        format!("{text}: {}", targets.join(", "))
     }
 }
 
 /// Describes the state of a binding in a cluster. `member1 1/2` means that one of two replicas is ready.
-pub(super) fn place(name: &str, place: &ClusterState, row: &Row) -> String {
+pub(super) fn target(name: &str, state: &TargetState, row: &BindingRow) -> String {
     let number = |number: Option<i64>| number.map_or_else(|| "?".to_owned(), |n| n.to_string());
-    match (place.replicas, row.desired) {
+    match (state.replicas, row.desired) {
         (None, _) => format!("{name} leaving"),
-        (Some(_), None) => match &place.health {
+        (Some(_), None) => match &state.health {
             Some(health) => format!("{name} {}", health.as_str()),
             None => name.to_owned(),
         },
-        (Some(replicas), Some(_)) => format!("{name} {}/{replicas}", number(place.ready)),
+        (Some(replicas), Some(_)) => format!("{name} {}/{replicas}", number(state.ready)),
     }
 }
 
-fn report(place: &ClusterState) -> String {
-    let ready = match (place.ready, place.replicas) {
+fn report(state: &TargetState) -> String {
+    let ready = match (state.ready, state.replicas) {
         (Some(ready), Some(replicas)) => Some(format!("{ready}/{replicas} ready")),
         (Some(ready), None) => Some(format!("{ready} ready")),
         (None, _) => None,
     };
-    let health = place
+    let health = state
         .health
         .as_ref()
         .map(|health| health.as_str().to_owned());
@@ -168,7 +171,7 @@ fn report(place: &ClusterState) -> String {
     parts.join(", ")
 }
 
-fn targets(targets: &BTreeMap<String, i32>, with_replicas: bool) -> String {
+fn assigned_replicas(targets: &BTreeMap<String, i32>, with_replicas: bool) -> String {
     let targets: Vec<String> = targets
         .iter()
         .map(|(name, replicas)| {
@@ -191,7 +194,7 @@ mod tests {
     #[test]
     fn previous_clusters_of_a_move_are_shortened_before_the_new_clusters() {
         let on = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), 1)).collect();
-        let news = News::Moved {
+        let change = Change::Moved {
             key: BindingKey {
                 namespace: Some("shop".into()),
                 name: "web".into(),
@@ -200,7 +203,7 @@ mod tests {
             to: on(&["member4", "member5"]),
             with_replicas: true,
         };
-        let line = line(&Timestamp::UNIX_EPOCH, &news);
+        let line = line(&Timestamp::UNIX_EPOCH, &change);
         for (columns, expected) in [
             (
                 90,
@@ -227,8 +230,8 @@ mod tests {
             namespace: None,
             name: "web".into(),
         };
-        let news = News::Failed(key, "first\nsecond \u{1b}[2J".to_owned());
-        let line = line(&Timestamp::UNIX_EPOCH, &news).to_string();
+        let change = Change::SchedulingFailed(key, "first\nsecond \u{1b}[2J".to_owned());
+        let line = line(&Timestamp::UNIX_EPOCH, &change).to_string();
         assert!(line.ends_with("first second  [2J"), "{line:?}");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::dashboard::Dashboard;
+use super::fleet_state::FleetState;
 use super::lines::{self, Line, cut, plain};
 use super::view::{Pane, View};
 use crate::columns::{align, cell};
@@ -45,57 +45,57 @@ impl Events {
 
 /// Returns the lines of the screen, cut to the size of the terminal. The last line shows the scroll position.
 pub(super) fn render(
-    dashboard: &Dashboard,
+    fleet: &FleetState,
     events: &Events,
     view: &mut View,
     (rows, columns): (usize, usize),
 ) -> Vec<String> {
-    let room = rows.saturating_sub(1);
+    let height = rows.saturating_sub(1);
     let mut all = Vec::with_capacity(rows);
     let mut status = String::new();
     if view.shows_help {
-        all.extend(HELP.iter().take(room).map(|line| (*line).to_owned()));
+        all.extend(HELP.iter().take(height).map(|line| (*line).to_owned()));
     } else {
         let clusters = table(
             &["CLUSTER", "READY", "BINDINGS", "REPLICAS"],
-            &cluster_rows(dashboard),
+            &cluster_rows(fleet),
         );
-        let bindings = bindings(dashboard, view, columns);
+        let bindings = bindings(fleet, view, columns);
         let events: Vec<String> = events
             .0
             .iter()
             .filter(|line| view.admits(&line.to_string()))
             .map(|line| line.fit(columns))
             .collect();
-        let half = room / 2;
-        let mut pane = |pane, mut lines: Vec<String>, most: usize, all: &mut Vec<String>| {
-            let header = if pane == Pane::Events || lines.is_empty() || most == 0 {
+        let half = height / 2;
+        let mut pane = |pane, mut lines: Vec<String>, max_lines: usize, all: &mut Vec<String>| {
+            let header = if pane == Pane::Events || lines.is_empty() || max_lines == 0 {
                 Vec::new()
             } else {
                 vec![lines.remove(0)]
             };
-            let most = most.saturating_sub(header.len());
-            let first = view.first(pane, lines.len(), most);
+            let max_lines = max_lines.saturating_sub(header.len());
+            let first = view.first(pane, lines.len(), max_lines);
             if view.focus == pane {
-                let last = lines.len().min(first + most);
+                let last = lines.len().min(first + max_lines);
                 let of = format!("{}-{last} of {}", (first + 1).min(last), lines.len());
                 status = format!("{} {of}", pane_name(pane));
             }
             all.extend(header);
-            all.extend(lines.into_iter().skip(first).take(most));
+            all.extend(lines.into_iter().skip(first).take(max_lines));
         };
         pane(Pane::Clusters, clusters, half, &mut all);
         all.push(String::new());
-        let left = room.saturating_sub(all.len());
-        let most = left.saturating_sub(MIN_EVENT_LINES.min(events.len()) + 1);
-        pane(Pane::Bindings, bindings, most, &mut all);
+        let left = height.saturating_sub(all.len());
+        let max_lines = left.saturating_sub(MIN_EVENT_LINES.min(events.len()) + 1);
+        pane(Pane::Bindings, bindings, max_lines, &mut all);
         all.push(String::new());
-        let left = room.saturating_sub(all.len());
+        let left = height.saturating_sub(all.len());
         pane(Pane::Events, events, left, &mut all);
-        all.truncate(room);
+        all.truncate(height);
     }
     if rows > 0 {
-        all.resize(room, String::new());
+        all.resize(height, String::new());
         all.push(footer(view, &status));
     }
     let fit = |line: &String| cut(&plain(line), columns);
@@ -121,9 +121,9 @@ fn footer(view: &View, status: &str) -> String {
 
 /// Returns the table of bindings. If the table is too wide, the last columns are omitted, and then the names of
 /// bindings are shortened.
-fn bindings(dashboard: &Dashboard, view: &View, columns: usize) -> Vec<String> {
+fn bindings(fleet: &FleetState, view: &View, columns: usize) -> Vec<String> {
     let mut header = vec!["BINDING", "WANTED", "READY", "CLUSTERS", "KIND", "POLICY"];
-    let mut rows = binding_rows(dashboard);
+    let mut rows = binding_rows(fleet);
     rows.retain(|row| view.admits(&row.join(" ")));
     let fits = |lines: &[String]| lines.iter().all(|line| line.chars().count() <= columns);
     let mut lines = table(&header, &rows);
@@ -150,16 +150,13 @@ fn table(header: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     align(header, rows).lines().map(str::to_owned).collect()
 }
 
-fn cluster_rows(dashboard: &Dashboard) -> Vec<Vec<String>> {
-    let rows = dashboard.clusters.iter().map(|(name, ready)| {
-        let places = dashboard
-            .rows
-            .values()
-            .filter_map(|row| row.places.get(name));
+fn cluster_rows(fleet: &FleetState) -> Vec<Vec<String>> {
+    let rows = fleet.clusters.iter().map(|(name, ready)| {
+        let targets = fleet.rows.values().filter_map(|row| row.targets.get(name));
         let (mut bindings, mut replicas) = (0, 0);
-        for place in places {
+        for target in targets {
             bindings += 1;
-            replicas += place.replicas.unwrap_or_default();
+            replicas += target.replicas.unwrap_or_default();
         }
         let ready = if *ready { "yes" } else { "NO" };
         vec![
@@ -172,19 +169,19 @@ fn cluster_rows(dashboard: &Dashboard) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-fn binding_rows(dashboard: &Dashboard) -> Vec<Vec<String>> {
-    let rows = dashboard.rows.iter().map(|(key, row)| {
-        let places: Vec<String> = row
-            .places
+fn binding_rows(fleet: &FleetState) -> Vec<Vec<String>> {
+    let rows = fleet.rows.iter().map(|(key, row)| {
+        let targets: Vec<String> = row
+            .targets
             .iter()
-            .map(|(name, place)| lines::place(name, place, row))
+            .map(|(name, state)| lines::target(name, state, row))
             .collect();
-        let place = match &row.failure {
-            Some(failure) if places.is_empty() => plain(failure),
-            _ => places.join(", "),
+        let targets = match &row.failure {
+            Some(failure) if targets.is_empty() => plain(failure),
+            _ => targets.join(", "),
         };
-        let policy = if row.policy.is_empty() && !row.follows.is_empty() {
-            format!("follows {}", row.follows.join(", "))
+        let policy = if row.policy.is_empty() && !row.required_by.is_empty() {
+            format!("follows {}", row.required_by.join(", "))
         } else {
             row.policy.clone()
         };
@@ -193,7 +190,7 @@ fn binding_rows(dashboard: &Dashboard) -> Vec<Vec<String>> {
             key.to_string(),
             cell(row.desired),
             cell(row.ready()),
-            cell(non_empty(&place)),
+            cell(non_empty(&targets)),
             row.kind.clone(),
             cell(non_empty(&policy)),
         ]

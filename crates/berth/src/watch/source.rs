@@ -20,17 +20,17 @@ use super::WatchError;
 #[derive(Debug)]
 pub(super) enum WatchEvent {
     /// A binding was added or changed.
-    Binding(Box<Binding>),
+    BindingApplied(Box<Binding>),
     /// A binding was deleted.
-    BindingGone(BindingKey),
+    BindingDeleted(BindingKey),
     /// A list of the bindings of one kind was complete. Contains the kind and the keys of all existing bindings.
-    Bindings(&'static str, BTreeSet<BindingKey>),
+    BindingsListed(&'static str, BTreeSet<BindingKey>),
     /// A cluster was added or changed.
-    Cluster(Box<Cluster>),
+    ClusterApplied(Box<Cluster>),
     /// A cluster was deleted.
-    ClusterGone(String),
+    ClusterDeleted(String),
     /// A list of the clusters was complete. Contains the names of all existing clusters.
-    Clusters(BTreeSet<String>),
+    ClustersListed(BTreeSet<String>),
 }
 
 /// Checks that the control plane serves ResourceBindings. Without this check, the watches would retry forever.
@@ -44,7 +44,7 @@ pub(super) async fn check(client: &Client) -> Result<(), WatchError> {
 }
 
 /// Starts the watches. They run until the caller drops the returned set.
-pub(super) fn follow(
+pub(super) fn start(
     client: Client,
     namespace: Option<String>,
     sender: &mpsc::Sender<WatchEvent>,
@@ -67,39 +67,39 @@ pub(super) fn follow(
     tasks
 }
 
-/// A change of the objects of one kind.
-enum Change<K> {
+/// An event of the watch of one kind.
+enum ObjectEvent<K> {
     Applied(K),
     Deleted(K),
     Listed(Vec<K>),
 }
 
-fn binding_event<K>(change: Change<K>) -> WatchEvent
+fn binding_event<K>(event: ObjectEvent<K>) -> WatchEvent
 where
     K: kube::Resource<DynamicType = ()>,
     Binding: From<K>,
 {
-    match change {
-        Change::Applied(object) => WatchEvent::Binding(Box::new(object.into())),
-        Change::Deleted(object) => WatchEvent::BindingGone(BindingKey::of(object.meta())),
-        Change::Listed(objects) => {
+    match event {
+        ObjectEvent::Applied(object) => WatchEvent::BindingApplied(Box::new(object.into())),
+        ObjectEvent::Deleted(object) => WatchEvent::BindingDeleted(BindingKey::of(object.meta())),
+        ObjectEvent::Listed(objects) => {
             let keys = objects.iter().map(|object| BindingKey::of(object.meta()));
             let kind = if K::kind(&()) == "ResourceBinding" {
                 "ResourceBinding"
             } else {
                 "ClusterResourceBinding"
             };
-            WatchEvent::Bindings(kind, keys.collect())
+            WatchEvent::BindingsListed(kind, keys.collect())
         }
     }
 }
 
-fn cluster_event(change: Change<Cluster>) -> WatchEvent {
-    match change {
-        Change::Applied(cluster) => WatchEvent::Cluster(Box::new(cluster)),
-        Change::Deleted(cluster) => WatchEvent::ClusterGone(cluster.name_any()),
-        Change::Listed(clusters) => {
-            WatchEvent::Clusters(clusters.iter().map(ResourceExt::name_any).collect())
+fn cluster_event(event: ObjectEvent<Cluster>) -> WatchEvent {
+    match event {
+        ObjectEvent::Applied(cluster) => WatchEvent::ClusterApplied(Box::new(cluster)),
+        ObjectEvent::Deleted(cluster) => WatchEvent::ClusterDeleted(cluster.name_any()),
+        ObjectEvent::Listed(clusters) => {
+            WatchEvent::ClustersListed(clusters.iter().map(ResourceExt::name_any).collect())
         }
     }
 }
@@ -107,7 +107,7 @@ fn cluster_event(change: Change<Cluster>) -> WatchEvent {
 async fn watch<K>(
     api: Api<K>,
     sender: mpsc::Sender<WatchEvent>,
-    convert: impl Fn(Change<K>) -> WatchEvent,
+    convert: impl Fn(ObjectEvent<K>) -> WatchEvent,
 ) where
     K: kube::Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
@@ -122,18 +122,18 @@ async fn watch<K>(
             }
             Ok(watcher::Event::InitApply(object)) => {
                 listed.push(object.clone());
-                sender.send(convert(Change::Applied(object))).await
+                sender.send(convert(ObjectEvent::Applied(object))).await
             }
             Ok(watcher::Event::InitDone) => {
                 sender
-                    .send(convert(Change::Listed(std::mem::take(&mut listed))))
+                    .send(convert(ObjectEvent::Listed(std::mem::take(&mut listed))))
                     .await
             }
             Ok(watcher::Event::Apply(object)) => {
-                sender.send(convert(Change::Applied(object))).await
+                sender.send(convert(ObjectEvent::Applied(object))).await
             }
             Ok(watcher::Event::Delete(object)) => {
-                sender.send(convert(Change::Deleted(object))).await
+                sender.send(convert(ObjectEvent::Deleted(object))).await
             }
             Err(error) => {
                 tracing::warn!(%error, "the watch failed; retrying");

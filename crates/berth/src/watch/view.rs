@@ -43,13 +43,13 @@ impl View {
         self.filter.is_empty() || text.to_lowercase().contains(&self.filter.to_lowercase())
     }
 
-    /// Returns the index of the first visible line of a pane with `count` lines, of which `room` lines fit. Limits the
+    /// Returns the index of the first visible line of a pane with `count` lines, of which `height` lines fit. Limits the
     /// scroll position, so that the user cannot scroll beyond the last line.
-    pub(super) fn first(&mut self, pane: Pane, count: usize, room: usize) -> usize {
+    pub(super) fn first(&mut self, pane: Pane, count: usize, height: usize) -> usize {
         if pane == self.focus {
-            self.page = room;
+            self.page = height;
         }
-        let last = count.saturating_sub(room);
+        let last = count.saturating_sub(height);
         let offset = self.offset(pane);
         *offset = (*offset).min(last);
         match pane {

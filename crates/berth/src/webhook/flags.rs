@@ -9,7 +9,7 @@ use berth_component_base::process::accepted_flags::AcceptedFlags;
 use berth_component_base::process::shared_flags::SharedFlags;
 use berth_scheduler::config::BindAddress;
 use berth_scheduler::gates::{self, FeatureGates};
-use berth_webhook::{CertificateFiles, MinimumTls, NoExecuteTaints, SelfManagedOptions};
+use berth_webhook::{CertificateFiles, CertificateManagerOptions, MinimumTls, NoExecuteTaints};
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
 
@@ -152,13 +152,14 @@ impl WebhookArgs {
     }
 
     /// Returns the options of self-managed certificates, or `None` if certificate files are used.
-    pub(crate) fn self_managed(&self) -> Option<SelfManagedOptions> {
-        self.self_managed_certificates.then(|| SelfManagedOptions {
-            service: self.service.clone(),
-            secret: self.certificate_secret.clone(),
-            mutating_configuration: self.mutating_webhook_configuration.clone(),
-            validating_configuration: self.validating_webhook_configuration.clone(),
-        })
+    pub(crate) fn certificate_manager_options(&self) -> Option<CertificateManagerOptions> {
+        self.self_managed_certificates
+            .then(|| CertificateManagerOptions {
+                service: self.service.clone(),
+                secret: self.certificate_secret.clone(),
+                mutating_configuration: self.mutating_webhook_configuration.clone(),
+                validating_configuration: self.validating_webhook_configuration.clone(),
+            })
     }
 
     pub(crate) fn minimum_tls(&self) -> MinimumTls {
@@ -231,15 +232,15 @@ mod tests {
         );
         assert_eq!(args.minimum_tls(), MinimumTls::V1_2);
         assert_eq!(args.no_execute(), NoExecuteTaints::Allowed);
-        assert_eq!(args.without_effect.given().len(), 4);
+        assert_eq!(args.without_effect.names().len(), 4);
     }
 
     #[test]
     fn certificates_are_self_managed_only_on_request() {
-        assert!(parse("").unwrap().self_managed().is_none());
+        assert!(parse("").unwrap().certificate_manager_options().is_none());
         let line =
             "--self-managed-certificates --service=berth/hooks --certificate-secret=berth/cert";
-        let options = parse(line).unwrap().self_managed().unwrap();
+        let options = parse(line).unwrap().certificate_manager_options().unwrap();
         assert_eq!(options.service.to_string(), "berth/hooks");
         assert_eq!(options.secret.to_string(), "berth/cert");
         assert_eq!(options.mutating_configuration, "mutating-config");

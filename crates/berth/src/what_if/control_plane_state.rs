@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use berth_api::Cluster;
+use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_scheduler::binding::{Binding, BindingKey};
+use serde_json::Value;
 
 /// Clusters by name.
 pub(crate) type Clusters = BTreeMap<String, Arc<Cluster>>;
@@ -14,9 +15,22 @@ pub(crate) type Bindings = BTreeMap<BindingKey, Arc<Binding>>;
 
 /// All clusters and bindings of a control plane. Clones share the objects.
 #[derive(Clone, Default)]
-pub(crate) struct State {
+pub(crate) struct ControlPlaneState {
     /// Clusters by name.
     pub(crate) clusters: Clusters,
     /// Bindings by key.
     pub(crate) bindings: Bindings,
+}
+
+/// Decodes a binding.
+///
+/// # Errors
+/// When the object is not a valid binding.
+pub(crate) fn decode_binding(key: &BindingKey, object: &Value) -> Result<Binding, String> {
+    let typed = if key.namespace.is_some() {
+        serde_json::from_value::<ResourceBinding>(object.clone()).map(Binding::from)
+    } else {
+        serde_json::from_value::<ClusterResourceBinding>(object.clone()).map(Binding::from)
+    };
+    typed.map_err(|error| error.to_string())
 }

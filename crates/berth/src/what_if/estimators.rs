@@ -39,7 +39,7 @@ impl Estimators {
     }
 
     /// Connects to the estimators of these clusters.
-    pub(crate) fn follow<'a>(&self, clusters: impl IntoIterator<Item = &'a Cluster>) {
+    pub(crate) fn connect_to<'a>(&self, clusters: impl IntoIterator<Item = &'a Cluster>) {
         for cluster in clusters {
             self.client.apply(cluster);
         }

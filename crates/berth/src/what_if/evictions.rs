@@ -9,10 +9,10 @@ use berth_controllers::failover::eviction_delay;
 use berth_scheduler::binding::Binding;
 use k8s_openapi::api::core::v1::Taint;
 
-use super::state::{Bindings, Clusters, State};
+use super::control_plane_state::{Bindings, Clusters, ControlPlaneState};
 
 /// Maximum number of bindings that a remark lists.
-const NAMED: usize = 5;
+const MAX_NAMES: usize = 5;
 
 /// The predicted evictions.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(crate) struct Evictions {
 }
 
 /// Returns the evictions by the taints that are new in `after`. Older taints have already evicted their bindings.
-pub(crate) fn by_new_taints(before: &Clusters, after: &State) -> Evictions {
+pub(crate) fn by_new_taints(before: &Clusters, after: &ControlPlaneState) -> Evictions {
     let mut evictions = Evictions::default();
     let mut evicted = Vec::new();
     for (name, cluster) in &after.clusters {
@@ -33,8 +33,8 @@ pub(crate) fn by_new_taints(before: &Clusters, after: &State) -> Evictions {
             continue;
         }
         for (key, binding) in &after.bindings {
-            let is_there = binding.spec.clusters.iter().any(|t| t.name == *name);
-            if !is_there || binding.deleting() {
+            let is_assigned = binding.spec.clusters.iter().any(|t| t.name == *name);
+            if !is_assigned || binding.deleting() {
                 continue;
             }
             let Some(delay) = eviction_delay(binding.spec.placement.as_ref(), &new) else {
@@ -50,12 +50,12 @@ pub(crate) fn by_new_taints(before: &Clusters, after: &State) -> Evictions {
         }
     }
     if !evicted.is_empty() {
-        let more = evicted.len().saturating_sub(NAMED);
+        let more = evicted.len().saturating_sub(MAX_NAMES);
         let more = match more {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let named = evicted.iter().take(NAMED).cloned().collect::<Vec<_>>();
+        let named = evicted.iter().take(MAX_NAMES).cloned().collect::<Vec<_>>();
         evictions.remarks.push(format!(
             "NoExecute evicts {}{more}, if the controllers run with the feature gate Failover and \
              --enable-no-execute-taint-eviction",

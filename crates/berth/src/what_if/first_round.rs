@@ -1,31 +1,51 @@
-//! The first round of a prediction: compares two states of a control plane, and schedules the affected bindings once.
-//! The module `over_time` adds further rounds.
+//! The first round of decisions of a prediction: schedules each binding that a change affects once. The module
+//! `further_rounds` schedules bindings again.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use berth_scheduler::binding::{Binding, BindingKey};
 use berth_scheduler::rules::responsibility;
 
-use super::decide::{self, Decider};
-use super::evictions;
+use super::control_plane_state::ControlPlaneState;
+use super::decider::Decider;
+use super::decision::{Decision, has_failed, shares};
 use super::moves::Move;
-use super::state::State;
 use super::triggers::Triggers;
+
+/// The results of the first round that further rounds need.
+#[derive(Debug, Default)]
+pub(crate) struct FirstRoundResults {
+    /// Decisions that failed or moved a binding.
+    pub(super) decisions: Vec<Decision>,
+    /// Bindings whose last scheduling failed before the simulation, and which the first round did not change.
+    pub(super) waiting: BTreeSet<BindingKey>,
+}
+
+impl FirstRoundResults {
+    /// Adds a decision about a binding, if further rounds need it.
+    pub(crate) fn record(&mut self, binding: &Binding, decision: &Decision) {
+        if decision.failure.is_some() || decision.clusters != shares(&binding.spec) {
+            self.decisions.push(decision.without_explanation());
+        } else if has_failed(&binding.status) {
+            self.waiting.insert(binding.key.clone());
+        }
+    }
+}
 
 /// Schedules the bindings that a running scheduler would process after a change, and keeps the placement of all other
 /// bindings. Passes each binding with its old and new placement to `on_binding`, and stops when `on_binding` returns
 /// `Break`. Returns remarks, one line each.
 ///
 /// If `takes_over` is true, all bindings are processed, as by a scheduler that becomes the leader.
-pub(crate) async fn compare(
+pub(crate) async fn run_first_round(
     decider: &mut Decider,
-    before: &State,
-    after: &State,
+    before: &ControlPlaneState,
+    after: &ControlPlaneState,
     takes_over: bool,
     mut on_binding: impl FnMut(Move) -> ControlFlow<()>,
 ) -> Vec<String> {
-    let evictions = evictions::by_new_taints(&before.clusters, after);
     let mut remarks = std::mem::take(&mut decider.capacity_faults);
-    remarks.extend(evictions.remarks);
     let triggers = Triggers::new(
         (&before.clusters, &before.bindings),
         &after.clusters,
@@ -33,7 +53,6 @@ pub(crate) async fn compare(
         decider.multiple_pod_templates(),
     );
     for (key, binding) in &after.bindings {
-        let binding = evictions.bindings.get(key).unwrap_or(binding);
         let old = before.bindings.get(key);
         let decision = if triggers.needs_decision(binding) {
             decider.decide(binding).await
@@ -44,11 +63,9 @@ pub(crate) async fn compare(
                     key.kind()
                 ));
             }
-            decide::unchanged(binding)
+            Decision::unchanged(binding)
         };
-        let from = old.map(|old| decide::shares(&old.spec)).unwrap_or_default();
-        let was_schedulable = old.is_none_or(|old| !decide::has_failed(&old.status));
-        if on_binding(Move::new(from, was_schedulable, decision)).is_break() {
+        if on_binding(Move::from_binding(old, decision)).is_break() {
             break;
         }
     }

@@ -7,7 +7,7 @@ use berth_scheduler::binding::BindingKey;
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
-use super::state::{Bindings, Clusters};
+use super::control_plane_state::{Bindings, Clusters};
 
 /// Note for simulations with a taint.
 pub(crate) const TAINT_NOTE: &str = "a taint keeps new workloads out of the cluster; only a taint with the effect \

@@ -1,4 +1,4 @@
-//! The rounds of decisions after the first round of a prediction. Rounds follow until no binding moves.
+//! The rounds of decisions after the first round of a prediction, until no binding moves.
 //!
 //! The first round schedules each binding once, with the capacity that the clusters report. After each round, the
 //! capacity of the clusters is updated by the moves of the round. The next round schedules the bindings that lacked
@@ -11,36 +11,18 @@ use std::sync::Arc;
 use berth_scheduler::binding::{Binding, BindingKey};
 use berth_scheduler::rules::condition::Reason;
 
-use super::decide::{Decider, Decision, Failure, has_failed, shares};
+use super::control_plane_state::Bindings;
+use super::decider::Decider;
+use super::decision::{Decision, Failure, shares};
 use super::evictions::evict;
-use super::state::Bindings;
+use super::first_round::FirstRoundResults;
 
 /// Maximum number of rounds.
-const ROUNDS: usize = 10;
+const MAX_ROUNDS: usize = 10;
 
-/// The results of the first round that further rounds need.
+/// The decisions of the further rounds.
 #[derive(Debug, Default)]
-pub(crate) struct FirstRound {
-    /// Decisions that failed or moved a binding.
-    decisions: Vec<Decision>,
-    /// Bindings whose last scheduling failed before the simulation, and which the first round did not change.
-    waiting: BTreeSet<BindingKey>,
-}
-
-impl FirstRound {
-    /// Adds a decision about a binding, if further rounds need it.
-    pub(crate) fn record(&mut self, binding: &Binding, decision: &Decision) {
-        if decision.failure.is_some() || decision.clusters != shares(&binding.spec) {
-            self.decisions.push(decision.without_explanation());
-        } else if has_failed(&binding.status) {
-            self.waiting.insert(binding.key.clone());
-        }
-    }
-}
-
-/// The decisions of further rounds.
-#[derive(Debug, Default)]
-pub(crate) struct Settled {
+pub(crate) struct FurtherDecisions {
     /// The last decision about each binding that a further round has scheduled.
     pub(crate) decisions: BTreeMap<BindingKey, Decision>,
     /// Remarks, one line each.
@@ -51,15 +33,15 @@ pub(crate) struct Settled {
 #[derive(Debug, Default)]
 struct Gang {
     /// Minimum number of placed bindings.
-    needed: usize,
+    min_placed: usize,
     /// Number of placed bindings.
     placed: usize,
     /// Bindings that were unplaced before the simulation and are placed now.
-    new: Vec<BindingKey>,
+    newly_placed: Vec<BindingKey>,
 }
 
 /// The state of the bindings after the previous rounds.
-struct Rounds<'a> {
+struct RoundState<'a> {
     decider: &'a mut Decider,
     /// All bindings before the first round.
     bindings: &'a Bindings,
@@ -71,52 +53,52 @@ struct Rounds<'a> {
     waiting: BTreeSet<BindingKey>,
     /// Bindings of gangs with too few placed bindings. No further round schedules them.
     rejected: BTreeSet<BindingKey>,
-    settled: Settled,
+    further: FurtherDecisions,
 }
 
-/// Runs further rounds after the first round, until no binding needs another decision or [`ROUNDS`] is reached.
-pub(crate) async fn settle(
+/// Runs further rounds after the first round, until no binding needs another decision or [`MAX_ROUNDS`] is reached.
+pub(crate) async fn run_further_rounds(
     decider: &mut Decider,
     bindings: &Bindings,
-    first: FirstRound,
-) -> Settled {
-    decider.show_bindings(bindings.values());
-    let mut rounds = Rounds {
+    first: FirstRoundResults,
+) -> FurtherDecisions {
+    decider.pass_bindings_to_plugins(bindings.values());
+    let mut state = RoundState {
         decider,
         bindings,
         changed: Bindings::new(),
         unplaced: BTreeSet::new(),
         waiting: first.waiting,
         rejected: BTreeSet::new(),
-        settled: Settled::default(),
+        further: FurtherDecisions::default(),
     };
     for decision in &first.decisions {
-        rounds.place(decision);
+        state.apply_decision(decision);
     }
     for round in 1.. {
-        let again = rounds.end_round();
+        let again = state.end_round();
         if again.is_empty() {
             break;
         }
-        if round == ROUNDS {
-            rounds.settled.remarks.push(format!(
-                "not simulated: changes after {ROUNDS} rounds of decisions"
+        if round == MAX_ROUNDS {
+            state.further.remarks.push(format!(
+                "not simulated: changes after {MAX_ROUNDS} rounds of decisions"
             ));
             break;
         }
         for key in again {
-            let Some(binding) = rounds.binding(&key).cloned() else {
+            let Some(binding) = state.binding(&key).cloned() else {
                 continue;
             };
-            let decision = rounds.decider.decide(&binding).await;
-            rounds.place(&decision);
-            rounds.settled.decisions.insert(key, decision);
+            let decision = state.decider.decide(&binding).await;
+            state.apply_decision(&decision);
+            state.further.decisions.insert(key, decision);
         }
     }
-    rounds.settled
+    state.further
 }
 
-impl Rounds<'_> {
+impl RoundState<'_> {
     fn binding(&self, key: &BindingKey) -> Option<&Arc<Binding>> {
         self.changed.get(key).or_else(|| self.bindings.get(key))
     }
@@ -127,7 +109,7 @@ impl Rounds<'_> {
     }
 
     /// Updates the state of a binding after a decision.
-    fn place(&mut self, decision: &Decision) {
+    fn apply_decision(&mut self, decision: &Decision) {
         let key = &decision.key;
         if decision.lacks_capacity() {
             self.unplaced.insert(key.clone());
@@ -140,13 +122,13 @@ impl Rounds<'_> {
         if shares(&binding.spec) != decision.clusters {
             let mut binding = Arc::unwrap_or_clone(binding);
             binding.spec.clusters = decision.targets();
-            self.change(binding);
+            self.update_binding(binding);
         }
     }
 
-    fn change(&mut self, binding: Binding) {
+    fn update_binding(&mut self, binding: Binding) {
         let binding = Arc::new(binding);
-        self.decider.show_binding(&binding);
+        self.decider.pass_binding_to_plugins(&binding);
         self.changed.insert(binding.key.clone(), binding);
     }
 
@@ -154,7 +136,7 @@ impl Rounds<'_> {
     /// round, sorted by descending priority.
     fn end_round(&mut self) -> Vec<BindingKey> {
         self.reject_gangs();
-        let freed = self.decider.report_capacity();
+        let freed = self.decider.apply_recorded_moves();
         let mut unplaced: Vec<BindingKey> =
             self.unplaced.difference(&self.rejected).cloned().collect();
         unplaced.sort_by_key(|key| Reverse(self.priority(key)));
@@ -190,11 +172,11 @@ impl Rounds<'_> {
         let mut evicted = Binding::clone(&binding);
         evict(&mut evicted, cluster, "Preempted");
         self.decider
-            .moved(&binding, &shares(&binding.spec), &shares(&evicted.spec));
-        self.decider.report_capacity();
-        self.change(evicted);
+            .record_move(&binding, &shares(&binding.spec), &shares(&evicted.spec));
+        self.decider.apply_recorded_moves();
+        self.update_binding(evicted);
         let remark = format!("{preemptor} preempts {victim} in {cluster}");
-        self.settled.remarks.push(remark);
+        self.further.remarks.push(remark);
     }
 
     /// Removes the new placements of each gang that has fewer placed bindings than the gang needs.
@@ -204,35 +186,35 @@ impl Rounds<'_> {
         }
         let mut gangs: BTreeMap<String, Gang> = BTreeMap::new();
         for (key, before) in self.bindings {
-            let Some((name, needed)) = self.decider.gang_of(before) else {
+            let Some((name, min_placed)) = self.decider.gang_of(before) else {
                 continue;
             };
             let now = self.binding(key).unwrap_or(before);
             let is_placed = !now.spec.clusters.is_empty();
             let was_placed = !before.spec.clusters.is_empty();
             let gang = gangs.entry(name).or_default();
-            gang.needed = gang.needed.max(needed);
+            gang.min_placed = gang.min_placed.max(min_placed);
             gang.placed += usize::from(is_placed);
             if is_placed && !was_placed {
-                gang.new.push(key.clone());
+                gang.newly_placed.push(key.clone());
             }
         }
         for (name, gang) in gangs {
-            if gang.placed >= gang.needed {
+            if gang.placed >= gang.min_placed {
                 continue;
             }
             let message = format!(
                 "{} of at least {} members of gang {name} fit",
-                gang.placed, gang.needed
+                gang.placed, gang.min_placed
             );
-            for key in gang.new {
-                self.withhold(key, &message);
+            for key in gang.newly_placed {
+                self.remove_new_placement(key, &message);
             }
         }
     }
 
     /// Removes the new placement of a binding that belongs to a gang.
-    fn withhold(&mut self, key: BindingKey, message: &str) {
+    fn remove_new_placement(&mut self, key: BindingKey, message: &str) {
         let (Some(before), Some(now)) = (self.bindings.get(&key), self.binding(&key).cloned())
         else {
             return;
@@ -243,9 +225,9 @@ impl Rounds<'_> {
         };
         let decision = Decision::undecided(before, Some(failure));
         self.decider
-            .moved(&now, &shares(&now.spec), &decision.clusters);
-        self.place(&decision);
-        self.settled.decisions.insert(key.clone(), decision);
+            .record_move(&now, &shares(&now.spec), &decision.clusters);
+        self.apply_decision(&decision);
+        self.further.decisions.insert(key.clone(), decision);
         self.rejected.insert(key);
     }
 }

@@ -1,10 +1,11 @@
 //! The result of a prediction: the bindings that move, each with its previous clusters and the new decision.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use berth_scheduler::binding::BindingKey;
+use berth_scheduler::binding::{Binding, BindingKey};
 
-use super::decide::{Decision, Share};
+use super::decision::{Decision, Share, has_failed, shares};
 
 /// The previous clusters of a binding and the new decision about the binding.
 #[derive(Clone, Debug)]
@@ -25,6 +26,13 @@ impl Move {
             to,
             was_schedulable,
         }
+    }
+
+    /// Creates a move from the binding before the change. `old` is `None` for a new binding.
+    pub(crate) fn from_binding(old: Option<&Arc<Binding>>, to: Decision) -> Self {
+        let from = old.map(|old| shares(&old.spec)).unwrap_or_default();
+        let was_schedulable = old.is_none_or(|old| !has_failed(&old.status));
+        Self::new(from, was_schedulable, to)
     }
 
     /// Reports whether the binding was schedulable and the new decision failed.

@@ -1,30 +1,32 @@
-//! The complete prediction of the moves after a change: evictions by taints, a first round of decisions
-//! ([`compare`]), and further rounds until no binding moves ([`settle`]).
+//! The complete prediction of the moves after a change: evictions by taints, a first round of decisions, and further
+//! rounds until no binding moves.
 
 use std::ops::ControlFlow;
 
-use super::comparison::compare;
-use super::decide::{self, Decider};
+use super::control_plane_state::ControlPlaneState;
+use super::decider::Decider;
+use super::decision::shares;
 use super::evictions;
+use super::first_round::{FirstRoundResults, run_first_round};
+use super::further_rounds::run_further_rounds;
 use super::moves::{Move, Moves};
-use super::settle::{FirstRound, settle};
-use super::state::State;
 
-/// Returns the moves after a change, and remarks, one line each.
+/// Predicts the moves after a change. Returns the moves, and remarks, one line each. If `takes_over` is true, the first
+/// round schedules all bindings, as a scheduler that becomes the leader does.
 ///
 /// Calls `progress` after each binding of the first round with the number of processed bindings. If `progress` returns
 /// `Break`, the prediction stops, and the returned moves are incomplete.
-pub(crate) async fn moves_over_time(
+pub(crate) async fn predict_moves(
     decider: &mut Decider,
-    before: &State,
-    mut after: State,
+    before: &ControlPlaneState,
+    mut after: ControlPlaneState,
     takes_over: bool,
     mut progress: impl FnMut(usize) -> ControlFlow<()>,
 ) -> (Moves, Vec<String>) {
-    let mut remarks = evict(decider, before, &mut after);
-    let (mut moves, mut first) = (Moves::default(), FirstRound::default());
+    let mut remarks = evict_by_new_taints(decider, before, &mut after);
+    let (mut moves, mut first) = (Moves::default(), FirstRoundResults::default());
     let mut reported = ControlFlow::Continue(());
-    let compared = compare(decider, before, &after, takes_over, |candidate| {
+    let first_round = run_first_round(decider, before, &after, takes_over, |candidate| {
         if let Some(binding) = after.bindings.get(&candidate.to.key) {
             first.record(binding, &candidate.to);
         }
@@ -32,29 +34,30 @@ pub(crate) async fn moves_over_time(
         reported = progress(moves.examined);
         reported
     });
-    remarks.extend(compared.await);
+    remarks.extend(first_round.await);
     if reported.is_break() {
         return (moves, remarks);
     }
-    let settled = settle(decider, &after.bindings, first).await;
-    remarks.extend(settled.remarks);
-    let again = settled.decisions.into_iter().map(|(key, decision)| {
-        let old = before.bindings.get(&key);
-        let from = old.map(|old| decide::shares(&old.spec)).unwrap_or_default();
-        let was_schedulable = old.is_none_or(|old| !decide::has_failed(&old.status));
-        Move::new(from, was_schedulable, decision)
-    });
-    moves.replace(again.collect());
+    let further = run_further_rounds(decider, &after.bindings, first).await;
+    remarks.extend(further.remarks);
+    let decided_again = further
+        .decisions
+        .into_iter()
+        .map(|(key, decision)| Move::from_binding(before.bindings.get(&key), decision));
+    moves.replace(decided_again.collect());
     (moves, remarks)
 }
 
 /// Evicts bindings in `after` from the clusters with new taints. Returns remarks, one line each.
-pub(crate) fn evict(decider: &mut Decider, before: &State, after: &mut State) -> Vec<String> {
+fn evict_by_new_taints(
+    decider: &mut Decider,
+    before: &ControlPlaneState,
+    after: &mut ControlPlaneState,
+) -> Vec<String> {
     let evictions = evictions::by_new_taints(&before.clusters, after);
     for (key, binding) in evictions.bindings {
         if let Some(stored) = after.bindings.get(&key) {
-            let (from, to) = (decide::shares(&stored.spec), decide::shares(&binding.spec));
-            decider.moved(stored, &from, &to);
+            decider.record_move(stored, &shares(&stored.spec), &shares(&binding.spec));
         }
         after.bindings.insert(key, binding);
     }

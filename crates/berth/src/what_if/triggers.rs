@@ -11,10 +11,10 @@ use berth_scheduler::rules::condition::{Reason, stored};
 use berth_scheduler::rules::responsibility;
 use berth_scheduler::rules::schedule_trigger::{ScheduleType, schedule_type};
 
-use super::state::{Bindings, Clusters};
+use super::control_plane_state::{Bindings, Clusters};
 
 /// A changed or new cluster.
-struct Change<'a> {
+struct ClusterChange<'a> {
     old: Option<&'a Cluster>,
     new: &'a Cluster,
     delta: ClusterDelta,
@@ -26,19 +26,19 @@ pub(crate) struct Triggers<'a> {
     before: &'a Bindings,
     /// All clusters after the change.
     after: &'a Clusters,
-    changes: Vec<Change<'a>>,
-    /// True if every binding is processed.
-    everything: bool,
+    changes: Vec<ClusterChange<'a>>,
+    /// True if every binding is processed, as by a scheduler that becomes the leader.
+    takes_over: bool,
     multiple_pod_templates: bool,
 }
 
 impl<'a> Triggers<'a> {
-    /// Compares two states. If `everything` is true, every binding is processed, as by a scheduler that becomes the
+    /// Compares two states. If `takes_over` is true, every binding is processed, as by a scheduler that becomes the
     /// leader.
     pub(crate) fn new(
         before: (&'a Clusters, &'a Bindings),
         after: &'a Clusters,
-        everything: bool,
+        takes_over: bool,
         multiple_pod_templates: bool,
     ) -> Self {
         let changes = after.iter().filter_map(|(name, new)| {
@@ -52,13 +52,13 @@ impl<'a> Triggers<'a> {
             // When a joining cluster becomes ready, a controller removes its taint, and this update triggers the
             // scheduler.
             delta.reconcile |= old.is_none();
-            Some(Change { old, new, delta })
+            Some(ClusterChange { old, new, delta })
         });
         Self {
             before: before.1,
             changes: changes.collect(),
             after,
-            everything,
+            takes_over,
             multiple_pod_templates,
         }
     }
@@ -68,7 +68,7 @@ impl<'a> Triggers<'a> {
         // All schedulers have the same rules, so each binding is checked with the name of its own scheduler.
         let scheduler = binding.spec.scheduler();
         let passes = responsibility::passes(binding, scheduler);
-        let is_processed = if self.everything {
+        let is_processed = if self.takes_over {
             passes
         } else {
             (passes && self.is_new_or_changed(binding))

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::scene::Scene;
+use crate::test_servers::TestServers;
 
 /// Returns the commands of the page, each with the output that the page shows. A command is a line that starts with `$
 /// `.
@@ -44,8 +44,8 @@ fn matches_shown(line: &str, shown: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_print_what_the_page_shows() {
-    let scene = Scene::start().await;
-    let bin = scene.home().join("bin");
+    let servers = TestServers::start().await;
+    let bin = servers.home().join("bin");
     std::fs::create_dir(&bin).unwrap();
     let shim = bin.join("berth");
     let script = format!("#!/bin/sh\nexec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_berth"));
@@ -60,8 +60,8 @@ async fn commands_print_what_the_page_shows() {
         let mut shell = Command::new("sh");
         shell
             .args(["-c", &format!("exec 2>&1; {line}")])
-            .current_dir(scene.home())
-            .env("HOME", scene.home())
+            .current_dir(servers.home())
+            .env("HOME", servers.home())
             .env("PATH", &path)
             .env("KUBECONFIG", "control-plane.kubeconfig")
             .stdin(Stdio::null());
@@ -78,5 +78,5 @@ async fn commands_print_what_the_page_shows() {
             );
         }
     }
-    scene.stop().await;
+    servers.stop().await;
 }

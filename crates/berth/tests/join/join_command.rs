@@ -5,7 +5,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{Api, ListParams};
 use serde_json::json;
 
-use crate::scene::{Scene, entry};
+use crate::test_servers::{TestServers, entry};
 
 const JOIN: &str = "join member1 --cluster-kubeconfig member1.kubeconfig";
 
@@ -34,25 +34,39 @@ fn without_namespace(text: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dry_run_writes_nothing() {
-    let scene = Scene::start().await;
-    let stdout = scene.run(&format!("{JOIN} --dry-run")).await;
+    let servers = TestServers::start().await;
+    let stdout = servers.run(&format!("{JOIN} --dry-run")).await;
     let rest = "member1 would be a member (dry run: nothing was written)\n";
     assert_eq!(
         without_namespace(&stdout),
         objects("created (dry run)") + rest
     );
-    assert!(scene.clusters().get_opt("member1").await.unwrap().is_none());
-    assert!(scene.secrets().get_opt("member1").await.unwrap().is_none());
-    let namespaces: Api<Namespace> = Api::all(scene.member1.client());
+    assert!(
+        servers
+            .clusters()
+            .get_opt("member1")
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert!(
+        servers
+            .secrets()
+            .get_opt("member1")
+            .await
+            .unwrap()
+            .is_none()
+    );
+    let namespaces: Api<Namespace> = Api::all(servers.member1.client());
     let namespace = namespaces.get_opt("karmada-cluster").await.unwrap();
     assert!(namespace.is_none());
-    scene.stop().await;
+    servers.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn joining_creates_cluster_secrets_and_accounts() {
-    let scene = Scene::start().await;
-    let stdout = scene
+    let servers = TestServers::start().await;
+    let stdout = servers
         .run(&format!(
             "{JOIN} --cluster-provider p --cluster-region r --cluster-zones z1,z2"
         ))
@@ -62,46 +76,46 @@ async fn joining_creates_cluster_secrets_and_accounts() {
         objects("created") + "member1 is a member\n"
     );
 
-    let cluster = scene.clusters().get("member1").await.unwrap();
-    let namespaces: Api<Namespace> = Api::all(scene.member1.client());
+    let cluster = servers.clusters().get("member1").await.unwrap();
+    let namespaces: Api<Namespace> = Api::all(servers.member1.client());
     let id = namespaces.get("kube-system").await.unwrap().metadata.uid;
     let spec = serde_json::to_value(&cluster.spec).unwrap();
     let secret = |name: &str| json!({ "namespace": "karmada-cluster", "name": name });
     assert_eq!(
         spec,
         json!({
-            "id": id, "syncMode": "Push", "apiEndpoint": scene.member1.url(),
+            "id": id, "syncMode": "Push", "apiEndpoint": servers.member1.url(),
             "secretRef": secret("member1"), "impersonatorSecretRef": secret("member1-impersonator"),
             "provider": "p", "region": "r", "zones": ["z1", "z2"],
         })
     );
 
     // The control plane uses ServiceAccounts that `berth join` has created in the member.
-    let secret = scene.secrets().get("member1").await.unwrap();
+    let secret = servers.secrets().get("member1").await.unwrap();
     let keys: Vec<_> = secret.data.as_ref().unwrap().keys().collect();
     assert_eq!(keys, ["caBundle", "token"]);
     assert_eq!(
         entry(&secret, "caBundle").trim(),
-        scene.member1.ca_pem().trim()
+        servers.member1.ca_pem().trim()
     );
     let owners = secret.metadata.owner_references.as_ref().unwrap();
     assert_eq!(
         (&*owners[0].kind, Some(&owners[0].uid)),
         ("Cluster", cluster.metadata.uid.as_ref())
     );
-    let impersonator = scene.secrets().get("member1-impersonator").await.unwrap();
+    let impersonator = servers.secrets().get("member1-impersonator").await.unwrap();
     let keys: Vec<_> = impersonator.data.as_ref().unwrap().keys().collect();
     assert_eq!(keys, ["token"]);
     let (own, other) = (entry(&secret, "token"), entry(&impersonator, "token"));
     for token in [&own, &other] {
         assert_ne!(
             token,
-            scene.member1.token(),
+            servers.member1.token(),
             "the control plane stores the administrator's token"
         );
     }
     let listed = async |token: &str| {
-        let client = Scene::with_token(&scene.member1, token).await;
+        let client = TestServers::with_token(&servers.member1, token).await;
         let namespaces: Api<Namespace> = Api::all(client);
         namespaces.list(&ListParams::default()).await
     };
@@ -112,21 +126,21 @@ async fn joining_creates_cluster_secrets_and_accounts() {
         refused.contains(&format!("User \"{user}\" cannot list")),
         "{refused}"
     );
-    scene.stop().await;
+    servers.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn joining_again_renews_tokens_and_restores_rights() {
-    let scene = Scene::start().await;
-    scene.run(JOIN).await;
-    let before = entry(&scene.secrets().get("member1").await.unwrap(), "token");
+    let servers = TestServers::start().await;
+    servers.run(JOIN).await;
+    let before = entry(&servers.secrets().get("member1").await.unwrap(), "token");
     let role = "karmada-controller-manager:karmada-member1";
-    let bindings: Api<ClusterRoleBinding> = Api::all(scene.member1.client());
+    let bindings: Api<ClusterRoleBinding> = Api::all(servers.member1.client());
     bindings
         .delete(role, &kube::api::DeleteParams::default())
         .await
         .unwrap();
-    let stdout = scene.run(JOIN).await;
+    let stdout = servers.run(JOIN).await;
     for line in [
         format!("member1: ClusterRoleBinding {role} created"),
         format!("member1: ClusterRole {role} unchanged"),
@@ -138,16 +152,16 @@ async fn joining_again_renews_tokens_and_restores_rights() {
             "{line}: {stdout}"
         );
     }
-    let after = entry(&scene.secrets().get("member1").await.unwrap(), "token");
+    let after = entry(&servers.secrets().get("member1").await.unwrap(), "token");
     assert_ne!(before, after);
-    let stdout = scene.run(&format!("{JOIN} --dry-run")).await;
+    let stdout = servers.run(&format!("{JOIN} --dry-run")).await;
     assert_eq!(
         without_namespace(&stdout)
             .matches(" kept (dry run)")
             .count(),
         8
     );
-    let roles: Api<ClusterRole> = Api::all(scene.member1.client());
+    let roles: Api<ClusterRole> = Api::all(servers.member1.client());
     let granted = roles.get(role).await.unwrap().rules.unwrap();
     assert_eq!(
         serde_json::to_value(granted).unwrap(),
@@ -156,23 +170,24 @@ async fn joining_again_renews_tokens_and_restores_rights() {
             { "nonResourceURLs": ["*"], "verbs": ["get"] },
         ])
     );
-    scene.stop().await;
+    servers.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flag_sets_the_endpoint_at_which_the_control_plane_reaches_the_member() {
-    let scene = Scene::start().await;
+    let servers = TestServers::start().await;
     let endpoint = "https://member1-control-plane:6443";
-    scene
+    servers
         .run(&format!(
             "{JOIN} --cluster-endpoint {endpoint} --cluster-context member1"
         ))
         .await;
-    let cluster = scene.clusters().get("member1").await.unwrap();
+    let cluster = servers.clusters().get("member1").await.unwrap();
     assert_eq!(cluster.spec.api_endpoint.as_deref(), Some(endpoint));
-    let accounts: Api<ServiceAccount> = Api::namespaced(scene.member1.client(), "karmada-cluster");
+    let accounts: Api<ServiceAccount> =
+        Api::namespaced(servers.member1.client(), "karmada-cluster");
     let account = accounts.get("karmada-member1").await.unwrap();
     let labels = account.metadata.labels.unwrap();
     assert_eq!(labels["karmada.io/system"], "true");
-    scene.stop().await;
+    servers.stop().await;
 }

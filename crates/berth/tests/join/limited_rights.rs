@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, Secret};
 use kube::api::{Api, ListParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::scene::{Scene, entry};
+use crate::test_servers::{TestServers, entry};
 
 const JOIN: &str = "join member1 --cluster-kubeconfig member1.kubeconfig";
 const TIMEOUT: Duration = Duration::from_mins(1);
@@ -25,7 +25,7 @@ impl Drop for Controllers {
 }
 
 impl Controllers {
-    fn start(scene: &Scene) -> Self {
+    fn start(servers: &TestServers) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
         command
             .args(["controllers", "--leader-elect=false"])
@@ -34,8 +34,8 @@ impl Controllers {
                 "--cluster-status-update-frequency=200ms",
                 "--cluster-success-threshold=0s",
             ])
-            .current_dir(scene.home())
-            .env("HOME", scene.home())
+            .current_dir(servers.home())
+            .env("HOME", servers.home())
             .env("KUBECONFIG", "control-plane.kubeconfig")
             .stdin(Stdio::null())
             .stderr(Stdio::null());
@@ -92,12 +92,12 @@ async fn applied(works: &Api<Work>, name: &str) -> Result<(String, String), Stri
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_account_has_rights_to_the_listed_resources_only() {
-    let scene = Scene::start().await;
-    scene
+    let servers = TestServers::start().await;
+    servers
         .run(&format!("{JOIN} --resources deployments.apps"))
         .await;
-    let secret = scene.secrets().get("member1").await.unwrap();
-    let client = Scene::with_token(&scene.member1, &entry(&secret, "token")).await;
+    let secret = servers.secrets().get("member1").await.unwrap();
+    let client = TestServers::with_token(&servers.member1, &entry(&secret, "token")).await;
     let all = ListParams::default();
     let nodes: Api<Node> = Api::all(client.clone());
     let pods: Api<Pod> = Api::all(client.clone());
@@ -123,18 +123,18 @@ async fn the_account_has_rights_to_the_listed_resources_only() {
             "{refusal}"
         );
     }
-    scene.stop().await;
+    servers.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn controllers_apply_allowed_resources_and_report_denied_resources() {
-    let scene = Scene::start().await;
-    scene
+    let servers = TestServers::start().await;
+    servers
         .run(&format!("{JOIN} --resources deployments.apps"))
         .await;
-    let _controllers = Controllers::start(&scene);
+    let _controllers = Controllers::start(&servers);
     until("the member to be ready", async || {
-        let cluster = scene.clusters().get("member1").await.unwrap();
+        let cluster = servers.clusters().get("member1").await.unwrap();
         let status = serde_json::to_value(&cluster.status).unwrap();
         let conditions = status["conditions"].as_array().into_iter().flatten();
         let mut ready = conditions.filter(|condition| condition["type"] == "Ready");
@@ -145,7 +145,7 @@ async fn controllers_apply_allowed_resources_and_report_denied_resources() {
         }
     })
     .await;
-    let works: Api<Work> = Api::namespaced(scene.control_plane.client(), "karmada-es-member1");
+    let works: Api<Work> = Api::namespaced(servers.control_plane.client(), "karmada-es-member1");
     let create = async |name: &str, manifest: Value| {
         let work = work(name, &manifest);
         works.create(&PostParams::default(), &work).await.unwrap();
@@ -168,7 +168,7 @@ async fn controllers_apply_allowed_resources_and_report_denied_resources() {
     .await;
     assert!(message.contains("configmaps"), "{message}");
     // The controllers use the additional rights without a restart.
-    scene
+    servers
         .run(&format!("{JOIN} --resources deployments.apps,configmaps"))
         .await;
     until("the ConfigMap to be applied", async || {
@@ -178,5 +178,5 @@ async fn controllers_apply_allowed_resources_and_report_denied_resources() {
         }
     })
     .await;
-    scene.stop().await;
+    servers.stop().await;
 }

@@ -8,6 +8,6 @@ mod join_command;
 mod limited_rights;
 mod manage_members;
 mod refusals;
-mod scene;
 mod shared_member;
+mod test_servers;
 mod unjoin;

@@ -2,21 +2,21 @@
 
 use serde_json::{Value, json};
 
-use crate::scene::Scene;
+use crate::test_servers::TestServers;
 
 /// Starts a control plane with two members.
-async fn scene_with_members() -> Scene {
-    let scene = Scene::start().await;
+async fn servers_with_members() -> TestServers {
+    let servers = TestServers::start().await;
     for name in ["member1", "member2"] {
         let join =
             format!("join {name} --cluster-kubeconfig {name}.kubeconfig --cluster-region eu");
-        scene.run(&join).await;
+        servers.run(&join).await;
     }
-    scene
+    servers
 }
 
-async fn taints(scene: &Scene, name: &str) -> Value {
-    let cluster = scene.clusters().get(name).await.unwrap();
+async fn taints(servers: &TestServers, name: &str) -> Value {
+    let cluster = servers.clusters().get(name).await.unwrap();
     let taints = cluster.spec.taints.iter().map(|taint| {
         format!(
             "{}={}:{}",
@@ -38,9 +38,9 @@ fn words(table: &str) -> Vec<Vec<&str>> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_are_listed() {
-    let scene = scene_with_members().await;
-    scene.run("cordon member2").await;
-    let table = scene.run("get clusters").await;
+    let servers = servers_with_members().await;
+    servers.run("cordon member2").await;
+    let table = servers.run("get clusters").await;
     assert_eq!(
         words(&table),
         [
@@ -49,8 +49,8 @@ async fn members_are_listed() {
             ["member2", "-", "Push", "Unknown", "yes"],
         ]
     );
-    let wide = scene.run("get clusters member2 -o wide").await;
-    let url = scene.member2.url();
+    let wide = servers.run("get clusters member2 -o wide").await;
+    let url = servers.member2.url();
     let expected = format!("- eu - cluster.karmada.io/unschedulable:NoSchedule {url}");
     let row: Vec<&str> = wide
         .lines()
@@ -61,18 +61,18 @@ async fn members_are_listed() {
         .collect();
     assert_eq!(row.join(" "), expected);
     assert_eq!(
-        scene.run("get clusters -o name").await,
+        servers.run("get clusters -o name").await,
         "cluster/member1\ncluster/member2\n"
     );
-    let list: Value = serde_json::from_str(&scene.run("get clusters -o json").await).unwrap();
+    let list: Value = serde_json::from_str(&servers.run("get clusters -o json").await).unwrap();
     assert_eq!(list["items"][1]["metadata"]["name"], "member2");
     assert_eq!(list["items"][1]["kind"], "Cluster");
-    scene.stop().await;
+    servers.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_are_cordoned_and_uncordoned() {
-    let scene = scene_with_members().await;
+    let servers = servers_with_members().await;
     let cordoned = json!(["cluster.karmada.io/unschedulable=:NoSchedule"]);
     for (words, stdout, after) in [
         (
@@ -101,15 +101,15 @@ async fn members_are_cordoned_and_uncordoned() {
             json!([]),
         ),
     ] {
-        assert_eq!(scene.run(words).await, stdout, "{words}");
-        assert_eq!(taints(&scene, "member1").await, after, "{words}");
+        assert_eq!(servers.run(words).await, stdout, "{words}");
+        assert_eq!(taints(&servers, "member1").await, after, "{words}");
     }
-    scene.stop().await;
+    servers.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_are_tainted_and_untainted() {
-    let scene = scene_with_members().await;
+    let servers = servers_with_members().await;
     for (words, stdout, after) in [
         (
             "taint clusters member1 dedicated=gpu:NoSchedule spot:NoExecute",
@@ -137,10 +137,10 @@ async fn members_are_tainted_and_untainted() {
             json!([]),
         ),
     ] {
-        assert_eq!(scene.run(words).await, stdout, "{words}");
-        assert_eq!(taints(&scene, "member1").await, after, "{words}");
+        assert_eq!(servers.run(words).await, stdout, "{words}");
+        assert_eq!(taints(&servers, "member1").await, after, "{words}");
     }
-    let before = scene.clusters().get("member2").await.unwrap();
+    let before = servers.clusters().get("member2").await.unwrap();
     for (words, code, stdout) in [
         (
             "taint member1 a:Never",
@@ -169,17 +169,17 @@ async fn members_are_tainted_and_untainted() {
             "there is no member named nonesuch",
         ),
     ] {
-        let result = scene.berth(words).await;
+        let result = servers.berth(words).await;
         assert_eq!(
             (result.code, result.err.as_str()),
             (Some(code), &*format!("error: {stdout}\n")),
             "{words}"
         );
     }
-    let after = scene.clusters().get("member2").await.unwrap();
+    let after = servers.clusters().get("member2").await.unwrap();
     assert_eq!(
         before.metadata.resource_version,
         after.metadata.resource_version
     );
-    scene.stop().await;
+    servers.stop().await;
 }

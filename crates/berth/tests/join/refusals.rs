@@ -4,24 +4,24 @@ use std::net::TcpListener;
 
 use kube::api::ListParams;
 
-use crate::scene::Scene;
+use crate::test_servers::TestServers;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn invalid_commands_print_one_line_and_write_nothing() {
-    let scene = Scene::start().await;
-    scene
+    let servers = TestServers::start().await;
+    servers
         .run("join member1 --cluster-kubeconfig member1.kubeconfig")
         .await;
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
-    let unreachable = scene
+    let unreachable = servers
         .member2
         .kubeconfig("gone")
-        .replace(&scene.member2.url(), &format!("https://127.0.0.1:{port}"));
-    std::fs::write(scene.home().join("gone.kubeconfig"), unreachable).unwrap();
+        .replace(&servers.member2.url(), &format!("https://127.0.0.1:{port}"));
+    std::fs::write(servers.home().join("gone.kubeconfig"), unreachable).unwrap();
     let count = async || {
-        scene
+        servers
             .clusters()
             .list(&ListParams::default())
             .await
@@ -92,7 +92,7 @@ async fn invalid_commands_print_one_line_and_write_nothing() {
             "nothing was done",
         ),
     ] {
-        let result = scene.berth(words).await;
+        let result = servers.berth(words).await;
         assert_eq!(result.code, Some(code), "{words}: {result:?}");
         assert_eq!(result.out, "", "{words}");
         assert_eq!(result.err.lines().count(), 1, "{words}: {}", result.err);
@@ -104,5 +104,5 @@ async fn invalid_commands_print_one_line_and_write_nothing() {
         assert!(result.err.contains(hint), "{words}: {}", result.err);
         assert_eq!(count().await, 1, "{words}");
     }
-    scene.stop().await;
+    servers.stop().await;
 }

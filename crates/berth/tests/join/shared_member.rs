@@ -9,7 +9,7 @@ use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::scene::{Scene, entry};
+use crate::test_servers::{TestServers, entry};
 
 const JOIN: &str = "join member1 --cluster-kubeconfig member1.kubeconfig";
 const UNJOIN: &str = "unjoin member1 --cluster-kubeconfig member1.kubeconfig";
@@ -26,10 +26,10 @@ async fn id_of(server: &Server) -> String {
 }
 
 /// Returns a client for the member. The client authenticates with the token that a control plane stores.
-async fn stored_client(scene: &Scene, control_plane: &Server) -> Client {
+async fn stored_client(servers: &TestServers, control_plane: &Server) -> Client {
     let secrets: Api<Secret> = Api::namespaced(control_plane.client(), "karmada-cluster");
     let token = entry(&secrets.get("member1").await.unwrap(), "token");
-    Scene::with_token(&scene.member1, &token).await
+    TestServers::with_token(&servers.member1, &token).await
 }
 
 /// Reports whether the ServiceAccount of the client still has rights in the member.
@@ -38,18 +38,21 @@ async fn has_access(client: &Client) -> bool {
     namespaces.list(&ListParams::default()).await.is_ok()
 }
 
-fn accounts(scene: &Scene) -> Api<ServiceAccount> {
-    Api::namespaced(scene.member1.client(), "karmada-cluster")
+fn accounts(servers: &TestServers) -> Api<ServiceAccount> {
+    Api::namespaced(servers.member1.client(), "karmada-cluster")
 }
 
-async fn account_names(scene: &Scene) -> Vec<String> {
-    let all = accounts(scene).list(&ListParams::default()).await.unwrap();
+async fn account_names(servers: &TestServers) -> Vec<String> {
+    let all = accounts(servers)
+        .list(&ListParams::default())
+        .await
+        .unwrap();
     let names = all.iter().map(ResourceExt::name_any);
     names.filter(|name| name.starts_with("karmada-")).collect()
 }
 
 /// Removes Berth's label from the objects in the member. Objects that karmadactl creates have no such label.
-async fn remove_labels(scene: &Scene) {
+async fn remove_labels(servers: &TestServers) {
     async fn remove_label<K>(api: Api<K>, name: &str)
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
@@ -60,10 +63,10 @@ async fn remove_labels(scene: &Scene) {
             .unwrap();
     }
     let role = format!("karmada-controller-manager:{ACCOUNT}");
-    remove_label(accounts(scene), ACCOUNT).await;
-    remove_label(Api::<ClusterRole>::all(scene.member1.client()), &role).await;
+    remove_label(accounts(servers), ACCOUNT).await;
+    remove_label(Api::<ClusterRole>::all(servers.member1.client()), &role).await;
     remove_label(
-        Api::<ClusterRoleBinding>::all(scene.member1.client()),
+        Api::<ClusterRoleBinding>::all(servers.member1.client()),
         &role,
     )
     .await;
@@ -71,34 +74,34 @@ async fn remove_labels(scene: &Scene) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_control_planes_can_share_a_member() {
-    let scene = Scene::start().await;
-    let other = scene.other_control_plane().await;
-    scene.run(JOIN).await;
-    let ours = stored_client(&scene, &scene.control_plane).await;
+    let servers = TestServers::start().await;
+    let other = servers.other_control_plane().await;
+    servers.run(JOIN).await;
+    let ours = stored_client(&servers, &servers.control_plane).await;
     let own = format!("{ACCOUNT}-{}", id_of(&other).await);
     let created = format!("member1: ServiceAccount karmada-cluster/{own} created");
-    let stdout = scene.run(&format!("{JOIN} {OTHER} --dry-run")).await;
+    let stdout = servers.run(&format!("{JOIN} {OTHER} --dry-run")).await;
     assert!(
         stdout.contains(STAYS) && stdout.contains(&format!("{created} (dry run)\n")),
         "{stdout}"
     );
-    let stdout = scene.run(&format!("{JOIN} {OTHER}")).await;
+    let stdout = servers.run(&format!("{JOIN} {OTHER}")).await;
     assert!(
         stdout.contains(STAYS) && stdout.contains(&format!("{created}\n")),
         "{stdout}"
     );
-    let theirs = stored_client(&scene, &other).await;
+    let theirs = stored_client(&servers, &other).await;
     assert!(has_access(&ours).await && has_access(&theirs).await);
     // Joining again creates no third account.
-    scene.run(&format!("{JOIN} {OTHER}")).await;
-    scene.run(JOIN).await;
-    let ours = stored_client(&scene, &scene.control_plane).await;
+    servers.run(&format!("{JOIN} {OTHER}")).await;
+    servers.run(JOIN).await;
+    let ours = stored_client(&servers, &servers.control_plane).await;
     assert_eq!(
-        account_names(&scene).await,
+        account_names(&servers).await,
         ["karmada-impersonator", ACCOUNT, &own]
     );
 
-    let stdout = scene.run(&format!("{UNJOIN} {OTHER} --dry-run")).await;
+    let stdout = servers.run(&format!("{UNJOIN} {OTHER} --dry-run")).await;
     let deleted = format!("member1: ServiceAccount {own} deleted (dry run)\n");
     assert!(
         stdout.contains(STAYS) && stdout.contains(&deleted),
@@ -107,7 +110,7 @@ async fn two_control_planes_can_share_a_member() {
     let namespace = "member1: Namespace karmada-cluster stays: another control plane uses it\n";
     assert!(stdout.contains(namespace), "{stdout}");
     assert!(has_access(&theirs).await);
-    let stdout = scene.run(&format!("{UNJOIN} {OTHER}")).await;
+    let stdout = servers.run(&format!("{UNJOIN} {OTHER}")).await;
     assert!(
         stdout.contains(STAYS) && stdout.contains(namespace),
         "{stdout}"
@@ -121,63 +124,63 @@ async fn two_control_planes_can_share_a_member() {
         "the removed control plane still has access"
     );
 
-    let stdout = scene.run(UNJOIN).await;
+    let stdout = servers.run(UNJOIN).await;
     assert!(
         stdout.contains("member1: Namespace karmada-cluster deleted\n"),
         "{stdout}"
     );
     assert!(!has_access(&ours).await);
     other.shutdown().await;
-    scene.stop().await;
+    servers.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_control_plane_can_unjoin_first() {
-    let scene = Scene::start().await;
-    let other = scene.other_control_plane().await;
-    scene.run(JOIN).await;
-    scene.run(&format!("{JOIN} {OTHER}")).await;
-    let stdout = scene.run(UNJOIN).await;
+    let servers = TestServers::start().await;
+    let other = servers.other_control_plane().await;
+    servers.run(JOIN).await;
+    servers.run(&format!("{JOIN} {OTHER}")).await;
+    let stdout = servers.run(UNJOIN).await;
     assert!(
         stdout.contains(&format!("member1: ServiceAccount {ACCOUNT} deleted\n")),
         "{stdout}"
     );
-    let theirs = stored_client(&scene, &other).await;
+    let theirs = stored_client(&servers, &other).await;
     assert!(
         has_access(&theirs).await,
         "the other control plane lost its access"
     );
-    let stdout = scene.run(&format!("{UNJOIN} {OTHER}")).await;
+    let stdout = servers.run(&format!("{UNJOIN} {OTHER}")).await;
     assert!(
         stdout.contains("member1: Namespace karmada-cluster deleted\n"),
         "{stdout}"
     );
     other.shutdown().await;
-    scene.stop().await;
+    servers.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_account_without_a_label_is_kept_for_the_control_plane_that_stores_its_token() {
-    let scene = Scene::start().await;
-    let other = scene.other_control_plane().await;
-    scene.run(JOIN).await;
-    remove_labels(&scene).await;
-    let stdout = scene.run(&format!("{JOIN} {OTHER}")).await;
+    let servers = TestServers::start().await;
+    let other = servers.other_control_plane().await;
+    servers.run(JOIN).await;
+    remove_labels(&servers).await;
+    let stdout = servers.run(&format!("{JOIN} {OTHER}")).await;
     assert!(stdout.contains(UNKNOWN), "{stdout}");
-    let stdout = scene.run(&format!("{UNJOIN} {OTHER}")).await;
+    let stdout = servers.run(&format!("{UNJOIN} {OTHER}")).await;
     assert!(stdout.contains(UNKNOWN), "{stdout}");
-    let ours = stored_client(&scene, &scene.control_plane).await;
+    let ours = stored_client(&servers, &servers.control_plane).await;
     assert!(
         has_access(&ours).await,
         "the other control plane lost its access"
     );
     // Joining again adds the label.
-    scene.run(JOIN).await;
-    let account = accounts(&scene).get(ACCOUNT).await.unwrap();
-    let id = id_of(&scene.control_plane).await;
+    servers.run(JOIN).await;
+    let account = accounts(&servers).get(ACCOUNT).await.unwrap();
+    let id = id_of(&servers.control_plane).await;
     assert_eq!(account.labels().get(LABEL), Some(&id));
-    remove_labels(&scene).await;
-    let stdout = scene.run(UNJOIN).await;
+    remove_labels(&servers).await;
+    let stdout = servers.run(UNJOIN).await;
     assert!(
         stdout.contains("member1: Namespace karmada-cluster deleted\n"),
         "{stdout}"
@@ -185,5 +188,5 @@ async fn an_account_without_a_label_is_kept_for_the_control_plane_that_stores_it
     let clusters: Api<Cluster> = Api::all(other.client());
     assert!(clusters.get_opt("member1").await.unwrap().is_none());
     other.shutdown().await;
-    scene.stop().await;
+    servers.stop().await;
 }

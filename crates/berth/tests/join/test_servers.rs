@@ -11,7 +11,7 @@ use kube::Client;
 use kube::api::Api;
 
 /// The API servers and the folder. The folder contains a kubeconfig `NAME.kubeconfig` for each server.
-pub(crate) struct Scene {
+pub(crate) struct TestServers {
     pub(crate) control_plane: Server,
     pub(crate) member1: Server,
     pub(crate) member2: Server,
@@ -26,7 +26,7 @@ pub(crate) struct CommandResult {
     pub(crate) err: String,
 }
 
-impl Scene {
+impl TestServers {
     pub(crate) async fn start() -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let home = tempfile::tempdir().unwrap();

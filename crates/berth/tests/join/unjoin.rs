@@ -11,7 +11,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::scene::Scene;
+use crate::test_servers::TestServers;
 
 const JOIN: &str = "join member1 --cluster-kubeconfig member1.kubeconfig";
 const UNJOIN: &str = "unjoin member1 --cluster-kubeconfig member1.kubeconfig";
@@ -33,12 +33,12 @@ where
 }
 
 /// Returns the objects that `berth join` has created and that still exist, in the control plane and in the member.
-async fn remaining(scene: &Scene) -> Vec<String> {
-    let member = || scene.member1.client();
+async fn remaining(servers: &TestServers) -> Vec<String> {
+    let member = || servers.member1.client();
     let role = "karmada-controller-manager:karmada-member1";
     let accounts: Api<ServiceAccount> = Api::namespaced(member(), "karmada-cluster");
-    let mut all = existing::<Cluster>(&scene.clusters(), &["member1"]).await;
-    all.extend(existing(&scene.secrets(), &["member1", "member1-impersonator"]).await);
+    let mut all = existing::<Cluster>(&servers.clusters(), &["member1"]).await;
+    all.extend(existing(&servers.secrets(), &["member1", "member1-impersonator"]).await);
     all.extend(existing::<ClusterRole>(&Api::all(member()), &[role]).await);
     all.extend(existing::<ClusterRoleBinding>(&Api::all(member()), &[role]).await);
     all.extend(existing(&accounts, &["karmada-member1", "karmada-impersonator"]).await);
@@ -48,71 +48,72 @@ async fn remaining(scene: &Scene) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unjoining_removes_all_objects() {
-    let scene = Scene::start().await;
-    scene.run(JOIN).await;
-    assert_eq!(remaining(&scene).await.len(), 8);
-    let stdout = scene.run(&format!("{UNJOIN} --dry-run")).await;
+    let servers = TestServers::start().await;
+    servers.run(JOIN).await;
+    assert_eq!(remaining(&servers).await.len(), 8);
+    let stdout = servers.run(&format!("{UNJOIN} --dry-run")).await;
     assert!(
         stdout.contains("control plane: Cluster member1 deleted (dry run)\n"),
         "{stdout}"
     );
     assert!(
-        stdout.ends_with("member1 would be no member any more (dry run: nothing was written)\n"),
+        stdout.ends_with("member1 would no longer be a member (dry run: nothing was written)\n"),
         "{stdout}"
     );
-    assert_eq!(remaining(&scene).await.len(), 8);
-    let stdout = scene.run(UNJOIN).await;
+    assert_eq!(remaining(&servers).await.len(), 8);
+    let stdout = servers.run(UNJOIN).await;
     assert!(
         stdout.starts_with("control plane: Cluster member1 deleted\n"),
         "{stdout}"
     );
     assert!(
         stdout.ends_with(
-            "member1: Namespace karmada-cluster deleted\nmember1 is no member any more\n"
+            "member1: Namespace karmada-cluster deleted\nmember1 is no longer a member\n"
         ),
         "{stdout}"
     );
-    assert_eq!(remaining(&scene).await, Vec::<String>::new());
-    scene.stop().await;
+    assert_eq!(remaining(&servers).await, Vec::<String>::new());
+    servers.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_the_members_kubeconfig_objects_in_the_member_are_kept() {
-    let scene = Scene::start().await;
-    scene.run(JOIN).await;
-    let stdout = scene.run("unjoin member1").await;
-    let last = "member1 is no member any more; accounts of the control plane remain in the member (--cluster-kubeconfig removes them)\n";
+    let servers = TestServers::start().await;
+    servers.run(JOIN).await;
+    let stdout = servers.run("unjoin member1").await;
+    let last = "member1 is no longer a member; accounts of the control plane remain in the member (--cluster-kubeconfig removes them)\n";
     assert!(stdout.ends_with(last), "{stdout}");
-    assert_eq!(remaining(&scene).await.len(), 5);
-    scene.stop().await;
+    assert_eq!(remaining(&servers).await.len(), 5);
+    servers.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_of_another_control_plane_are_kept() {
-    let scene = Scene::start().await;
-    scene.run(JOIN).await;
-    let accounts: Api<ServiceAccount> = Api::namespaced(scene.member1.client(), "karmada-cluster");
+    let servers = TestServers::start().await;
+    servers.run(JOIN).await;
+    let accounts: Api<ServiceAccount> =
+        Api::namespaced(servers.member1.client(), "karmada-cluster");
     let other = json!({ "metadata": { "name": "karmada-elsewhere" } });
     let other = serde_json::from_value(other).unwrap();
     accounts
         .create(&PostParams::default(), &other)
         .await
         .unwrap();
-    let stdout = scene.run(UNJOIN).await;
+    let stdout = servers.run(UNJOIN).await;
     let stays = "member1: Namespace karmada-cluster stays: another control plane uses it\n";
     assert!(stdout.contains(stays), "{stdout}");
     assert_eq!(
-        remaining(&scene).await,
+        remaining(&servers).await,
         ["karmada-impersonator", "karmada-cluster"]
     );
-    scene.stop().await;
+    servers.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_with_works_is_removed_only_with_force() {
-    let scene = Scene::start().await;
-    scene.run(JOIN).await;
-    let client = scene.control_plane.client();
+    let servers = TestServers::start().await;
+    servers.run(JOIN).await;
+    let client = servers.control_plane.client();
     let space = json!({ "metadata": { "name": "karmada-es-member1" } });
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let space = serde_json::from_value(space).unwrap();
@@ -126,40 +127,40 @@ async fn a_member_with_works_is_removed_only_with_force() {
     let work = serde_json::from_value(work).unwrap();
     works.create(&PostParams::default(), &work).await.unwrap();
     for _ in 0..2 {
-        let result = scene.berth("unjoin member1 --wait 0").await;
+        let result = servers.berth("unjoin member1 --wait 0").await;
         assert_eq!(result.code, Some(1));
         let stdout =
             "error: member1 still exists after 0 s, kept by works in karmada-es-member1 (1 left)";
         assert!(result.err.starts_with(stdout), "{}", result.err);
-        let cluster = scene.clusters().get("member1").await.unwrap();
+        let cluster = servers.clusters().get("member1").await.unwrap();
         let finalizers = cluster.metadata.finalizers.unwrap();
         assert_eq!(finalizers, ["members.berth/unjoin"]);
         assert!(cluster.metadata.deletion_timestamp.is_some());
     }
-    scene.run("unjoin member1 --wait 0 --force").await;
-    let left = scene.clusters().get_opt("member1").await.unwrap();
+    servers.run("unjoin member1 --wait 0 --force").await;
+    let left = servers.clusters().get_opt("member1").await.unwrap();
     assert!(left.is_none());
-    scene.stop().await;
+    servers.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_with_a_finalizer_is_removed_only_with_force() {
-    let scene = Scene::start().await;
-    scene.run(JOIN).await;
+    let servers = TestServers::start().await;
+    servers.run(JOIN).await;
     let held =
         Patch::Merge(json!({ "metadata": { "finalizers": ["karmada.io/cluster-controller"] } }));
-    let clusters = scene.clusters();
+    let clusters = servers.clusters();
     clusters
         .patch("member1", &PatchParams::default(), &held)
         .await
         .unwrap();
-    let result = scene.berth("unjoin member1 --wait 0").await;
+    let result = servers.berth("unjoin member1 --wait 0").await;
     assert_eq!(result.code, Some(1));
     assert_eq!(
         result.err,
         "error: member1 still exists after 0 s, kept by karmada.io/cluster-controller: controllers remove the workloads first; wait longer with --wait, or pass --force\n"
     );
-    scene.run("unjoin member1 --wait 0 --force").await;
+    servers.run("unjoin member1 --wait 0 --force").await;
     assert!(clusters.get_opt("member1").await.unwrap().is_none());
-    scene.stop().await;
+    servers.stop().await;
 }

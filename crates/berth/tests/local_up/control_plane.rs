@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::machine::Machine;
 
 fn manifests(machine: &Machine) -> Vec<Value> {
-    let text = fs::read_to_string(machine.path("stand-ins/control-plane.yaml")).unwrap();
+    let text = fs::read_to_string(machine.path("fake-tools/control-plane.yaml")).unwrap();
     serde_saphyr::from_multiple(&text).unwrap()
 }
 
@@ -58,7 +58,7 @@ fn the_port_on_this_machine_is_mapped_to_the_api_server() {
     let machine = Machine::complete();
     machine.succeed(&[]);
     let kind: Value =
-        serde_saphyr::from_str(&fs::read_to_string(machine.path("stand-ins/host.yaml")).unwrap())
+        serde_saphyr::from_str(&fs::read_to_string(machine.path("fake-tools/host.yaml")).unwrap())
             .unwrap();
     let mapping = &kind["nodes"][0]["extraPortMappings"][0];
     assert_eq!(
@@ -119,7 +119,7 @@ fn the_kubeconfig_has_contexts_for_the_control_plane_and_the_host() {
 fn components_reach_the_control_plane_by_its_service() {
     let machine = Machine::complete();
     machine.succeed(&[]);
-    let text = fs::read_to_string(machine.path("stand-ins/kubeconfigs")).unwrap();
+    let text = fs::read_to_string(machine.path("fake-tools/kubeconfigs")).unwrap();
     let servers: Vec<&str> = text
         .lines()
         .filter(|line| line.contains("server:"))

@@ -7,7 +7,7 @@ use crate::machine::{Machine, executed, planned, stderr, stdout};
 #[test]
 fn down_deletes_only_the_clusters_of_the_script() {
     let machine = Machine::complete();
-    fs::write(machine.path("stand-ins/clusters"), "foreign-cluster\n").unwrap();
+    fs::write(machine.path("fake-tools/clusters"), "foreign-cluster\n").unwrap();
     machine.succeed(&[]);
     machine.clear_calls();
 
@@ -58,7 +58,7 @@ fn down_deletes_only_the_clusters_of_the_script() {
         "{calls:#?}"
     );
     assert_eq!(
-        fs::read_to_string(machine.path("stand-ins/clusters")).unwrap(),
+        fs::read_to_string(machine.path("fake-tools/clusters")).unwrap(),
         "foreign-cluster\n"
     );
 
@@ -91,7 +91,7 @@ fn local_down_deletes_the_clusters_too() {
     );
     run(&[]);
     assert_eq!(
-        fs::read_to_string(machine.path("stand-ins/clusters"))
+        fs::read_to_string(machine.path("fake-tools/clusters"))
             .unwrap()
             .trim(),
         ""

@@ -20,9 +20,9 @@ spec:
 
 fn machine_with_karmada() -> Machine {
     let machine = Machine::complete();
-    fs::write(machine.path("stand-ins/scheduler"), DEPLOYMENT).unwrap();
+    fs::write(machine.path("fake-tools/scheduler"), DEPLOYMENT).unwrap();
     fs::write(
-        machine.path("stand-ins/clusters"),
+        machine.path("fake-tools/clusters"),
         "karmada-host\nmember1\n",
     )
     .unwrap();
@@ -31,7 +31,7 @@ fn machine_with_karmada() -> Machine {
 }
 
 fn scheduler(machine: &Machine) -> String {
-    fs::read_to_string(machine.path("stand-ins/scheduler")).unwrap()
+    fs::read_to_string(machine.path("fake-tools/scheduler")).unwrap()
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn down_restores_the_scheduler_and_keeps_the_clusters() {
     machine.succeed(&["--with-karmada"]);
     machine.succeed(&["--down"]);
     assert!(scheduler(&machine).contains("docker.io/karmada/karmada-scheduler"));
-    let clusters = fs::read_to_string(machine.path("stand-ins/clusters")).unwrap();
+    let clusters = fs::read_to_string(machine.path("fake-tools/clusters")).unwrap();
     assert_eq!(clusters, "karmada-host\nmember1\n");
 }
 
@@ -102,7 +102,7 @@ fn a_missing_karmada_is_reported_before_the_image_is_built() {
 fn a_scheduler_deployment_that_already_runs_berth_is_not_saved() {
     let machine = machine_with_karmada();
     fs::write(
-        machine.path("stand-ins/scheduler"),
+        machine.path("fake-tools/scheduler"),
         "    image: berth:latest\n",
     )
     .unwrap();

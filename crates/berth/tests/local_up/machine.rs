@@ -18,7 +18,7 @@ pub(crate) const SYSTEM_TOOLS: [&str; 15] = [
 /// the character U+001F.
 pub(crate) const RECORD: &str = r#"#!/usr/bin/env bash
 set -eu
-{ printf '%s' "${0##*/}"; printf '\x1f%s' "$@"; printf '\n'; } >>"$STAND_INS/calls"
+{ printf '%s' "${0##*/}"; printf '\x1f%s' "$@"; printf '\n'; } >>"$FAKE_TOOLS/calls"
 "#;
 
 /// Address of a kind node that the fake docker prints.
@@ -26,7 +26,7 @@ const ADDRESS: &str = "172.18.0.5";
 
 pub(crate) const DOCKER: &str = r#"
 case $1 in
-info) [ ! -e "$STAND_INS/engine-is-down" ] ;;
+info) [ ! -e "$FAKE_TOOLS/engine-is-down" ] ;;
 inspect) echo 172.18.0.5 ;;
 exec)
   case " $* " in
@@ -44,7 +44,7 @@ run)
   done
   for argument in "$@"; do
     case $argument in
-    --kubeconfig=/kubeconfigs/* | --cluster-kubeconfig=/kubeconfigs/*) cat "$folder/${argument##*/}" >>"$STAND_INS/given" ;;
+    --kubeconfig=/kubeconfigs/* | --cluster-kubeconfig=/kubeconfigs/*) cat "$folder/${argument##*/}" >>"$FAKE_TOOLS/given" ;;
     esac
   done
   ;;
@@ -52,7 +52,7 @@ esac
 "#;
 
 pub(crate) const KIND: &str = r#"
-clusters=$STAND_INS/clusters
+clusters=$FAKE_TOOLS/clusters
 name=
 for argument in "$@"; do
   case $argument in --name=*) name=${argument#--name=} ;; esac
@@ -66,11 +66,11 @@ case "$1 $2" in
   for argument in "$@"; do
     case $argument in
     --kubeconfig=*) echo "contexts of kind" >"${argument#--kubeconfig=}" ;;
-    --config=*) cp "${argument#--config=}" "$STAND_INS/host.yaml" ;;
+    --config=*) cp "${argument#--config=}" "$FAKE_TOOLS/host.yaml" ;;
     esac
   done
-  if [ -e "$STAND_INS/interrupt" ]; then
-    rm "$STAND_INS/interrupt"
+  if [ -e "$FAKE_TOOLS/interrupt" ]; then
+    rm "$FAKE_TOOLS/interrupt"
     kill -INT "$PPID"
   fi
   ;;
@@ -79,11 +79,11 @@ esac
 "#;
 
 const KUBECTL: &str = r#"
-saved=$STAND_INS/scheduler
+saved=$FAKE_TOOLS/scheduler
 case " $* " in
 *" config view "*)
-  for file in ${KUBECONFIG//:/ }; do [ ! -e "$file" ] || cat "$file"; done >"$STAND_INS/merged"
-  cat "$STAND_INS/merged"
+  for file in ${KUBECONFIG//:/ }; do [ ! -e "$file" ] || cat "$file"; done >"$FAKE_TOOLS/merged"
+  cat "$FAKE_TOOLS/merged"
   ;;
 *" get deployment karmada-scheduler "*"containers[0].image"*)
   [ -e "$saved" ] || { echo "not found" >&2; exit 1; }
@@ -102,20 +102,20 @@ case " $* " in
 *" get pod "*) echo the-image ;;
 *"apply --filename="*control-plane.yaml*)
   for argument in "$@"; do
-    case $argument in --filename=*) cp "${argument#--filename=}" "$STAND_INS/control-plane.yaml" ;; esac
+    case $argument in --filename=*) cp "${argument#--filename=}" "$FAKE_TOOLS/control-plane.yaml" ;; esac
   done
   ;;
 *" get --raw=/readyz "*) echo ok ;;
 *" create secret generic "*)
   for argument in "$@"; do
-    case $argument in --from-file=*) cat "${argument##*=}" >>"$STAND_INS/kubeconfigs" ;; esac
+    case $argument in --from-file=*) cat "${argument##*=}" >>"$FAKE_TOOLS/kubeconfigs" ;; esac
   done
   echo "kind: Secret"
   ;;
 *"ca\.crt"*) echo the-certificate ;;
 *".data.token"*) printf '%s' the-token ;;
 *" current-context "*) echo karmada-apiserver ;;
-*" wait --for=condition=Ready "*) [ ! -e "$STAND_INS/members-are-not-ready" ] ;;
+*" wait --for=condition=Ready "*) [ ! -e "$FAKE_TOOLS/members-are-not-ready" ] ;;
 esac
 "#;
 
@@ -128,7 +128,7 @@ impl Machine {
     /// Creates an environment without docker, kind and kubectl.
     pub(crate) fn bare() -> Self {
         let root = TempDir::new().expect("a temporary folder");
-        for folder in ["bin", "home", "tmp", "stand-ins"] {
+        for folder in ["bin", "home", "tmp", "fake-tools"] {
             fs::create_dir_all(root.path().join(folder)).expect("a folder");
         }
         for tool in SYSTEM_TOOLS {
@@ -146,7 +146,7 @@ impl Machine {
                 _ => KUBECTL,
             };
             let path = machine.path("bin").join(tool);
-            fs::write(&path, format!("{RECORD}{behavior}")).expect("a stand-in");
+            fs::write(&path, format!("{RECORD}{behavior}")).expect("a fake tool");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("its mode");
         }
         machine
@@ -175,7 +175,7 @@ impl Machine {
             .env("PATH", self.path("bin"))
             .env("HOME", self.path("home"))
             .env("TMPDIR", self.path("tmp"))
-            .env("STAND_INS", self.path("stand-ins"));
+            .env("FAKE_TOOLS", self.path("fake-tools"));
         command
     }
 
@@ -197,7 +197,7 @@ impl Machine {
 
     /// Returns the recorded calls of the fake tools. Each call is a list of the name and the arguments.
     pub(crate) fn calls(&self) -> Vec<Vec<String>> {
-        let calls = fs::read_to_string(self.path("stand-ins/calls")).unwrap_or_default();
+        let calls = fs::read_to_string(self.path("fake-tools/calls")).unwrap_or_default();
         calls
             .lines()
             .map(|line| line.split('\x1f').map(str::to_owned).collect())
@@ -205,7 +205,7 @@ impl Machine {
     }
 
     pub(crate) fn clear_calls(&self) {
-        fs::write(self.path("stand-ins/calls"), "").expect("an empty file");
+        fs::write(self.path("fake-tools/calls"), "").expect("an empty file");
     }
 
     /// Asserts that the home folder and the temporary folder are empty, and that the script called no fake tool.

@@ -36,7 +36,7 @@ fn a_run_executes_the_commands_of_the_dry_run() {
 fn members_are_joined_with_the_internal_kubeconfigs_of_kind() {
     let machine = Machine::complete();
     machine.succeed(&[]);
-    let given = fs::read_to_string(machine.path("stand-ins/given")).unwrap();
+    let given = fs::read_to_string(machine.path("fake-tools/given")).unwrap();
     let kubeconfigs: Vec<&str> = given.lines().collect();
     // The first half belongs to member1, the second half to member2. Each half starts with the kubeconfig of the
     // control plane, which contains the address of the control plane's node.
@@ -73,7 +73,7 @@ fn a_second_run_reuses_the_clusters() {
 fn clusters_that_the_script_did_not_create_are_listed_and_unchanged() {
     let machine = Machine::complete();
     fs::write(
-        machine.path("stand-ins/clusters"),
+        machine.path("fake-tools/clusters"),
         "kind\nmember2\nkarmada-host\n",
     )
     .unwrap();
@@ -121,7 +121,7 @@ fn the_error_names_the_failed_step_and_the_next_run_succeeds() {
 #[test]
 fn after_a_failure_of_the_last_step_the_next_run_reuses_the_clusters() {
     let machine = Machine::complete();
-    fs::write(machine.path("stand-ins/members-are-not-ready"), "").unwrap();
+    fs::write(machine.path("fake-tools/members-are-not-ready"), "").unwrap();
     let output = machine.run(&[]);
     let printed = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{printed}");
@@ -138,7 +138,7 @@ fn after_a_failure_of_the_last_step_the_next_run_reuses_the_clusters() {
     let left: Vec<_> = fs::read_dir(machine.path("tmp")).unwrap().collect();
     assert!(left.is_empty(), "files with tokens are left: {left:?}");
 
-    fs::remove_file(machine.path("stand-ins/members-are-not-ready")).unwrap();
+    fs::remove_file(machine.path("fake-tools/members-are-not-ready")).unwrap();
     machine.clear_calls();
     machine.succeed(&[]);
     let calls = executed(&machine);
@@ -151,7 +151,7 @@ fn after_a_failure_of_the_last_step_the_next_run_reuses_the_clusters() {
 #[test]
 fn a_cluster_whose_creation_is_interrupted_is_deleted() {
     let machine = Machine::complete();
-    fs::write(machine.path("stand-ins/interrupt"), "").unwrap();
+    fs::write(machine.path("fake-tools/interrupt"), "").unwrap();
     let output = machine.run(&[]);
     let printed = stderr(&output);
     assert_eq!(output.status.code(), Some(130), "{printed}");

@@ -54,11 +54,11 @@ fn the_error_lists_all_missing_tools() {
 #[test]
 fn an_unresponsive_docker_engine_is_reported() {
     let machine = Machine::complete();
-    fs::write(machine.path("stand-ins/engine-is-down"), "").unwrap();
+    fs::write(machine.path("fake-tools/engine-is-down"), "").unwrap();
     let output = machine.run(&[]);
     let printed = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{printed}");
-    assert!(printed.contains("its engine does not answer"), "{printed}");
+    assert!(printed.contains("its engine does not respond"), "{printed}");
     assert!(printed.contains("cargo run -- up"), "{printed}");
     assert!(!printed.contains("not installed"), "{printed}");
     assert_eq!(machine.calls(), [["docker", "info"]]);

@@ -4,12 +4,12 @@
 use http::{Method, Request};
 use serde_json::json;
 
-use crate::scene::{Scene, proxy, read_body, request, send};
+use crate::test_plane::{TestPlane, proxy, read_body, request, send};
 
 #[tokio::test]
 async fn the_control_plane_authorizes_the_proxy_and_the_member_authorizes_the_request() {
-    let scene = Scene::start(2).await;
-    let tom = scene.account("default", "tom").await;
+    let plane = TestPlane::start(2).await;
+    let tom = plane.account("default", "tom").await;
     let own = proxy("member1");
 
     let (code, reason, message) = request(&tom, Method::GET, &format!("{own}/api"), "")
@@ -26,17 +26,17 @@ async fn the_control_plane_authorizes_the_proxy_and_the_member_authorizes_the_re
     let rule = json!({ "apiGroups": ["cluster.karmada.io"], "resources": ["clusters/proxy"],
         "resourceNames": ["member1"], "verbs": ["get"] });
     let account = json!({ "kind": "ServiceAccount", "name": "tom", "namespace": "default" });
-    let admin = scene.admin();
-    scene.grant(&admin, "tom", rule, account.clone()).await;
+    let admin = plane.admin();
+    plane.grant(&admin, "tom", rule, account.clone()).await;
     let groups = json!({ "apiGroups": ["cluster.karmada.io"], "resources": ["clusters/proxy"],
         "resourceNames": ["member1"], "verbs": ["get"] });
     let all = json!({ "kind": "Group", "name": "system:serviceaccounts" });
-    scene.grant(&admin, "accounts", groups.clone(), all).await;
+    plane.grant(&admin, "accounts", groups.clone(), all).await;
     let namespace_accounts = json!({ "kind": "Group", "name": "system:serviceaccounts:default" });
-    scene
+    plane
         .grant(&admin, "accounts-default", groups, namespace_accounts)
         .await;
-    scene.until_code(&tom, &format!("{own}/api"), 200).await;
+    plane.until_code(&tom, &format!("{own}/api"), 200).await;
 
     let nodes = format!("{own}/api/v1/nodes");
     let (code, _, message) = request(&tom, Method::GET, &nodes, "").await.refusal();
@@ -60,16 +60,16 @@ async fn the_control_plane_authorizes_the_proxy_and_the_member_authorizes_the_re
         "{message}"
     );
 
-    let member = scene.through("member1");
+    let member = plane.through("member1");
     let rule = json!({ "apiGroups": [""], "resources": ["nodes"], "verbs": ["list"] });
-    scene.grant(&member, "tom", rule, account).await;
-    scene.until_code(&tom, &nodes, 200).await;
-    scene.plane.stop().await;
+    plane.grant(&member, "tom", rule, account).await;
+    plane.until_code(&tom, &nodes, 200).await;
+    plane.control_plane.stop().await;
 }
 
 #[tokio::test]
 async fn impersonation_headers_are_checked_by_the_control_plane() {
-    let scene = Scene::start(1).await;
+    let plane = TestPlane::start(1).await;
     let path = format!(
         "{}/apis/authentication.k8s.io/v1/selfsubjectreviews",
         proxy("member1")
@@ -83,7 +83,7 @@ async fn impersonation_headers_are_checked_by_the_control_plane() {
             request = request.header(name, value);
         }
         let request = request.body(b"{}".to_vec()).unwrap();
-        read_body(send(&scene.admin(), request).await).await
+        read_body(send(&plane.admin(), request).await).await
     };
     let admin = whoami(None).await.json()["status"]["userInfo"].clone();
     assert_eq!(
@@ -104,12 +104,12 @@ async fn impersonation_headers_are_checked_by_the_control_plane() {
         .header("impersonate-user", "kim")
         .header("impersonate-group", "system:masters");
     let request = request.body(Vec::new()).unwrap();
-    let (code, _, message) = read_body(send(&scene.admin(), request).await)
+    let (code, _, message) = read_body(send(&plane.admin(), request).await)
         .await
         .refusal();
     assert_eq!(code, 403);
     let impersonator =
         "User \"system:serviceaccount:karmada-cluster:karmada-impersonator\" cannot impersonate";
     assert!(message.contains(impersonator), "{message}");
-    scene.plane.stop().await;
+    plane.control_plane.stop().await;
 }

@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::backend::{Backend, tunnel};
-use crate::scene::{Scene, proxy, read_body, request, send};
+use crate::test_plane::{TestPlane, proxy, read_body, request, send};
 
 const SECRETS: &str = "/api/v1/namespaces/karmada-cluster/secrets";
 
 /// Registers a cluster. The fields in `spec` replace the default fields of its spec.
-async fn register(scene: &Scene, name: &str, spec: Value) {
-    let admin = scene.admin();
+async fn register(plane: &TestPlane, name: &str, spec: Value) {
+    let admin = plane.admin();
     let secret = json!({ "metadata": { "name": format!("{name}-impersonator") },
         "stringData": { "token": "t0ken" } });
-    scene.create(&admin, SECRETS, &secret).await;
+    plane.create(&admin, SECRETS, &secret).await;
     let mut cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
         "metadata": { "name": name },
         "spec": { "syncMode": "Pull", "insecureSkipTLSVerification": true, "impersonatorSecretRef": {
@@ -26,15 +26,15 @@ async fn register(scene: &Scene, name: &str, spec: Value) {
         cluster["spec"][field] = value.clone();
     }
     let clusters = "/apis/cluster.karmada.io/v1alpha1/clusters";
-    scene.create(&admin, clusters, &cluster).await;
+    plane.create(&admin, clusters, &cluster).await;
 }
 
 #[tokio::test]
 async fn requests_are_forwarded_unchanged_and_impersonate_the_user() {
-    let scene = Scene::start(0).await;
+    let plane = TestPlane::start(0).await;
     let backend = Backend::start().await;
     let endpoint = format!("http://{}/base", backend.address);
-    register(&scene, "m", json!({ "apiEndpoint": endpoint })).await;
+    register(&plane, "m", json!({ "apiEndpoint": endpoint })).await;
     let path = format!("{}/a%2Fb%20c/?x=%3F&y=a+b&watch=true", proxy("m"));
     let request = Request::builder()
         .method(Method::PUT)
@@ -44,7 +44,7 @@ async fn requests_are_forwarded_unchanged_and_impersonate_the_user() {
         .header("impersonate-group", "system:masters")
         .header("impersonate-extra-scopes", "all");
     let request = request.body(b"body".to_vec()).unwrap();
-    let response = read_body(send(&scene.admin(), request).await).await;
+    let response = read_body(send(&plane.admin(), request).await).await;
     assert_eq!(response.code, 200, "{response:?}");
     let requests = backend.requests("/base/a");
     let [request] = requests.as_slice() else {
@@ -65,16 +65,16 @@ async fn requests_are_forwarded_unchanged_and_impersonate_the_user() {
     assert_eq!(header("impersonate-user"), ["ann"]);
     assert_eq!(header("impersonate-group"), ["system:masters"]);
     assert_eq!(header("impersonate-extra-scopes"), [""; 0]);
-    scene.plane.stop().await;
+    plane.control_plane.stop().await;
 }
 
 #[tokio::test]
 async fn responses_are_streamed_and_redirects_are_returned() {
-    let scene = Scene::start(0).await;
+    let plane = TestPlane::start(0).await;
     let backend = Backend::start().await;
     let endpoint = format!("http://{}", backend.address);
-    register(&scene, "m", json!({ "apiEndpoint": endpoint })).await;
-    let admin = scene.admin();
+    register(&plane, "m", json!({ "apiEndpoint": endpoint })).await;
+    let admin = plane.admin();
     let halves = Request::get(format!("{}/halves", proxy("m")));
     let mut halves = send(&admin, halves.body(Vec::new()).unwrap()).await;
     let first = halves.body_mut().frame().await.unwrap().unwrap();
@@ -107,22 +107,22 @@ async fn responses_are_streamed_and_redirects_are_returned() {
         (response.code.as_u16(), &response.headers["location"]),
         (301, &slash.parse().unwrap())
     );
-    scene.plane.stop().await;
+    plane.control_plane.stop().await;
 }
 
 #[tokio::test]
 async fn connections_are_upgraded_through_the_proxy_url_of_a_cluster() {
-    let scene = Scene::start(0).await;
+    let plane = TestPlane::start(0).await;
     let backend = Backend::start().await;
     let (through, heads) = tunnel().await;
     let spec = json!({ "apiEndpoint": format!("http://{}", backend.address),
         "proxyURL": format!("http://{through}"), "proxyHeader": { "X-Team": "a" } });
-    register(&scene, "m", spec).await;
+    register(&plane, "m", spec).await;
     let request = Request::get(format!("{}/echo", proxy("m")))
         .header("connection", "Upgrade")
         .header("upgrade", "websocket")
         .header("sec-websocket-protocol", "v5.channel.k8s.io");
-    let mut response = send(&scene.admin(), request.body(Vec::new()).unwrap()).await;
+    let mut response = send(&plane.admin(), request.body(Vec::new()).unwrap()).await;
     assert_eq!(response.status(), 101);
     assert_eq!(response.headers()["upgrade"], "websocket");
     let mut io = TokioIo::new(hyper::upgrade::on(&mut response).await.unwrap());
@@ -142,30 +142,30 @@ async fn connections_are_upgraded_through_the_proxy_url_of_a_cluster() {
     assert!(!heads.is_empty());
     let has_header = |head: &String| head.to_lowercase().contains("x-team: a\r\n");
     assert!(heads.iter().all(has_header), "{heads:?}");
-    scene.plane.stop().await;
+    plane.control_plane.stop().await;
 }
 
 #[tokio::test]
 async fn errors_name_invalid_clusters_and_unreachable_members() {
-    let scene = Scene::start(1).await;
+    let plane = TestPlane::start(1).await;
     register(
-        &scene,
+        &plane,
         "gone",
         json!({ "apiEndpoint": "https://127.0.0.1:1" }),
     )
     .await;
-    register(&scene, "nowhere", json!({})).await;
+    register(&plane, "nowhere", json!({})).await;
     register(
-        &scene,
+        &plane,
         "bare",
         json!({ "apiEndpoint": "https://127.0.0.1:1", "impersonatorSecretRef": null }),
     )
     .await;
     let other = json!({ "namespace": "karmada-cluster", "name": "gone-impersonator" });
-    let endpoint = scene.plane.members()[0].server().url();
+    let endpoint = plane.control_plane.members()[0].server().url();
     let spec = json!({ "apiEndpoint": endpoint, "insecureSkipTLSVerification": false, "secretRef": other });
-    register(&scene, "untrusted", spec).await;
-    let admin = scene.admin();
+    register(&plane, "untrusted", spec).await;
+    let admin = plane.admin();
     for (cluster, code, reason, expected) in [
         (
             "unknown",
@@ -208,7 +208,10 @@ async fn errors_name_invalid_clusters_and_unreachable_members() {
         .await;
         assert_eq!(response.code, 400, "{path}: {response:?}");
     }
-    scene.plane.members()[0].server().reachability().set(false);
+    plane.control_plane.members()[0]
+        .server()
+        .reachability()
+        .set(false);
     let response = request(
         &admin,
         Method::GET,
@@ -217,5 +220,5 @@ async fn errors_name_invalid_clusters_and_unreachable_members() {
     )
     .await;
     assert_eq!(response.code, 503, "{response:?}");
-    scene.plane.stop().await;
+    plane.control_plane.stop().await;
 }

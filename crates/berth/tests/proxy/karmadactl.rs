@@ -9,7 +9,7 @@ use berth_apiserver::{Server, ServerConfig};
 use http::Method;
 use serde_json::json;
 
-use crate::scene::{Scene, request};
+use crate::test_plane::{TestPlane, request};
 
 const DOCUMENT: &str = include_str!("../../../../docs/compatibility.md");
 const FAILS: &str = "fails: ";
@@ -76,12 +76,12 @@ fn rows() -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
-fn run(program: &Path, scene: &Scene, words: &[&str]) -> (bool, String) {
+fn run(program: &Path, plane: &TestPlane, words: &[&str]) -> (bool, String) {
     let output = Command::new(program)
         .args(words)
-        .current_dir(scene.folder())
-        .env("HOME", scene.folder())
-        .env("KUBECONFIG", scene.kubeconfig())
+        .current_dir(plane.folder())
+        .env("HOME", plane.folder())
+        .env("KUBECONFIG", plane.kubeconfig())
         .env("KUBE_EDITOR", "true")
         .stdin(Stdio::null())
         .output()
@@ -95,11 +95,11 @@ fn run(program: &Path, scene: &Scene, words: &[&str]) -> (bool, String) {
 
 /// Runs a command repeatedly until it has the documented outcome, because the effects of earlier commands may be
 /// delayed.
-async fn until(program: &Path, scene: &Scene, command: &str, outcome: &str) {
+async fn until(program: &Path, plane: &TestPlane, command: &str, outcome: &str) {
     let end = Instant::now() + TIMEOUT;
     loop {
         let words: Vec<&str> = command.split_whitespace().collect();
-        let (success, message) = tokio::task::block_in_place(|| run(program, scene, &words));
+        let (success, message) = tokio::task::block_in_place(|| run(program, plane, &words));
         let as_documented = match outcome.strip_prefix(FAILS) {
             Some(reason) => !success && message.contains(reason.trim_matches('`')),
             None => success,
@@ -129,33 +129,33 @@ async fn karmadactl_has_the_documented_outcomes() {
         .map(PathBuf::from)
         .unwrap();
     let program = directory.join("karmadactl");
-    let scene = Scene::start(2).await;
+    let plane = TestPlane::start(2).await;
     for (name, text) in FILES {
-        std::fs::write(scene.folder().join(name), text).unwrap();
+        std::fs::write(plane.folder().join(name), text).unwrap();
     }
     let other = Server::start(ServerConfig::default()).await.unwrap();
-    let kubeconfig = scene.folder().join("other.kubeconfig");
+    let kubeconfig = plane.folder().join("other.kubeconfig");
     std::fs::write(kubeconfig, other.kubeconfig("other")).unwrap();
     let legacy = json!({ "metadata": { "name": "legacy" }, "data": { "a": "b" } });
     let maps = "/api/v1/namespaces/default/configmaps";
-    scene.create(&scene.through("member2"), maps, &legacy).await;
+    plane.create(&plane.through("member2"), maps, &legacy).await;
     for (command, outcome) in rows() {
         let mut command = command.to_owned();
         if command.contains("POD") {
-            command = command.replace("POD", &running_pod(&scene).await);
+            command = command.replace("POD", &running_pod(&plane).await);
         }
-        until(&program, &scene, &command, outcome).await;
+        until(&program, &plane, &command, outcome).await;
     }
     other.shutdown().await;
-    scene.plane.stop().await;
+    plane.control_plane.stop().await;
 }
 
 /// Returns the name of a running pod in the first member.
-async fn running_pod(scene: &Scene) -> String {
+async fn running_pod(plane: &TestPlane) -> String {
     let end = Instant::now() + TIMEOUT;
     loop {
         let path = "/api/v1/namespaces/default/pods";
-        let pods = request(&scene.through("member1"), Method::GET, path, "")
+        let pods = request(&plane.through("member1"), Method::GET, path, "")
             .await
             .json();
         let pod = &pods["items"][0];

@@ -11,5 +11,5 @@ mod authorization;
 mod backend;
 mod forwarding;
 mod karmadactl;
-mod scene;
+mod test_plane;
 mod verbs;

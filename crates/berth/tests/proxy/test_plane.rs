@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 /// Timeout of each wait. It is long because the machine runs other tests at the same time.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
-pub(crate) struct Scene {
-    pub(crate) plane: ControlPlane,
+pub(crate) struct TestPlane {
+    pub(crate) control_plane: ControlPlane,
     folder: tempfile::TempDir,
 }
 
@@ -40,7 +40,7 @@ impl TestResponse {
     }
 }
 
-impl Scene {
+impl TestPlane {
     pub(crate) async fn start(members: usize) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let arguments = UpArgs {
@@ -48,15 +48,18 @@ impl Scene {
             members,
             ..UpArgs::default()
         };
-        let plane = ControlPlane::start(&arguments).await.unwrap();
+        let control_plane = ControlPlane::start(&arguments).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let scene = Self { plane, folder };
-        std::fs::write(scene.kubeconfig(), scene.plane.kubeconfig()).unwrap();
-        for member in scene.plane.members() {
+        let plane = Self {
+            control_plane,
+            folder,
+        };
+        std::fs::write(plane.kubeconfig(), plane.control_plane.kubeconfig()).unwrap();
+        for member in plane.control_plane.members() {
             let rights = format!("{}/api", proxy(member.name()));
-            scene.until_code(&scene.admin(), &rights, 200).await;
+            plane.until_code(&plane.admin(), &rights, 200).await;
         }
-        scene
+        plane
     }
 
     /// Returns the path of a kubeconfig for the control plane and its members.
@@ -69,7 +72,7 @@ impl Scene {
     }
 
     pub(crate) fn server(&self) -> &Server {
-        self.plane.server()
+        self.control_plane.server()
     }
 
     /// Returns a client of the control plane with the administrator's token.

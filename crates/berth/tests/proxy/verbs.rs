@@ -11,7 +11,7 @@ use kube::api::{
 };
 use serde_json::{Value, json};
 
-use crate::scene::{Scene, proxy};
+use crate::test_plane::{TestPlane, proxy};
 
 fn config_map(name: &str, value: &str) -> ConfigMap {
     let map = json!({ "metadata": { "name": name }, "data": { "key": value } });
@@ -20,10 +20,10 @@ fn config_map(name: &str, value: &str) -> ConfigMap {
 
 #[tokio::test]
 async fn every_verb_affects_only_the_member() {
-    let scene = Scene::start(2).await;
-    let through: Api<ConfigMap> = Api::namespaced(scene.through("member1"), "default");
+    let plane = TestPlane::start(2).await;
+    let through: Api<ConfigMap> = Api::namespaced(plane.through("member1"), "default");
     let inside = |member: usize| -> Api<ConfigMap> {
-        let server = scene.plane.members()[member].server();
+        let server = plane.control_plane.members()[member].server();
         Api::namespaced(server.client(), "default")
     };
     let parameters = PostParams::default();
@@ -59,14 +59,14 @@ async fn every_verb_affects_only_the_member() {
             other => panic!("{other:?}"),
         }
     }
-    scene.plane.stop().await;
+    plane.control_plane.stop().await;
 }
 
 #[tokio::test]
 async fn discovery_lists_the_proxy_with_karmadas_verbs() {
-    let scene = Scene::start(1).await;
-    let response = scene
-        .until_code(&scene.admin(), "/apis/cluster.karmada.io/v1alpha1", 200)
+    let plane = TestPlane::start(1).await;
+    let response = plane
+        .until_code(&plane.admin(), "/apis/cluster.karmada.io/v1alpha1", 200)
         .await;
     let resources = response.json()["resources"].clone();
     let resources = resources.as_array().unwrap().iter();
@@ -76,19 +76,19 @@ async fn discovery_lists_the_proxy_with_karmadas_verbs() {
     let expected = json!({ "name": "clusters/proxy", "singularName": "", "namespaced": false,
         "kind": "ClusterProxyOptions", "verbs": ["create", "delete", "get", "patch", "update"] });
     assert_eq!(found, [&expected]);
-    scene.plane.stop().await;
+    plane.control_plane.stop().await;
 }
 
 #[needs(kubectl)]
 #[tokio::test]
 async fn kubectl_can_use_a_member_as_its_server() {
-    let scene = Scene::start(1).await;
+    let plane = TestPlane::start(1).await;
     let kubectl = async |words: &str| {
-        let server = format!("{}{}", scene.server().url(), proxy("member1"));
+        let server = format!("{}{}", plane.server().url(), proxy("member1"));
         let mut command = Command::new("kubectl");
         command
-            .arg(format!("--kubeconfig={}", scene.kubeconfig().display()))
-            .arg(format!("--cache-dir={}", scene.folder().display()))
+            .arg(format!("--kubeconfig={}", plane.kubeconfig().display()))
+            .arg(format!("--cache-dir={}", plane.folder().display()))
             .arg(format!("--server={server}"))
             .args(words.split_whitespace())
             .stdin(Stdio::null());
@@ -103,7 +103,7 @@ async fn kubectl_can_use_a_member_as_its_server() {
     let (_, nodes) = kubectl("get nodes -o name").await;
     assert_eq!(
         nodes.lines().count(),
-        scene.plane.members()[0].nodes(),
+        plane.control_plane.members()[0].nodes(),
         "{nodes}"
     );
     let name = nodes.lines().next().unwrap();
@@ -124,5 +124,5 @@ async fn kubectl_can_use_a_member_as_its_server() {
         let (success, message) = kubectl(words).await;
         assert!(!success && message.contains(expected), "{words}: {message}");
     }
-    scene.plane.stop().await;
+    plane.control_plane.stop().await;
 }

@@ -3,7 +3,7 @@
 use berth_test_requirements::needs;
 
 use crate::live_diff::Plane;
-use crate::program::{app, simulate_with_input};
+use crate::program::{Files, app, simulate_with_input};
 
 const FLEET: &str = "
 apiVersion: cluster.karmada.io/v1alpha1
@@ -76,24 +76,53 @@ fn customizations_in_the_manifests_compute_replicas() {
     assert!(!without.contains(r#""replicas":2"#), "{without}");
 }
 
+/// Returns a ResourceInterpreterWebhookConfiguration whose webhook interprets a kind.
+fn webhooks(name: &str, group: &str, kind: &str) -> String {
+    format!(
+        "apiVersion: config.karmada.io/v1alpha1
+kind: ResourceInterpreterWebhookConfiguration
+metadata: {{name: {name}}}
+webhooks:
+- name: {name}.example.com
+  clientConfig: {{url: 'https://127.0.0.1:1'}}
+  rules: [{{operations: ['*'], apiGroups: [{group}], apiVersions: [v1], kinds: [{kind}]}}]
+  interpreterContextVersions: [v1alpha1]
+"
+    )
+}
+
 #[test]
 fn a_note_says_that_interpreter_webhooks_are_not_called() {
-    let webhooks = "
-apiVersion: config.karmada.io/v1alpha1
-kind: ResourceInterpreterWebhookConfiguration
-metadata: {name: tasks}
-webhooks:
-- name: tasks.example.com
-  clientConfig: {url: 'https://127.0.0.1:1'}
-  rules: [{operations: ['*'], apiGroups: [example.com], apiVersions: [v1], kinds: [Task]}]
-  interpreterContextVersions: [v1alpha1]
-";
+    let webhooks = webhooks("tasks", "example.com", "Task");
     let text = format!("{FLEET}---\n{webhooks}");
     let output = simulate_with_input(&["-f", "-"], &text).out();
     let note = "the webhooks of ResourceInterpreterWebhookConfiguration tasks are not called";
     assert!(output.contains(note), "{output}");
     let reason = "failed calling webhook \"tasks/tasks.example.com\" for InterpretReplica";
     assert!(output.contains(reason), "{output}");
+}
+
+#[needs(kubectl)]
+#[tokio::test(flavor = "multi_thread")]
+async fn interpreter_webhooks_in_the_manifests_apply_to_a_control_plane_and_are_noted_once() {
+    let plane = Plane::start().await;
+    let webhooks = webhooks("apps", "apps", "Deployment");
+    let files = Files::new(&[(
+        "change.yaml",
+        &format!("{webhooks}---\n{}", app("web", 2, "{}")),
+    )]);
+    let note = "the webhooks of ResourceInterpreterWebhookConfiguration apps are not called";
+    let reason = "failed calling webhook \"apps/apps.example.com\" for InterpretReplica";
+    for is_applied in [false, true] {
+        if is_applied {
+            plane.apply(&webhooks).await;
+        }
+        let output = plane.simulate(&["-f", &files.path("change.yaml")]).await;
+        let output = output.out();
+        assert_eq!(output.matches(note).count(), 1, "{is_applied}: {output}");
+        assert!(output.contains(reason), "{is_applied}: {output}");
+    }
+    plane.server.stop().await;
 }
 
 #[needs(kubectl)]

@@ -190,7 +190,7 @@ metadata: {name: q, namespace: shop}
         "{output}"
     );
     assert!(
-        output.contains("note: standard input, document 3: a FederatedResourceQuota has no part"),
+        output.contains("note: standard input, document 3: a FederatedResourceQuota has no effect"),
         "{output}"
     );
 }

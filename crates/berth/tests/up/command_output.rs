@@ -101,7 +101,7 @@ fn explain_lists_a_cause_and_a_remedy_for_each_cluster() {
             let arguments = [&["explain", "deployment/nginx"], arguments].concat();
             let output = berth(up.home.path(), &arguments).output().unwrap();
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            if text.contains("member1:1, member2:1; as decided")
+            if text.contains("member1:1, member2:1; equals the decision")
                 || text.contains("\"agrees\": true")
             {
                 Ok(text)
@@ -125,7 +125,10 @@ fn explain_lists_a_cause_and_a_remedy_for_each_cluster() {
         "{text}"
     );
     let text = explained(&["--cluster=member3"]);
-    assert!(text.contains("It would be on member3 if you"), "{text}");
+    assert!(
+        text.contains("Smallest changes that would place the workload on member3"),
+        "{text}"
+    );
     let report = explained(&["--output=json"]);
     let report: serde_json::Value = serde_json::from_str(&report).unwrap();
     assert_eq!(report["apiVersion"], "explain.berth.io/v1", "{report}");
@@ -171,7 +174,7 @@ fn explain_lists_the_cause_and_the_smallest_fix_of_an_unplaced_binding() {
     for expected in [
         "Not placed (NoClusterFit): none of 2 clusters fits",
         "Now: the same decision would be made",
-        "Recorded: nowhere; as decided",
+        "Recorded: no cluster; equals the decision",
         "Condition: NoClusterFit: 0/2 clusters are available: 2 cluster(s) had untolerated taint {maintenance=night:NoSchedule}.",
         "tolerate maintenance=night:NoSchedule in the policy",
     ] {
@@ -186,7 +189,7 @@ fn explain_lists_the_cause_and_the_smallest_fix_of_an_unplaced_binding() {
     until("the Deployment to be placed", || {
         let output = berth(up.home.path(), &["explain", "deployment/nginx"]).output();
         let text = String::from_utf8_lossy(&output.unwrap().stdout).into_owned();
-        if text.contains("Recorded: member1:2; as decided") {
+        if text.contains("Recorded: member1:2; equals the decision") {
             Ok(())
         } else {
             Err(text)
@@ -299,7 +302,7 @@ fn the_scheduler_validates_its_configuration_before_it_listens() {
         line(&output)
     };
     let message = ends("Foo", 2);
-    let expected = "error: --plugins: no plugin is named \"Foo\": there are APIEnablement, ";
+    let expected = "error: --plugins: no plugin is named \"Foo\"; known plugins: APIEnablement, ";
     assert!(message.starts_with(expected), "{message}");
     let message = ends("*", 1);
     let expected = format!("error: cannot listen on {address}: ");

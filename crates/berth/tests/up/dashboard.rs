@@ -94,25 +94,25 @@ fn every_view_shows_the_placed_workload() {
     let page = Page::of(&up);
     let nginx = root().join("examples/nginx.yaml");
     up.kubectl(&["apply", "-f", nginx.to_str().unwrap()]);
-    let holds = |path: &str, expected: &[&str]| {
+    let until_page_contains = |path: &str, expected: &[&str]| {
         until(path, || {
             let text = page.get(path);
             let missing = expected.iter().find(|part| !text.contains(**part));
             missing.map_or(Ok(()), |part| Err(format!("{part} is not in {text}")))
         });
     };
-    holds("/", &["member1", "member3", "Ready", "GiB free of"]);
+    until_page_contains("/", &["member1", "member3", "Ready", "GiB free of"]);
     let name = "default/nginx-deployment";
-    holds(
+    until_page_contains(
         "/bindings",
         &[name, "Scheduled", "Applied", "nginx-propagation"],
     );
-    holds("/bindings?cluster=member3", &["<b>0</b> of 1 bindings"]);
-    holds("/bindings?q=NGINX&state=scheduled", &[name]);
-    holds("/live", &[name, "Placed"]);
+    until_page_contains("/bindings?cluster=member3", &["<b>0</b> of 1 bindings"]);
+    until_page_contains("/bindings?q=NGINX&state=scheduled", &[name]);
+    until_page_contains("/live", &[name, "Placed"]);
     let path = format!("/bindings/{name}");
-    holds(&path, &["Clusters by stage", "ClusterAffinity"]);
-    holds(
+    until_page_contains(&path, &["Clusters by stage", "ClusterAffinity"]);
+    until_page_contains(
         &format!("{path}/changes"),
         &["member3", "Smallest changes by cluster"],
     );
@@ -120,7 +120,7 @@ fn every_view_shows_the_placed_workload() {
         "Manifest has been successfully applied",
         "ScheduleBindingSucceed",
     ];
-    holds(&format!("{path}/objects"), &objects);
+    until_page_contains(&format!("{path}/objects"), &objects);
     assert!(
         page.get("/bindings/default/none")
             .starts_with("HTTP/1.1 404")

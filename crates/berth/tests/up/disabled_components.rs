@@ -1,7 +1,7 @@
 //! Tests of `berth up --without`, which does not start a component. The tests start the component as a separate
 //! program.
 
-use crate::program::{Beside, Up, berth, root, until};
+use crate::program::{BackgroundProcess, Up, berth, root, until};
 use berth_test_requirements::needs;
 
 const CLUSTERS: [&str; 4] = [
@@ -32,7 +32,7 @@ fn without_the_scheduler_no_binding_is_placed_until_a_scheduler_starts() {
         names.contains("nginx").then_some(()).ok_or(names)
     });
     assert_eq!(up.kubectl(&CLUSTERS), "");
-    let _scheduler = Beside::start(
+    let _scheduler = BackgroundProcess::start(
         &up,
         &[
             "scheduler",
@@ -65,7 +65,7 @@ fn without_the_controllers_no_binding_is_created_until_controllers_start() {
     );
     apply_nginx(&up);
     assert_eq!(up.kubectl(&CLUSTERS), "");
-    let _controllers = Beside::start(
+    let _controllers = BackgroundProcess::start(
         &up,
         &[
             "controllers",

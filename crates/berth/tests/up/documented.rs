@@ -4,7 +4,7 @@
 use berth_test_requirements::needs;
 use std::process::Command;
 
-use crate::program::{Beside, Up, berth, root, until};
+use crate::program::{BackgroundProcess, Up, berth, root, until};
 
 /// Returns the commands in the shell blocks of a page.
 fn commands(page: &str) -> Vec<String> {
@@ -55,7 +55,7 @@ fn run_page(page: &str) -> Up {
                     "--health-probe-bind-address=0",
                     "--metrics-bind-address=0",
                 ];
-                schedulers.push(Beside::start(&up, &arguments));
+                schedulers.push(BackgroundProcess::start(&up, &arguments));
             }
             words => run(&up, words),
         }

@@ -159,16 +159,16 @@ impl Up {
 
 /// A `berth` process, such as `berth scheduler`, that runs beside `berth up` and uses its kubeconfig. Dropping it kills
 /// the process.
-pub(crate) struct Beside(Child);
+pub(crate) struct BackgroundProcess(Child);
 
-impl Drop for Beside {
+impl Drop for BackgroundProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-impl Beside {
+impl BackgroundProcess {
     pub(crate) fn start(up: &Up, arguments: &[&str]) -> Self {
         let kubeconfig = up.kubeconfig();
         let mut command = berth(up.home.path(), arguments);

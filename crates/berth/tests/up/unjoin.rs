@@ -47,7 +47,7 @@ fn unjoining_a_member_moves_its_workloads_to_the_other_member() {
     let begin = "control plane: Cluster member2 deleted\n";
     assert!(message.starts_with(begin), "{message}");
     assert!(
-        message.ends_with("member2 is no member any more\n"),
+        message.ends_with("member2 is no longer a member\n"),
         "{message}"
     );
     assert_eq!(works("karmada-es-member2"), "");

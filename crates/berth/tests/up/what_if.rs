@@ -250,7 +250,7 @@ fn a_browser_shows_the_moves_of_a_change() {
     browser.shows(&[
         "2 would move",
         "default/nginx-deployment",
-        "What this does not simulate",
+        "Limits and remarks",
     ]);
     browser.wait("document.querySelector('.flows').tabIndex == 0");
     browser.wait(

@@ -19,11 +19,11 @@ use super::parts::{self, Column, Tone, number, text};
 use super::{Tab, bindings, explanation, frame, live, not_found};
 use crate::explainer::BindingName;
 use crate::html::Html;
-use crate::query::PAGE;
+use crate::query::PAGE_SIZE;
 use crate::store::{BindingRow, Store};
 
 /// Maximum number of Works, and of events, to read.
-const MOST_OBJECTS: u32 = 500;
+const MAX_OBJECTS: u32 = 500;
 
 /// The Works and the events of a binding, or the reasons why they cannot be read.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ async fn works(client: &Client, name: &BindingName) -> Result<Vec<Work>, kube::E
         return Ok(Vec::new());
     };
     let selector = format!("{key}={id}");
-    let params = ListParams::default().labels(&selector).limit(MOST_OBJECTS);
+    let params = ListParams::default().labels(&selector).limit(MAX_OBJECTS);
     let works = Api::<Work>::all(client.clone()).list(&params).await?;
     Ok(works.items)
 }
@@ -74,7 +74,7 @@ async fn events(client: &Client, name: &BindingName) -> Result<Vec<Event>, kube:
         "involvedObject.kind={kind},involvedObject.name={}",
         name.name
     );
-    let params = ListParams::default().fields(&selector).limit(MOST_OBJECTS);
+    let params = ListParams::default().fields(&selector).limit(MAX_OBJECTS);
     let api = Api::<Event>::namespaced(client.clone(), namespace);
     let mut events = api.list(&params).await?.items;
     events.sort_by_key(|event| std::cmp::Reverse(time_of(event)));
@@ -115,7 +115,7 @@ pub(crate) fn page(
                 Ok(report) => explanation::write(html, report, |html| {
                     let path = format!("{}/changes", path(name));
                     let fingerprint = html.fingerprint(start);
-                    parts::later(html, &path, fingerprint, "Search the smallest changes");
+                    parts::deferred_link(html, &path, fingerprint, "Search the smallest changes");
                 }),
                 Err(reason) => {
                     let text = format!("There is no explanation: {reason}");
@@ -127,11 +127,11 @@ pub(crate) fn page(
             if moves().next().is_none() {
                 html.leaf("p", &[("class", &"muted")], "No moves.");
             } else {
-                live::moves(html, moves().take(PAGE));
+                live::moves(html, moves().take(PAGE_SIZE));
             }
             let objects = format!("{}/objects", path(name));
             let fingerprint = html.fingerprint(start);
-            parts::later(html, &objects, fingerprint, "Show Works and events");
+            parts::deferred_link(html, &objects, fingerprint, "Show Works and events");
         });
     })
 }
@@ -141,7 +141,7 @@ pub(crate) fn changes_page(
     name: &BindingName,
     explained: &Result<Report, String>,
 ) -> Document<String> {
-    part(
+    embeddable_page(
         name,
         "What would change the decision",
         |html| match explained {
@@ -156,16 +156,20 @@ pub(crate) fn changes_page(
 
 /// Returns the page of the Works and events of a binding.
 pub(crate) fn objects_page(name: &BindingName, details: &Details) -> Document<String> {
-    part(name, "Works and events", |html| {
+    embeddable_page(name, "Works and events", |html| {
         html.leaf("h2", &[], "Works");
-        listed(html, &details.works, "No Works.", work_table);
+        list_or_error(html, &details.works, "No Works.", work_table);
         html.leaf("h2", &[], "Events");
-        listed(html, &details.events, "No events.", event_table);
+        list_or_error(html, &details.events, "No events.", event_table);
     })
 }
 
 /// Returns a page whose content the script can also load into the page of the binding.
-fn part(name: &BindingName, title: &str, content: impl FnOnce(&mut Html)) -> Document<String> {
+fn embeddable_page(
+    name: &BindingName,
+    title: &str,
+    content: impl FnOnce(&mut Html),
+) -> Document<String> {
     let full = full_name(name);
     frame(&format!("{title}: {full}"), Tab::Bindings, |html| {
         html.leaf("h1", &[], title);
@@ -185,7 +189,7 @@ fn summary(html: &mut Html, row: &BindingRow) {
             html.text(row.policy.as_deref().unwrap_or("-"));
         });
         entry(html, "Clusters", |html| {
-            parts::targets(html, &row.targets, PAGE);
+            parts::targets(html, &row.targets, PAGE_SIZE);
         });
         entry(html, "Reason", |html| bindings::reason(html, row));
     });
@@ -198,7 +202,7 @@ fn entry(html: &mut Html, name: &str, content: impl FnOnce(&mut Html)) {
     });
 }
 
-fn listed<T>(
+fn list_or_error<T>(
     html: &mut Html,
     items: &Result<Vec<T>, String>,
     none: &str,

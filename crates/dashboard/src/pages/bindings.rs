@@ -10,7 +10,7 @@ use super::parts::{self, Column, number, text};
 use super::{Tab, frame};
 use crate::explainer::BindingName;
 use crate::html::Html;
-use crate::query::{Order, PAGE, Query, StateFilter};
+use crate::query::{Order, PAGE_SIZE, Query, StateFilter};
 use crate::store::{BindingRow, Store};
 
 const COLUMNS: [Column; 7] = [
@@ -24,7 +24,7 @@ const COLUMNS: [Column; 7] = [
 ];
 
 /// Maximum number of clusters in a row.
-const MOST_CLUSTERS: usize = 4;
+const MAX_CLUSTERS: usize = 4;
 
 /// Returns the page.
 pub(crate) fn page(store: &Store, query: &Query) -> Document<String> {
@@ -56,7 +56,7 @@ pub(crate) fn page(store: &Store, query: &Query) -> Document<String> {
                     binding(html, name, row, now);
                 }
             });
-            parts::pager(html, selection.page, PAGE, selection.total, |page| query.path(page));
+            parts::pager(html, selection.page, PAGE_SIZE, selection.total, |page| query.path(page));
         });
     })
 }
@@ -139,7 +139,7 @@ fn binding(html: &mut Html, name: &BindingName, row: &BindingRow, now: Timestamp
         parts::cell(html, c_state, |html| parts::states(html, row));
         parts::cell(html, c_replicas, |html| html.text(row.replicas));
         parts::cell(html, c_clusters, |html| {
-            parts::targets(html, &row.targets, MOST_CLUSTERS);
+            parts::targets(html, &row.targets, MAX_CLUSTERS);
         });
         parts::cell(html, c_policy, |html| {
             html.text(row.policy.as_deref().unwrap_or("-"));

@@ -11,23 +11,23 @@ use berth_explain::{ClusterReport, Fix, Report, Share};
 use super::format::{count, thousands};
 use super::parts::{self, Column, number, text};
 use crate::html::Html;
-use crate::query::PAGE;
+use crate::query::PAGE_SIZE;
 
 const COLUMNS: [Column; 7] = [
     text("Cluster"),
     text("Filters"),
     number("Score"),
-    number("Room"),
+    number("Available"),
     text("Selected"),
     number("Replicas"),
     text("Why"),
 ];
 
 /// Maximum number of clusters in the table. The clusters that reached the latest stage come first.
-const MOST_CLUSTERS: usize = 200;
+const MAX_CLUSTERS: usize = 200;
 
 /// Maximum number of clusters in a sentence.
-const MOST_SHARES: usize = 10;
+const MAX_SHARES: usize = 10;
 
 /// Writes a report. `changes` writes the section of the smallest changes, or a link to this section.
 pub(super) fn write(html: &mut Html, report: &Report, changes: impl FnOnce(&mut Html)) {
@@ -94,7 +94,7 @@ pub(super) fn changes(html: &mut Html, report: &Report) {
             "A cluster would get the workload with one of these changes:",
         );
         parts::table(html, "Smallest changes by cluster", &columns, |html| {
-            for of in found().take(PAGE) {
+            for of in found().take(PAGE_SIZE) {
                 html.el("tr", &[], |html| {
                     parts::cell(html, c_cluster, |html| {
                         html.leaf("span", &[("class", &"name")], &of.name);
@@ -123,10 +123,10 @@ fn shares(shares: &[Share]) -> String {
     }
     let texts = shares
         .iter()
-        .take(MOST_SHARES)
+        .take(MAX_SHARES)
         .map(|share| format!("{} {}", share.name, share.replicas));
     let text = texts.collect::<Vec<_>>().join(", ");
-    match shares.len().saturating_sub(MOST_SHARES) {
+    match shares.len().saturating_sub(MAX_SHARES) {
         0 => text,
         more => format!("{text} and {more} more"),
     }
@@ -148,9 +148,9 @@ fn matrix(html: &mut Html, report: &Report) {
     let mut clusters: Vec<&ClusterReport> = report.clusters.iter().collect();
     // The sort is stable: clusters at the same stage remain sorted by name.
     clusters.sort_by_key(|cluster| std::cmp::Reverse(rank(cluster.stage)));
-    let hidden = clusters.len().saturating_sub(MOST_CLUSTERS);
+    let hidden = clusters.len().saturating_sub(MAX_CLUSTERS);
     parts::table(html, "Clusters by stage", &COLUMNS, |html| {
-        for of in clusters.into_iter().take(MOST_CLUSTERS) {
+        for of in clusters.into_iter().take(MAX_CLUSTERS) {
             cluster(html, of);
         }
     });
@@ -184,7 +184,7 @@ fn cluster(html: &mut Html, of: &ClusterReport) {
         c_name,
         c_filters,
         c_score,
-        c_room,
+        c_available,
         c_selected,
         c_replicas,
         c_why,
@@ -207,7 +207,7 @@ fn cluster(html: &mut Html, of: &ClusterReport) {
                 optional(html, of.score);
             });
         });
-        parts::cell(html, c_room, |html| {
+        parts::cell(html, c_available, |html| {
             let estimates = of.estimates.iter();
             let detail = estimates.map(|of| {
                 let replicas = of
@@ -216,10 +216,12 @@ fn cluster(html: &mut Html, of: &ClusterReport) {
                 format!("{} {replicas}", of.estimator)
             });
             let detail = detail.collect::<Vec<_>>().join(", ");
-            let room = of
+            let available = of
                 .available
                 .or_else(|| of.minimum.as_ref().map(|of| i64::from(of.replicas)));
-            html.el("span", &[("title", &detail)], |html| optional(html, room));
+            html.el("span", &[("title", &detail)], |html| {
+                optional(html, available);
+            });
         });
         parts::cell(html, c_selected, |html| match rank {
             3.. => html.leaf("span", &[("class", &"yes")], "yes"),
@@ -241,7 +243,7 @@ fn division(html: &mut Html, report: &Report) {
         text("Cluster"),
         number("Before"),
         number("Assigned"),
-        number("Room"),
+        number("Available"),
         Column {
             name: "Share",
             class: "share",
@@ -253,22 +255,22 @@ fn division(html: &mut Html, report: &Report) {
         .collect();
     let total: i64 = assigned.iter().map(|(_, replicas)| replicas).sum();
     parts::table(html, "Division of replicas", &columns, |html| {
-        let [c_name, c_before, c_assigned, c_room, c_share] = &columns;
-        for &(of, replicas) in assigned.iter().take(MOST_CLUSTERS) {
+        let [c_name, c_before, c_assigned, c_available, c_share] = &columns;
+        for &(of, replicas) in assigned.iter().take(MAX_CLUSTERS) {
             html.el("tr", &[], |html| {
                 parts::cell(html, c_name, |html| {
                     html.leaf("span", &[("class", &"name")], &of.name);
                 });
                 parts::cell(html, c_before, |html| optional(html, of.before));
                 parts::cell(html, c_assigned, |html| html.text(thousands(replicas)));
-                parts::cell(html, c_room, |html| optional(html, of.available));
+                parts::cell(html, c_available, |html| optional(html, of.available));
                 parts::cell(html, c_share, |html| {
                     share(html, of.before.unwrap_or(0).min(replicas), replicas, total);
                 });
             });
         }
     });
-    let hidden = assigned.len().saturating_sub(MOST_CLUSTERS);
+    let hidden = assigned.len().saturating_sub(MAX_CLUSTERS);
     if hidden > 0 {
         more(html, hidden);
     }

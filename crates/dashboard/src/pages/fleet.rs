@@ -9,7 +9,7 @@ use super::format::{bytes, cores, count, thousands};
 use super::parts::{self, Column, Tone, number, text};
 use super::{Tab, frame};
 use crate::html::Html;
-use crate::query::{PAGE, encode};
+use crate::query::{PAGE_SIZE, encode};
 use crate::store::{Amounts, ClusterRow, Store};
 
 const COLUMNS: [Column; 8] = [
@@ -43,7 +43,7 @@ impl View {
         format!("/?q={}&page={page}", encode(&self.text))
     }
 
-    fn admits(&self, name: &str, row: &ClusterRow) -> bool {
+    fn matches(&self, name: &str, row: &ClusterRow) -> bool {
         let mut texts = [name, &row.provider, &row.region, &row.zone].into_iter();
         texts.any(|text| text.contains(&self.text))
             || row.taints.iter().any(|taint| taint.contains(&self.text))
@@ -56,7 +56,7 @@ pub(crate) fn page(store: &Store, view: &View) -> Document<String> {
         html.leaf("h1", &[], "Fleet");
         search(html, view);
         html.el("div", &[("data-live", &"fleet")], |html| {
-            if !store.is_complete {
+            if !store.has_synced {
                 html.leaf(
                     "p",
                     &[("class", &"muted")],
@@ -105,9 +105,9 @@ fn tiles(html: &mut Html, store: &Store) {
             let of = format!("of {}", count(store.clusters.len()));
             parts::tile(html, "Clusters ready", &count(ready), &of);
             let of = format!("of {} cores", cores(cpu.allocatable));
-            parts::tile(html, "CPU free", &cores(cpu.room()), &of);
+            parts::tile(html, "CPU free", &cores(cpu.free()), &of);
             let of = format!("of {}", bytes(memory.allocatable));
-            parts::tile(html, "Memory free", &bytes(memory.room()), &of);
+            parts::tile(html, "Memory free", &bytes(memory.free()), &of);
             let of = format!("of {}", count(store.bindings.len()));
             parts::tile(html, "Bindings scheduled", &count(totals.scheduled), &of);
             let waiting = format!("and {} waiting", count(totals.waiting));
@@ -125,7 +125,7 @@ fn clusters(html: &mut Html, store: &Store, view: &View) {
     let mut rows: Vec<(&String, &ClusterRow)> = store
         .clusters
         .iter()
-        .filter(|(name, row)| view.admits(name, row))
+        .filter(|(name, row)| view.matches(name, row))
         .collect();
     rows.sort_by_key(|(_, row)| row.location());
     if rows.is_empty() {
@@ -133,15 +133,15 @@ fn clusters(html: &mut Html, store: &Store, view: &View) {
         html.leaf("p", &[("class", &"muted")], hint);
         return;
     }
-    let page = view.page.min(rows.len().div_ceil(PAGE));
-    let shown = rows.chunks(PAGE).nth(page - 1).unwrap_or_default();
+    let page = view.page.min(rows.len().div_ceil(PAGE_SIZE));
+    let shown = rows.chunks(PAGE_SIZE).nth(page - 1).unwrap_or_default();
     parts::table(html, "Clusters by location", &COLUMNS, |html| {
         for group in shown.chunk_by(|(_, a), (_, b)| a.location() == b.location()) {
             if let Some((_, first)) = group.first() {
                 html.el("tr", &[("class", &"group")], |html| {
                     let attributes: [(&str, &dyn Display); 2] =
                         [("colspan", &COLUMNS.len()), ("scope", &"rowgroup")];
-                    html.leaf("th", &attributes, place(first));
+                    html.leaf("th", &attributes, location_text(first));
                 });
             }
             for (name, row) in group {
@@ -149,10 +149,10 @@ fn clusters(html: &mut Html, store: &Store, view: &View) {
             }
         }
     });
-    parts::pager(html, page, PAGE, rows.len(), |page| view.path(page));
+    parts::pager(html, page, PAGE_SIZE, rows.len(), |page| view.path(page));
 }
 
-fn place(row: &ClusterRow) -> String {
+fn location_text(row: &ClusterRow) -> String {
     let (provider, region, zone) = row.location();
     let names = [provider, region, zone].into_iter();
     let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
@@ -220,7 +220,7 @@ fn amounts(html: &mut Html, column: &Column, of: Option<Amounts>, text: fn(i64) 
             return;
         };
         let (used, all) = (text(of.used), text(of.allocatable));
-        let label = format!("{used} of {all} allocated, {} free", text(of.room()));
+        let label = format!("{used} of {all} allocated, {} free", text(of.free()));
         html.el(
             "span",
             &[("class", &"capacity"), ("title", &label)],
@@ -229,7 +229,7 @@ fn amounts(html: &mut Html, column: &Column, of: Option<Amounts>, text: fn(i64) 
                 html.leaf(
                     "span",
                     &[],
-                    format_args!("{} free of {all}", text(of.room())),
+                    format_args!("{} free of {all}", text(of.free())),
                 );
             },
         );

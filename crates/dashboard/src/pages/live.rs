@@ -6,7 +6,7 @@ use super::format::{clock, full_name, path};
 use super::parts::{self, Column, text};
 use super::{Tab, frame};
 use crate::html::Html;
-use crate::query::PAGE;
+use crate::query::PAGE_SIZE;
 use crate::store::{Move, Store, Targets};
 
 const COLUMNS: [Column; 5] = [
@@ -18,7 +18,7 @@ const COLUMNS: [Column; 5] = [
 ];
 
 /// Maximum number of clusters in a cell.
-const MOST_CLUSTERS: usize = 8;
+const MAX_CLUSTERS: usize = 8;
 
 /// Returns the page.
 pub(crate) fn page(store: &Store) -> Document<String> {
@@ -37,7 +37,7 @@ pub(crate) fn page(store: &Store) -> Document<String> {
                         "No binding was placed or moved yet.",
                     );
                 } else {
-                    moves(html, store.moves.iter().rev().take(PAGE));
+                    moves(html, store.moves.iter().rev().take(PAGE_SIZE));
                 }
             },
         );
@@ -64,10 +64,10 @@ pub(crate) fn moves<'a>(html: &mut Html, moves: impl Iterator<Item = &'a Move>) 
                     html.leaf("span", &[("class", &"sub")], &of.workload);
                 });
                 parts::cell(html, c_before, |html| {
-                    parts::targets(html, &of.before, MOST_CLUSTERS);
+                    parts::targets(html, &of.before, MAX_CLUSTERS);
                 });
                 parts::cell(html, c_after, |html| {
-                    parts::targets(html, &of.after, MOST_CLUSTERS);
+                    parts::targets(html, &of.after, MAX_CLUSTERS);
                 });
             });
         }

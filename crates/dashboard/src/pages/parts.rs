@@ -100,14 +100,14 @@ pub(crate) fn states(html: &mut Html, row: &BindingRow) {
     });
 }
 
-/// Writes the clusters of a binding with their replicas as chips. At most `most` clusters have a chip.
-pub(crate) fn targets(html: &mut Html, targets: &Targets, most: usize) {
+/// Writes the clusters of a binding with their replicas as chips. At most `max_chips` clusters have a chip.
+pub(crate) fn targets(html: &mut Html, targets: &Targets, max_chips: usize) {
     if targets.is_empty() {
         html.leaf("span", &[("class", &"muted")], "none");
         return;
     }
     html.el("span", &[("class", &"chips")], |html| {
-        for (cluster, replicas) in targets.iter().take(most) {
+        for (cluster, replicas) in targets.iter().take(max_chips) {
             html.el("span", &[("class", &"chip")], |html| {
                 html.text(cluster);
                 if replicas > 0 {
@@ -115,8 +115,8 @@ pub(crate) fn targets(html: &mut Html, targets: &Targets, most: usize) {
                 }
             });
         }
-        if targets.len() > most {
-            let more = targets.len() - most;
+        if targets.len() > max_chips {
+            let more = targets.len() - max_chips;
             html.leaf(
                 "span",
                 &[("class", &"muted")],
@@ -152,7 +152,7 @@ pub(crate) fn bar(html: &mut Html, permille: i64, label: &str) {
 
 /// Writes a link to another page. The script loads the content of that page in place of the link, and loads it again
 /// when `fingerprint` changes.
-pub(crate) fn later(html: &mut Html, path: &str, fingerprint: u64, label: &str) {
+pub(crate) fn deferred_link(html: &mut Html, path: &str, fingerprint: u64, label: &str) {
     let source = format!("{path}?of={fingerprint:x}");
     html.el("div", &[("data-later", &source)], |html| {
         html.el("p", &[], |html| {

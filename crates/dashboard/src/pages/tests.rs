@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::explainer::BindingName;
-use crate::query::{PAGE, Query};
+use crate::query::{PAGE_SIZE, Query};
 use crate::store::{BindingRow, ClusterRow, Store};
 
 const HOSTILE: &str = "<script>alert(\"1\")</script>";
@@ -135,13 +135,13 @@ fn large_store() -> Store {
 fn pages_of_a_large_fleet_are_bounded() {
     let store = large_store();
     for (url, most_rows) in [
-        ("fleet", 2 * PAGE),
-        ("fleet?q=region-7&page=3", 2 * PAGE),
-        ("bindings", PAGE),
-        ("bindings?q=web-4&sort=replicas&page=20", PAGE),
+        ("fleet", 2 * PAGE_SIZE),
+        ("fleet?q=region-7&page=3", 2 * PAGE_SIZE),
+        ("bindings", PAGE_SIZE),
+        ("bindings?q=web-4&sort=replicas&page=20", PAGE_SIZE),
         ("bindings?q=matches-nothing", 0),
-        ("bindings?cluster=member-0042&sort=clusters", PAGE),
-        ("live", PAGE),
+        ("bindings?cluster=member-0042&sort=clusters", PAGE_SIZE),
+        ("live", PAGE_SIZE),
     ] {
         let (view, query) = url.split_once('?').unwrap_or((url, ""));
         let pairs = query.split('&').filter_map(|pair| pair.split_once('='));

@@ -13,8 +13,8 @@ use super::format::{clock, count, full_name, path, thousands};
 use super::parts::{self, Column, number, text};
 use super::{Tab, frame};
 use crate::html::Html;
-use crate::simulation::{MOST_MOVES, Placement, Planned, Simulation};
-use crate::simulations::Finished;
+use crate::simulation::{MAX_MOVES, Placement, PredictedMove, Simulation};
+use crate::simulation_runner::FinishedSimulation;
 use crate::store::Store;
 
 const COLUMNS: [Column; 5] = [
@@ -26,15 +26,15 @@ const COLUMNS: [Column; 5] = [
 ];
 
 /// Number of moves per page.
-const PAGE: usize = 25;
+const PAGE_SIZE: usize = 25;
 /// Maximum number of clusters in a cell.
-const MOST_CLUSTERS: usize = 6;
+const MAX_CLUSTERS: usize = 6;
 
 /// Returns the page. Without an outcome, the page has only the form.
 pub(crate) fn page(
     store: &Store,
     form: &Form,
-    outcome: Option<&Result<Finished, String>>,
+    outcome: Option<&Result<FinishedSimulation, String>>,
 ) -> Document<String> {
     frame("What if", Tab::WhatIf, |html| {
         html.leaf("h1", &[], "What if");
@@ -58,7 +58,7 @@ pub(crate) fn page(
     })
 }
 
-fn result(html: &mut Html, form: &Form, finished: &Finished) {
+fn result(html: &mut Html, form: &Form, finished: &FinishedSimulation) {
     let simulation = &*finished.simulation;
     let section = [
         ("aria-labelledby", &"result" as &dyn Display),
@@ -68,16 +68,16 @@ fn result(html: &mut Html, form: &Form, finished: &Finished) {
         html.leaf("h2", &[("id", &"result")], "Moves");
         html.el("p", &[("class", &"summary")], |html| {
             html.leaf("b", &[], summary(simulation));
-            let at = format!(". State of {} UTC.", clock(finished.at));
+            let at = format!(". State of {} UTC.", clock(finished.started_at));
             html.text(at);
         });
         if !simulation.moves.is_empty() {
             moves(html, form, simulation);
         }
-        html.leaf("h2", &[], "What this does not simulate");
+        html.leaf("h2", &[], "Limits and remarks");
         html.el("ul", &[], |html| {
-            for limit in &simulation.limits {
-                html.leaf("li", &[], sentence(limit));
+            for remark in &simulation.remarks {
+                html.leaf("li", &[], sentence(remark));
             }
         });
         html.leaf("h2", &[], "On the command line");
@@ -87,10 +87,10 @@ fn result(html: &mut Html, form: &Form, finished: &Finished) {
 
 fn moves(html: &mut Html, form: &Form, simulation: &Simulation) {
     let total = simulation.moves.len();
-    let page = form.page().min(total.div_ceil(PAGE)).max(1);
+    let page = form.page().min(total.div_ceil(PAGE_SIZE)).max(1);
     let shown = simulation
         .moves
-        .chunks(PAGE)
+        .chunks(PAGE_SIZE)
         .nth(page - 1)
         .unwrap_or_default();
     diagram::write(html, shown);
@@ -102,12 +102,12 @@ fn moves(html: &mut Html, form: &Form, simulation: &Simulation) {
     if simulation.changed > total {
         let text = format!(
             "The first {} of {} moves are listed; `berth simulate` prints all.",
-            count(MOST_MOVES),
+            count(MAX_MOVES),
             count(simulation.changed)
         );
         html.leaf("p", &[("class", &"muted")], text);
     }
-    parts::pager(html, page, PAGE, total, |page| form.path(page));
+    parts::pager(html, page, PAGE_SIZE, total, |page| form.path(page));
 }
 
 /// Returns the totals in the wording of `berth simulate`.
@@ -131,7 +131,7 @@ fn sentence(text: &str) -> String {
     sentence
 }
 
-fn row(html: &mut Html, of: &Planned) {
+fn row(html: &mut Html, of: &PredictedMove) {
     let [c_binding, c_from, c_to, c_replicas, c_reason] = &COLUMNS;
     html.el("tr", &[], |html| {
         parts::cell(html, c_binding, |html| {
@@ -166,7 +166,7 @@ fn placement(html: &mut Html, of: &Placement, has_replicas: bool) {
         return;
     }
     html.el("span", &[("class", &"chips")], |html| {
-        for (cluster, replicas) in of.clusters.iter().take(MOST_CLUSTERS) {
+        for (cluster, replicas) in of.clusters.iter().take(MAX_CLUSTERS) {
             html.el("span", &[("class", &"chip")], |html| {
                 html.text(cluster);
                 if has_replicas {
@@ -174,8 +174,8 @@ fn placement(html: &mut Html, of: &Placement, has_replicas: bool) {
                 }
             });
         }
-        if of.total > MOST_CLUSTERS {
-            let more = format!("and {} more", count(of.total - MOST_CLUSTERS));
+        if of.total > MAX_CLUSTERS {
+            let more = format!("and {} more", count(of.total - MAX_CLUSTERS));
             html.leaf("span", &[("class", &"muted")], more);
         }
     });

@@ -15,7 +15,7 @@ pub(crate) struct Amounts {
 
 impl Amounts {
     /// Returns the free amount.
-    pub(crate) fn room(self) -> i64 {
+    pub(crate) fn free(self) -> i64 {
         (self.allocatable - self.used).max(0)
     }
 

@@ -58,9 +58,9 @@ fn moves_are_changes_after_the_first_list() {
         .map(|of| (of.before.len(), of.after.len()))
         .collect();
     assert_eq!(seen, [(1, 1), (1, 0)]);
-    for number in 0..=MOST_MOVES {
+    for number in 0..=MAX_MOVES {
         let replicas = i32::try_from(number).unwrap() + 1;
         store.apply_binding(name("b"), row(&[("m1", replicas)]), Some(at));
     }
-    assert_eq!(store.moves.len(), MOST_MOVES);
+    assert_eq!(store.moves.len(), MAX_MOVES);
 }

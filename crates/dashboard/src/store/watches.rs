@@ -21,7 +21,7 @@ use crate::explainer::BindingName;
 
 /// The state that the task updates and the requests read: the store, its version, and the fleet for decisions.
 #[derive(Clone, Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     pub(crate) store: Arc<RwLock<Store>>,
     /// The clusters as the scheduling engine needs them, with their Cluster objects.
     fleet: Arc<Mutex<Fleet>>,
@@ -29,7 +29,7 @@ pub(crate) struct Shared {
     pub(crate) version: Arc<watch::Sender<u64>>,
 }
 
-impl Default for Shared {
+impl Default for SharedState {
     fn default() -> Self {
         Self {
             store: Arc::default(),
@@ -39,7 +39,7 @@ impl Default for Shared {
     }
 }
 
-impl Shared {
+impl SharedState {
     /// Returns a copy of the current fleet. The copy shares the Cluster objects.
     pub(crate) fn fleet(&self) -> Fleet {
         let mut fleet = self.fleet.lock();
@@ -55,32 +55,66 @@ impl Shared {
 }
 
 /// Watches clusters and bindings, and updates the store until the token is cancelled.
-pub(crate) async fn follow(client: Client, shared: Shared, cancel: CancellationToken) {
+pub(crate) async fn run_watches(client: Client, shared: SharedState, cancel: CancellationToken) {
     let clusters = events(Api::<Cluster>::all(client.clone()));
     let namespaced = events(Api::<ResourceBinding>::all(client.clone()));
     let cluster_scoped = events(Api::<ClusterResourceBinding>::all(client));
     tokio::pin!(clusters, namespaced, cluster_scoped);
-    let mut listed = BTreeSet::new();
-    let mut bindings = [Listing::new(true), Listing::new(false)];
-    let mut lists = 0;
-    let [of_namespaces, of_cluster] = &mut bindings;
+    let mut watches = Watches::new(shared);
     loop {
-        let done = tokio::select! {
+        tokio::select! {
             () = cancel.cancelled() => return,
-            Some(event) = clusters.next() => on_cluster(&shared, &mut listed, event),
-            Some(event) = namespaced.next() => of_namespaces.on_event(&shared, event, |object| {
-                BindingRow::new(&object.metadata, &object.spec, object.status.as_ref())
-            }),
-            Some(event) = cluster_scoped.next() => of_cluster.on_event(&shared, event, |object| {
-                BindingRow::new(&object.metadata, &object.spec, object.status.as_ref())
-            }),
-        };
-        if done {
-            lists += 1;
-            // The three kinds are listed at the start. A kind is listed again only after its watch broke.
-            if lists == 3 {
-                shared.change(|store| store.is_complete = true);
-            }
+            Some(event) = clusters.next() => watches.on_cluster(event),
+            Some(event) = namespaced.next() => watches.on_namespaced_binding(event),
+            Some(event) = cluster_scoped.next() => watches.on_cluster_scoped_binding(event),
+        }
+    }
+}
+
+/// The states of the three watches.
+struct Watches {
+    shared: SharedState,
+    clusters: ClusterWatch,
+    namespaced: BindingWatch,
+    cluster_scoped: BindingWatch,
+}
+
+impl Watches {
+    fn new(shared: SharedState) -> Self {
+        Self {
+            shared,
+            clusters: ClusterWatch::default(),
+            namespaced: BindingWatch::new(true),
+            cluster_scoped: BindingWatch::new(false),
+        }
+    }
+
+    fn on_cluster(&mut self, event: watcher::Event<Cluster>) {
+        self.clusters.on_event(&self.shared, event);
+        self.update_has_synced();
+    }
+
+    fn on_namespaced_binding(&mut self, event: watcher::Event<ResourceBinding>) {
+        self.namespaced.on_event(&self.shared, event, |object| {
+            BindingRow::new(&object.metadata, &object.spec, object.status.as_ref())
+        });
+        self.update_has_synced();
+    }
+
+    fn on_cluster_scoped_binding(&mut self, event: watcher::Event<ClusterResourceBinding>) {
+        self.cluster_scoped.on_event(&self.shared, event, |object| {
+            BindingRow::new(&object.metadata, &object.spec, object.status.as_ref())
+        });
+        self.update_has_synced();
+    }
+
+    /// Sets [`Store::has_synced`] after the first list of each kind is complete.
+    fn update_has_synced(&self) {
+        let has_synced = self.clusters.has_synced
+            && self.namespaced.has_synced
+            && self.cluster_scoped.has_synced;
+        if has_synced && !self.shared.store.read().has_synced {
+            self.shared.change(|store| store.has_synced = true);
         }
     }
 }
@@ -99,100 +133,104 @@ where
         .boxed()
 }
 
-/// Handles an event of the watch of clusters. Returns true at the end of a list.
-fn on_cluster(
-    shared: &Shared,
-    listed: &mut BTreeSet<String>,
-    event: watcher::Event<Cluster>,
-) -> bool {
-    match event {
-        watcher::Event::Init => listed.clear(),
-        watcher::Event::InitApply(cluster) => {
-            listed.insert(cluster.name_any());
-            shared.fleet.lock().apply(&cluster);
-            let row = ClusterRow::new(&cluster);
-            shared
-                .store
-                .write()
-                .clusters
-                .insert(cluster.name_any(), row);
-        }
-        watcher::Event::InitDone => {
-            shared.change(|store| {
-                store.clusters.retain(|name, _| {
-                    let is_listed = listed.contains(name);
-                    if !is_listed {
-                        shared.fleet.lock().remove(name);
-                    }
-                    is_listed
-                });
-            });
-            listed.clear();
-            return true;
-        }
-        watcher::Event::Apply(cluster) => {
-            shared.fleet.lock().apply(&cluster);
-            let (name, row) = (cluster.name_any(), ClusterRow::new(&cluster));
-            let is_known = shared.store.read().clusters.get(&name) == Some(&row);
-            if !is_known {
+/// The state of the watch of clusters.
+#[derive(Default)]
+struct ClusterWatch {
+    /// Names of the clusters in the current list.
+    listed: BTreeSet<String>,
+    /// True after the first list is complete.
+    has_synced: bool,
+}
+
+impl ClusterWatch {
+    fn on_event(&mut self, shared: &SharedState, event: watcher::Event<Cluster>) {
+        match event {
+            watcher::Event::Init => self.listed.clear(),
+            watcher::Event::InitApply(cluster) => {
+                self.listed.insert(cluster.name_any());
+                shared.fleet.lock().apply(&cluster);
+                let row = ClusterRow::new(&cluster);
+                shared
+                    .store
+                    .write()
+                    .clusters
+                    .insert(cluster.name_any(), row);
+            }
+            watcher::Event::InitDone => {
+                let listed = std::mem::take(&mut self.listed);
+                self.has_synced = true;
                 shared.change(|store| {
-                    store.clusters.insert(name, row);
+                    store.clusters.retain(|name, _| {
+                        let is_listed = listed.contains(name);
+                        if !is_listed {
+                            shared.fleet.lock().remove(name);
+                        }
+                        is_listed
+                    });
+                });
+            }
+            watcher::Event::Apply(cluster) => {
+                shared.fleet.lock().apply(&cluster);
+                let (name, row) = (cluster.name_any(), ClusterRow::new(&cluster));
+                let is_unchanged = shared.store.read().clusters.get(&name) == Some(&row);
+                if !is_unchanged {
+                    shared.change(|store| {
+                        store.clusters.insert(name, row);
+                    });
+                }
+            }
+            watcher::Event::Delete(cluster) => {
+                shared.fleet.lock().remove(&cluster.name_any());
+                shared.change(|store| {
+                    store.clusters.remove(&cluster.name_any());
                 });
             }
         }
-        watcher::Event::Delete(cluster) => {
-            shared.fleet.lock().remove(&cluster.name_any());
-            shared.change(|store| {
-                store.clusters.remove(&cluster.name_any());
-            });
-        }
     }
-    false
 }
 
 /// The state of the watch of ResourceBindings or of ClusterResourceBindings.
-struct Listing {
+struct BindingWatch {
     namespaced: bool,
+    /// Names of the bindings in the current list.
     listed: BTreeSet<BindingName>,
-    /// False until the first list is complete. The first list records no moves.
-    is_known: bool,
+    /// True after the first list is complete. The first list records no moves.
+    has_synced: bool,
 }
 
-impl Listing {
+impl BindingWatch {
     const fn new(namespaced: bool) -> Self {
         Self {
             namespaced,
             listed: BTreeSet::new(),
-            is_known: false,
+            has_synced: false,
         }
     }
 
-    /// Handles an event of the watch. Returns true at the end of a list.
     fn on_event<K: kube::Resource>(
         &mut self,
-        shared: &Shared,
+        shared: &SharedState,
         event: watcher::Event<K>,
         row: impl Fn(&K) -> BindingRow,
-    ) -> bool {
+    ) {
         let now = Timestamp::now();
         match event {
             watcher::Event::Init => self.listed.clear(),
             watcher::Event::InitApply(object) => {
                 let (name, row) = (name_of(&object), row(&object));
                 self.listed.insert(name.clone());
-                let moved_at = self.is_known.then_some(now);
+                let moved_at = self.has_synced.then_some(now);
                 shared.store.write().apply_binding(name, row, moved_at);
             }
             watcher::Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);
-                self.is_known = true;
+                self.has_synced = true;
                 shared.change(|store| store.retain_bindings(self.namespaced, &listed, now));
-                return true;
             }
             watcher::Event::Apply(object) => {
                 let (name, row) = (name_of(&object), row(&object));
-                let is_known = shared.store.read().bindings.get(&name) == Some(&row);
-                if !is_known {
+                let is_unchanged = shared.store.read().bindings.get(&name) == Some(&row);
+                if !is_unchanged {
                     shared.change(|store| store.apply_binding(name, row, Some(now)));
                 }
             }
@@ -200,7 +238,6 @@ impl Listing {
                 shared.change(|store| store.remove_binding(&name_of(&object), now));
             }
         }
-        false
     }
 }
 
@@ -210,3 +247,6 @@ fn name_of<K: kube::Resource>(object: &K) -> BindingName {
         name: object.meta().name.clone().unwrap_or_default(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,10 +37,10 @@ fn policy() -> Value {
 
 fn response(path: &str, review: &AdmissionReview) -> Value {
     let endpoint = Endpoint::find(path).unwrap();
-    let answer = decide(endpoint, NoExecuteTaints::default(), review);
-    assert_eq!(answer["apiVersion"], "admission.k8s.io/v1");
-    assert_eq!(answer["kind"], "AdmissionReview");
-    let response = &answer["response"];
+    let reviewed = decide(endpoint, NoExecuteTaints::default(), review);
+    assert_eq!(reviewed["apiVersion"], "admission.k8s.io/v1");
+    assert_eq!(reviewed["kind"], "AdmissionReview");
+    let response = &reviewed["response"];
     assert_eq!(response["uid"], "7f0b2891-916f-4ed6-b7cd-27bff1815a8c");
     response.clone()
 }
@@ -165,8 +165,8 @@ fn no_execute_taints_are_denied_without_the_flag() {
         (NoExecuteTaints::Denied, false),
         (NoExecuteTaints::Allowed, true),
     ] {
-        let answer = decide(endpoint, taints, &review);
-        assert_eq!(answer["response"]["allowed"], allowed);
+        let reviewed = decide(endpoint, taints, &review);
+        assert_eq!(reviewed["response"]["allowed"], allowed);
     }
 }
 

@@ -106,11 +106,11 @@ fn row(name: &str, cluster: &ClusterExplanation) -> Vec<String> {
 /// missing one. Returns `None` if the scheduler did not query the estimator.
 fn accurate(cluster: &ClusterExplanation) -> Option<String> {
     let basis = cluster.bases.get(AccurateEstimator::NAME)?;
-    let answer = cluster.estimates.get(AccurateEstimator::NAME);
-    let answer = answer.map_or_else(|| "-".to_owned(), |estimate| estimate_text(*estimate));
+    let estimate = cluster.estimates.get(AccurateEstimator::NAME);
+    let text = estimate.map_or_else(|| "-".to_owned(), |estimate| estimate_text(*estimate));
     Some(match basis {
-        Basis::Fresh => answer,
-        Basis::Stale { seconds, reason } => format!("{answer}, {seconds} s old: {reason}"),
+        Basis::Fresh => text,
+        Basis::Stale { seconds, reason } => format!("{text}, {seconds} s old: {reason}"),
         Basis::Missing { reason } => format!("none: {reason}"),
     })
 }

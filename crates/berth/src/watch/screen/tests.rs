@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use berth_scheduler::binding::BindingKey;
 use jiff::Timestamp;
 
-use super::super::dashboard::{ClusterState, DesiredReplicas, News, Row};
+use super::super::fleet_state::{BindingRow, Change, DesiredReplicas, TargetState};
 use super::super::keys::Key;
 use super::*;
 
@@ -14,50 +14,45 @@ fn key(name: &str) -> BindingKey {
     }
 }
 
-fn dashboard_with(bindings: usize) -> Dashboard {
-    let mut dashboard = Dashboard::default();
-    dashboard.clusters.insert("m1".to_owned(), true);
-    dashboard.clusters.insert("m2".to_owned(), false);
+fn fleet_with(bindings: usize) -> FleetState {
+    let mut fleet = FleetState::default();
+    fleet.clusters.insert("m1".to_owned(), true);
+    fleet.clusters.insert("m2".to_owned(), false);
     for n in 0..bindings {
-        let place = |replicas, ready| ClusterState {
+        let target = |replicas, ready| TargetState {
             replicas,
             ready,
             health: None,
         };
-        let places = BTreeMap::from([
-            ("m1".to_owned(), place(Some(2), Some(1))),
-            ("m2".to_owned(), place(None, None)),
+        let targets = BTreeMap::from([
+            ("m1".to_owned(), target(Some(2), Some(1))),
+            ("m2".to_owned(), target(None, None)),
         ]);
-        let row = Row {
+        let row = BindingRow {
             kind: "Deployment".to_owned(),
             policy: "web".to_owned(),
-            follows: Vec::new(),
+            required_by: Vec::new(),
             desired: Some(DesiredReplicas::InAll(2)),
-            places,
+            targets,
             failure: None,
         };
-        dashboard.rows.insert(key(&format!("web{n:02}")), row);
+        fleet.rows.insert(key(&format!("web{n:02}")), row);
     }
-    dashboard
+    fleet
 }
 
 fn events(count: usize) -> Events {
     let mut events = Events::default();
     for n in 0..count {
-        let gone = News::Gone(key(&format!("old{n:02}")));
-        events.push(lines::line(&Timestamp::UNIX_EPOCH, &gone));
+        let deleted = Change::BindingDeleted(key(&format!("old{n:02}")));
+        events.push(lines::line(&Timestamp::UNIX_EPOCH, &deleted));
     }
     events
 }
 
 #[test]
 fn a_large_terminal_shows_all_panes() {
-    let lines = render(
-        &dashboard_with(1),
-        &events(1),
-        &mut View::default(),
-        (10, 80),
-    );
+    let lines = render(&fleet_with(1), &events(1), &mut View::default(), (10, 80));
     let expected = [
         "CLUSTER   READY   BINDINGS   REPLICAS",
         "m1        yes     1          2",
@@ -75,10 +70,10 @@ fn a_large_terminal_shows_all_panes() {
 
 #[test]
 fn duplicated_replicas_are_marked_with_each() {
-    let mut dashboard = dashboard_with(1);
-    let row = dashboard.rows.values_mut().next().unwrap();
+    let mut fleet = fleet_with(1);
+    let row = fleet.rows.values_mut().next().unwrap();
     row.desired = Some(DesiredReplicas::InEach(2));
-    let lines = bindings(&dashboard, &View::default(), 80);
+    let lines = bindings(&fleet, &View::default(), 80);
     assert!(
         lines[1].starts_with("shop/web00   2 each   1 "),
         "{lines:?}"
@@ -88,18 +83,18 @@ fn duplicated_replicas_are_marked_with_each() {
 #[test]
 fn a_narrow_terminal_shows_the_clusters_of_a_binding() {
     for (columns, last) in [(80, "POLICY"), (65, "KIND"), (50, "CLUSTERS")] {
-        let lines = bindings(&dashboard_with(1), &View::default(), columns);
+        let lines = bindings(&fleet_with(1), &View::default(), columns);
         assert!(lines[0].ends_with(last), "{columns}: {lines:?}");
         assert!(lines[1].contains("m1 1/2, m2 leaving"), "{lines:?}");
     }
-    let mut dashboard = dashboard_with(0);
-    let row = super::tests::dashboard_with(1)
+    let mut fleet = fleet_with(0);
+    let row = super::tests::fleet_with(1)
         .rows
         .into_values()
         .next()
         .unwrap();
-    dashboard.rows.insert(key(&"long".repeat(20)), row);
-    let lines = bindings(&dashboard, &View::default(), 60);
+    fleet.rows.insert(key(&"long".repeat(20)), row);
+    let lines = bindings(&fleet, &View::default(), 60);
     assert!(
         lines[1].starts_with("shop/longlonglonglonglo…   2 "),
         "{lines:?}"
@@ -109,17 +104,17 @@ fn a_narrow_terminal_shows_the_clusters_of_a_binding() {
 
 #[test]
 fn a_cut_line_ends_in_an_ellipsis() {
-    let (mut dashboard, mut view) = (dashboard_with(1), View::default());
-    let row = dashboard.rows.values_mut().next().unwrap();
+    let (mut fleet, mut view) = (fleet_with(1), View::default());
+    let row = fleet.rows.values_mut().next().unwrap();
     for n in 3..30 {
-        let place = ClusterState {
+        let target = TargetState {
             replicas: Some(1),
             ready: Some(1),
             health: None,
         };
-        row.places.insert(format!("member{n}"), place);
+        row.targets.insert(format!("member{n}"), target);
     }
-    let lines = render(&dashboard, &events(3), &mut view, (24, 80));
+    let lines = render(&fleet, &events(3), &mut view, (24, 80));
     assert!(lines.iter().all(|line| line.chars().count() <= 80));
     let row = lines.iter().find(|line| line.starts_with("shop/web00"));
     assert!(row.unwrap().ends_with('…'), "{lines:#?}");
@@ -127,9 +122,9 @@ fn a_cut_line_ends_in_an_ellipsis() {
 
 #[test]
 fn long_panes_are_scrolled() {
-    let (dashboard, events, mut view) = (dashboard_with(100), events(50), View::default());
+    let (fleet, events, mut view) = (fleet_with(100), events(50), View::default());
     let size = (20, 60);
-    let first = render(&dashboard, &events, &mut view, size);
+    let first = render(&fleet, &events, &mut view, size);
     assert_eq!(first.len(), 20);
     assert!(first[5].starts_with("shop/web00"), "{first:#?}");
     assert!(first[18].ends_with("shop/old49  gone"), "{first:#?}");
@@ -141,16 +136,16 @@ fn long_panes_are_scrolled() {
         (Key::Home, "shop/web00"),
     ] {
         view.press(key);
-        let lines = render(&dashboard, &events, &mut view, size);
+        let lines = render(&fleet, &events, &mut view, size);
         assert!(lines[5].starts_with(shown), "{key:?}: {lines:#?}");
     }
     view.press(Key::Tab);
     view.press(Key::Home);
-    let lines = render(&dashboard, &events, &mut view, size);
+    let lines = render(&fleet, &events, &mut view, size);
     assert!(lines.iter().any(|line| line.ends_with("shop/old00  gone")));
     assert!(lines[19].starts_with("events 1-5 of 50"), "{lines:#?}");
     for size in [(0, 0), (1, 1), (3, 5), (7, 20)] {
-        let lines = super::render(&dashboard, &events, &mut view, size);
+        let lines = super::render(&fleet, &events, &mut view, size);
         assert_eq!(lines.len(), size.0);
         assert!(lines.iter().all(|line| line.chars().count() <= size.1));
     }
@@ -158,14 +153,14 @@ fn long_panes_are_scrolled() {
 
 #[test]
 fn a_filter_shows_only_matching_lines() {
-    let (dashboard, events, mut view) = (dashboard_with(100), events(50), View::default());
+    let (fleet, events, mut view) = (fleet_with(100), events(50), View::default());
     for key in "/SHOP/web42".chars().map(Key::Char) {
         view.press(key);
     }
-    let typing = render(&dashboard, &events, &mut view, (24, 80));
+    let typing = render(&fleet, &events, &mut view, (24, 80));
     assert_eq!(typing[23], "/SHOP/web42");
     view.press(Key::Enter);
-    let shown = render(&dashboard, &events, &mut view, (24, 80));
+    let shown = render(&fleet, &events, &mut view, (24, 80));
     let bindings: Vec<&String> = shown.iter().filter(|line| line.contains("shop/")).collect();
     assert_eq!(bindings.len(), 1, "{shown:#?}");
     assert!(bindings[0].starts_with("shop/web42"));
@@ -177,7 +172,7 @@ fn a_filter_shows_only_matching_lines() {
 fn the_help_lists_the_keys() {
     let mut view = View::default();
     view.press(Key::Char('?'));
-    let help = render(&dashboard_with(1), &events(1), &mut view, (24, 80)).join("\n");
+    let help = render(&fleet_with(1), &events(1), &mut view, (24, 80)).join("\n");
     for key in ["arrows", "PgUp", "/ ", "Tab", "q, Ctrl-C"] {
         assert!(help.contains(key), "{key}: {help}");
     }

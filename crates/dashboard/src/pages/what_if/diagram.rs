@@ -9,7 +9,7 @@ use std::fmt::Display;
 
 use super::super::format::{full_name, thousands};
 use crate::html::Html;
-use crate::simulation::Planned;
+use crate::simulation::PredictedMove;
 
 /// Width of the picture, positions of its three columns, and width of a node.
 const WIDTH: f64 = 920.0;
@@ -19,17 +19,17 @@ const RIGHT: f64 = 700.0;
 const NODE: f64 = 10.0;
 
 /// Height of the largest flow, and minimum height of a flow.
-const WIDEST: f64 = 48.0;
-const THINNEST: f64 = 2.0;
+const MAX_FLOW_HEIGHT: f64 = 48.0;
+const MIN_FLOW_HEIGHT: f64 = 2.0;
 
 /// Height of the label above a binding, and of the space below the binding.
 const LABEL: f64 = 18.0;
 const GAP: f64 = 10.0;
 /// Minimum height of a cluster with its label.
-const LEAST: f64 = 18.0;
+const MIN_CLUSTER_HEIGHT: f64 = 18.0;
 
 /// Maximum number of letters in a label.
-const LETTERS: usize = 30;
+const MAX_LABEL_LETTERS: usize = 30;
 
 /// A side of the diagram. Clusters on the left lose replicas, and clusters on the right get replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ enum Side {
 enum End {
     Cluster(String),
     /// No cluster, for new or removed replicas.
-    Nowhere,
+    NoCluster,
 }
 
 /// A flow of replicas between a binding and an [`End`].
@@ -55,14 +55,14 @@ struct Flow {
 
 /// A binding with its flows. Both sides have the same total.
 #[derive(Debug)]
-struct Balanced<'a> {
-    of: &'a Planned,
+struct BindingFlows<'a> {
+    predicted: &'a PredictedMove,
     left: Vec<Flow>,
     right: Vec<Flow>,
 }
 
-impl<'a> Balanced<'a> {
-    fn new(of: &'a Planned) -> Self {
+impl<'a> BindingFlows<'a> {
+    fn new(of: &'a PredictedMove) -> Self {
         let flows = |pairs: &[(String, i64)]| -> Vec<Flow> {
             let flows = pairs.iter().map(|(name, replicas)| Flow {
                 end: End::Cluster(name.clone()),
@@ -79,10 +79,14 @@ impl<'a> Balanced<'a> {
             (&mut right, -difference)
         };
         if replicas > 0 {
-            let end = End::Nowhere;
+            let end = End::NoCluster;
             side.push(Flow { end, replicas });
         }
-        Self { of, left, right }
+        Self {
+            predicted: of,
+            left,
+            right,
+        }
     }
 
     fn flows(&self, side: Side) -> &[Flow] {
@@ -94,22 +98,22 @@ impl<'a> Balanced<'a> {
 }
 
 /// Writes the diagram of moves. The table of moves has the same content.
-pub(super) fn write(html: &mut Html, moves: &[Planned]) {
-    let bindings: Vec<Balanced<'_>> = moves.iter().map(Balanced::new).collect();
-    let bindings: Vec<Balanced<'_>> = bindings
+pub(super) fn write(html: &mut Html, moves: &[PredictedMove]) {
+    let bindings: Vec<BindingFlows<'_>> = moves.iter().map(BindingFlows::new).collect();
+    let bindings: Vec<BindingFlows<'_>> = bindings
         .into_iter()
         .filter(|of| !of.left.is_empty() || !of.right.is_empty())
         .collect();
     if bindings.is_empty() {
         return;
     }
-    let most = bindings
+    let max_replicas = bindings
         .iter()
         .flat_map(|of| of.left.iter().chain(&of.right))
         .map(|flow| flow.replicas)
         .max();
     let scale = Scale {
-        most: number(most.unwrap_or(1).max(1)),
+        max_replicas: number(max_replicas.unwrap_or(1).max(1)),
     };
     let middle = Column::of_bindings(&bindings, &scale);
     let left = Column::of_ends(&bindings, Side::Left, &scale);
@@ -140,8 +144,8 @@ pub(super) fn write(html: &mut Html, moves: &[Planned]) {
                 nodes(html, side, ends);
             }
             for (of, (top, height)) in bindings.iter().zip(&middle.slots) {
-                let name = full_name(&of.of.binding);
-                let class = if of.of.failure.is_some() {
+                let name = full_name(&of.predicted.binding);
+                let class = if of.predicted.failure.is_some() {
                     "lost"
                 } else {
                     "node"
@@ -153,14 +157,14 @@ pub(super) fn write(html: &mut Html, moves: &[Planned]) {
     });
 }
 
-/// The scale from replicas to heights. `most` is the largest number of replicas in a flow.
+/// The scale from replicas to heights. `max_replicas` is the largest number of replicas in a flow.
 struct Scale {
-    most: f64,
+    max_replicas: f64,
 }
 
 impl Scale {
     fn height(&self, replicas: i64) -> f64 {
-        (number(replicas) / self.most * WIDEST).max(THINNEST)
+        (number(replicas) / self.max_replicas * MAX_FLOW_HEIGHT).max(MIN_FLOW_HEIGHT)
     }
 }
 
@@ -178,7 +182,7 @@ struct Column {
 }
 
 impl Column {
-    fn of_bindings(bindings: &[Balanced<'_>], scale: &Scale) -> Self {
+    fn of_bindings(bindings: &[BindingFlows<'_>], scale: &Scale) -> Self {
         let (mut slots, mut top) = (Vec::new(), 0.0);
         for of in bindings {
             let height = |side| {
@@ -196,7 +200,7 @@ impl Column {
         }
     }
 
-    fn of_ends(bindings: &[Balanced<'_>], side: Side, scale: &Scale) -> Self {
+    fn of_ends(bindings: &[BindingFlows<'_>], side: Side, scale: &Scale) -> Self {
         let mut sizes: BTreeMap<End, f64> = BTreeMap::new();
         for flow in bindings.iter().flat_map(|of| of.flows(side)) {
             *sizes.entry(flow.end.clone()).or_default() += scale.height(flow.replicas);
@@ -205,7 +209,7 @@ impl Column {
         for (end, height) in sizes {
             ends.insert(end, slots.len());
             slots.push((top + LABEL / 2.0, height));
-            top += height.max(LEAST) + GAP;
+            top += height.max(MIN_CLUSTER_HEIGHT) + GAP;
         }
         Self {
             slots,
@@ -217,25 +221,25 @@ impl Column {
 
 fn lines(
     html: &mut Html,
-    bindings: &[Balanced<'_>],
+    bindings: &[BindingFlows<'_>],
     side: Side,
     ends: &Column,
     middle: &Column,
     scale: &Scale,
 ) {
     // The position of the next line at each end.
-    let mut free: Vec<f64> = ends.slots.iter().map(|slot| slot.0).collect();
+    let mut next_position: Vec<f64> = ends.slots.iter().map(|slot| slot.0).collect();
     for (of, (top, _)) in bindings.iter().zip(&middle.slots) {
         let mut at = *top;
         for flow in of.flows(side) {
             let height = scale.height(flow.replicas);
-            let free = ends
+            let next = ends
                 .ends
                 .get(&flow.end)
-                .and_then(|index| free.get_mut(*index));
-            let Some(free) = free else { continue };
-            let (end, inner) = (*free + height / 2.0, at + height / 2.0);
-            *free += height;
+                .and_then(|index| next_position.get_mut(*index));
+            let Some(next) = next else { continue };
+            let (end, inner) = (*next + height / 2.0, at + height / 2.0);
+            *next += height;
             at += height;
             let (from, to) = match side {
                 Side::Left => ((LEFT + NODE, end), (MIDDLE, inner)),
@@ -250,24 +254,24 @@ fn lines(
             let attributes: [(&str, &dyn Display); 3] =
                 [("class", &"flow"), ("d", &curve), ("stroke-width", &width)];
             html.el("path", &attributes, |html| {
-                html.leaf("title", &[], describe(of.of, flow, side));
+                html.leaf("title", &[], describe(of.predicted, flow, side));
             });
         }
     }
 }
 
-fn describe(of: &Planned, flow: &Flow, side: Side) -> String {
+fn describe(of: &PredictedMove, flow: &Flow, side: Side) -> String {
     let name = full_name(&of.binding);
-    let what = match (of.has_replicas, flow.replicas) {
+    let amount = match (of.has_replicas, flow.replicas) {
         (false, _) => "the resource".to_owned(),
         (true, 1) => "1 replica".to_owned(),
         (true, replicas) => format!("{} replicas", thousands(replicas)),
     };
     match (side, &flow.end) {
-        (Side::Left, End::Cluster(cluster)) => format!("{name}: {what} from {cluster}"),
-        (Side::Right, End::Cluster(cluster)) => format!("{name}: {what} to {cluster}"),
-        (Side::Left, End::Nowhere) => format!("{name}: {what} new"),
-        (Side::Right, End::Nowhere) => format!("{name}: {what} removed"),
+        (Side::Left, End::Cluster(cluster)) => format!("{name}: {amount} from {cluster}"),
+        (Side::Right, End::Cluster(cluster)) => format!("{name}: {amount} to {cluster}"),
+        (Side::Left, End::NoCluster) => format!("{name}: {amount} new"),
+        (Side::Right, End::NoCluster) => format!("{name}: {amount} removed"),
     }
 }
 
@@ -282,8 +286,8 @@ fn nodes(html: &mut Html, side: Side, column: &Column) {
         };
         let (class, name) = match (end, side) {
             (End::Cluster(name), _) => ("node", name.as_str()),
-            (End::Nowhere, Side::Left) => ("node", "new"),
-            (End::Nowhere, Side::Right) => ("lost", "no cluster"),
+            (End::NoCluster, Side::Left) => ("node", "new"),
+            (End::NoCluster, Side::Right) => ("lost", "no cluster"),
         };
         rectangle(html, class, x, *top, *height);
         label_at(html, anchor, text, top + height / 2.0 + 4.0, name);
@@ -306,9 +310,9 @@ fn label_at(html: &mut Html, anchor: &str, x: f64, y: f64, text: &str) {
     let y = format!("{y:.1}");
     let attributes: [(&str, &dyn Display); 3] = [("x", &x), ("y", &y), ("text-anchor", &anchor)];
     html.el("text", &attributes, |html| {
-        if text.chars().count() > LETTERS {
+        if text.chars().count() > MAX_LABEL_LETTERS {
             html.leaf("title", &[], text);
-            let start: String = text.chars().take(LETTERS - 1).collect();
+            let start: String = text.chars().take(MAX_LABEL_LETTERS - 1).collect();
             html.text(format_args!("{start}…"));
         } else {
             html.text(text);

@@ -13,7 +13,7 @@ use crate::simulation::Change;
 use crate::store::Store;
 
 /// Maximum number of suggested clusters.
-const MOST_SUGGESTIONS: usize = 200;
+const MAX_SUGGESTIONS: usize = 200;
 
 /// A kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -258,7 +258,7 @@ fn hidden(html: &mut Html, name: &str, value: &str) {
 
 fn suggestions(html: &mut Html, store: &Store) {
     html.el("datalist", &[("id", &"clusters")], |html| {
-        for name in store.clusters.keys().take(MOST_SUGGESTIONS) {
+        for name in store.clusters.keys().take(MAX_SUGGESTIONS) {
             html.el("option", &[("value", name)], |_| {});
         }
     });

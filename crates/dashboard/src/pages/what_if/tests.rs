@@ -93,7 +93,7 @@ fn a_sent_form_is_a_change_or_an_error() {
     );
 }
 
-fn planned(index: usize, from: &[(&str, i32)], to: &[(&str, i32)]) -> Planned {
+fn predicted(index: usize, from: &[(&str, i32)], to: &[(&str, i32)]) -> PredictedMove {
     let owned = |of: &[(&str, i32)]| -> Vec<(String, i32)> {
         of.iter()
             .map(|(name, it)| ((*name).to_owned(), *it))
@@ -103,19 +103,19 @@ fn planned(index: usize, from: &[(&str, i32)], to: &[(&str, i32)]) -> Planned {
         namespace: Some("shop".to_owned()),
         name: format!("web-{index:02}"),
     };
-    Planned::new(binding, &owned(from), &owned(to)).with_replicas(true)
+    PredictedMove::new(binding, &owned(from), &owned(to)).with_replicas(true)
 }
 
 #[test]
 fn the_diagram_has_a_line_for_each_flow() {
     let mut html = Html::default();
-    let lost = planned(1, &[("a", 2)], &[]).with_failure(Some("0/2 clusters".to_owned()), true);
+    let lost = predicted(1, &[("a", 2)], &[]).with_failure(Some("0/2 clusters".to_owned()), true);
     diagram::write(
         &mut html,
         &[
-            planned(0, &[("a", 2), ("b", 1)], &[("b", 3)]),
+            predicted(0, &[("a", 2), ("b", 1)], &[("b", 3)]),
             lost,
-            planned(2, &[("b", 1)], &[("b", 4)]),
+            predicted(2, &[("b", 1)], &[("b", 4)]),
         ],
     );
     let picture = html.into_string();
@@ -141,15 +141,15 @@ fn a_page_of_many_moves_is_bounded() {
         ..Simulation::default()
     };
     for index in 0..2000 {
-        let gone: Vec<String> = (0..200).map(|of| format!("member-{of:03}")).collect();
-        let gone: Vec<(&str, i32)> = gone.iter().map(|of| (of.as_str(), 1)).collect();
-        simulation.add(planned(index, &gone, &[("new", 200)]));
+        let from: Vec<String> = (0..200).map(|of| format!("member-{of:03}")).collect();
+        let from: Vec<(&str, i32)> = from.iter().map(|of| (of.as_str(), 1)).collect();
+        simulation.add(predicted(index, &from, &[("new", 200)]));
     }
     let form = form("change=lose&cluster=m1&run=1&page=2");
     let mut html = Html::default();
     moves(&mut html, &form, &simulation);
     let page = html.into_string();
-    assert_eq!(page.matches("data-label=\"Binding\"").count(), PAGE);
+    assert_eq!(page.matches("data-label=\"Binding\"").count(), PAGE_SIZE);
     assert!(page.contains("The first 1,000 of 2,000 moves are listed"));
     assert!(page.contains("change=lose&amp;run=1&amp;cluster=m1&amp;page=3"));
     assert!(page.len() < 1_000_000, "{} bytes", page.len());

@@ -1,5 +1,5 @@
-//! The state of all bindings and clusters that `berth watch` shows. [`Dashboard::apply`] updates the state after a
-//! watch event, and returns the visible changes as [`News`].
+//! The state of all bindings and clusters that `berth watch` shows. [`FleetState::apply`] updates the state after a
+//! watch event, and returns the visible changes as [`Change`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,17 +18,17 @@ use super::source::WatchEvent;
 
 /// The shown state of one binding.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Row {
+pub(super) struct BindingRow {
     /// Kind of the resource, such as `Deployment`.
     pub(super) kind: String,
     /// Name of the policy that has claimed the resource. Empty if no policy has claimed it.
     pub(super) policy: String,
     /// Names of the bindings that depend on this binding (`spec.requiredBy`). This binding is placed in their clusters.
-    pub(super) follows: Vec<String>,
+    pub(super) required_by: Vec<String>,
     /// Desired replicas. `None` if the resource has no replicas.
     pub(super) desired: Option<DesiredReplicas>,
     /// State in each assigned cluster, and in each cluster from which the binding is being evicted.
-    pub(super) places: BTreeMap<String, ClusterState>,
+    pub(super) targets: BTreeMap<String, TargetState>,
     /// Message of the last failed scheduling. `None` if the binding is scheduled.
     pub(super) failure: Option<String>,
 }
@@ -68,7 +68,7 @@ impl fmt::Display for DesiredReplicas {
 
 /// State of a binding in a cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct ClusterState {
+pub(super) struct TargetState {
     /// Assigned replicas. `None` while the binding is being evicted from the cluster.
     pub(super) replicas: Option<i32>,
     /// Ready replicas that the member reports.
@@ -77,61 +77,61 @@ pub(super) struct ClusterState {
     pub(super) health: Option<ResourceHealth>,
 }
 
-impl ClusterState {
+impl TargetState {
     /// Reports whether the binding is being evicted from the cluster.
-    pub(super) fn is_leaving(&self) -> bool {
+    pub(super) fn is_being_evicted(&self) -> bool {
         self.replicas.is_none()
     }
 }
 
-impl Row {
+impl BindingRow {
     fn of(binding: &Binding) -> Self {
         let annotation = |name: &str| binding.metadata.annotations.as_ref()?.get(name).cloned();
         let policy = annotation(PROPAGATION_POLICY_NAME)
             .or_else(|| annotation(CLUSTER_PROPAGATION_POLICY_NAME));
-        let mut places: BTreeMap<String, ClusterState> = BTreeMap::new();
+        let mut targets: BTreeMap<String, TargetState> = BTreeMap::new();
         for target in &binding.spec.clusters {
-            places.entry(target.name.clone()).or_default().replicas = Some(target.replicas);
+            targets.entry(target.name.clone()).or_default().replicas = Some(target.replicas);
         }
         // A required resource is placed in the clusters of the bindings that depend on it, and has no replicas.
         for target in binding.spec.required_by.iter().flat_map(|s| &s.clusters) {
-            let place = places.entry(target.name.clone()).or_default();
-            place.replicas.get_or_insert(0);
+            let state = targets.entry(target.name.clone()).or_default();
+            state.replicas.get_or_insert(0);
         }
         for task in &binding.spec.graceful_eviction_tasks {
-            places.entry(task.from_cluster.clone()).or_default();
+            targets.entry(task.from_cluster.clone()).or_default();
         }
         for item in &binding.status.aggregated_status {
-            if let Some(place) = places.get_mut(&item.cluster_name) {
-                place.ready = item.status.as_ref().and_then(ready);
-                place.health.clone_from(&item.health);
+            if let Some(target) = targets.get_mut(&item.cluster_name) {
+                target.ready = item.status.as_ref().and_then(ready);
+                target.health.clone_from(&item.health);
             }
         }
         Self {
             kind: binding.spec.resource.kind.clone(),
             policy: policy.unwrap_or_default(),
-            follows: binding
+            required_by: binding
                 .spec
                 .required_by
                 .iter()
                 .map(|snapshot| snapshot.name.clone())
                 .collect(),
             desired: DesiredReplicas::of(binding),
-            places,
+            targets,
             failure: failure(&binding.status),
         }
     }
 
     /// Returns the sum of the ready replicas in all clusters. Returns `None` if no cluster has reported ready replicas.
     pub(super) fn ready(&self) -> Option<i64> {
-        let reported = self.places.values().filter_map(|place| place.ready);
+        let reported = self.targets.values().filter_map(|target| target.ready);
         reported.reduce(|sum, ready| sum + ready)
     }
 
-    fn targets(&self) -> BTreeMap<String, i32> {
-        let places = self.places.iter();
-        places
-            .filter_map(|(name, place)| Some((name.clone(), place.replicas?)))
+    fn assigned_replicas(&self) -> BTreeMap<String, i32> {
+        let targets = self.targets.iter();
+        targets
+            .filter_map(|(name, target)| Some((name.clone(), target.replicas?)))
             .collect()
     }
 }
@@ -152,9 +152,9 @@ fn failure(status: &BindingStatus) -> Option<String> {
 
 /// A visible change of a binding or a cluster.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum News {
+pub(super) enum Change {
     /// A binding was listed or added.
-    Binding(BindingKey, Box<Row>),
+    BindingAdded(BindingKey, Box<BindingRow>),
     /// The scheduler assigned other clusters or other numbers of replicas to a binding.
     Moved {
         key: BindingKey,
@@ -163,97 +163,108 @@ pub(super) enum News {
         with_replicas: bool,
     },
     /// The eviction of a binding from a cluster started.
-    Leaving(BindingKey, String),
+    EvictionStarted(BindingKey, String),
     /// The eviction of a binding from a cluster ended.
-    Left(BindingKey, String),
+    EvictionEnded(BindingKey, String),
     /// A member reported a changed status of a resource.
-    Reported(BindingKey, String, ClusterState),
+    StatusReported(BindingKey, String, TargetState),
     /// The scheduler failed to place a binding.
-    Failed(BindingKey, String),
+    SchedulingFailed(BindingKey, String),
     /// A binding was deleted.
-    Gone(BindingKey),
-    /// A cluster was listed or added, or its readiness changed. The flag is true if the cluster is ready.
-    Cluster(String, bool),
+    BindingDeleted(BindingKey),
+    /// A cluster was listed or added, or its readiness changed. The value is true if the cluster is ready.
+    ReadinessChanged(String, bool),
     /// A cluster was deleted.
-    ClusterGone(String),
+    ClusterDeleted(String),
 }
 
 /// State of all bindings and clusters.
 #[derive(Debug, Default)]
-pub(super) struct Dashboard {
+pub(super) struct FleetState {
     /// Clusters by name. The value is true if the cluster is ready.
     pub(super) clusters: BTreeMap<String, bool>,
-    pub(super) rows: BTreeMap<BindingKey, Row>,
+    pub(super) rows: BTreeMap<BindingKey, BindingRow>,
 }
 
-impl Dashboard {
+impl FleetState {
     /// Applies a watch event, and returns the changes to show.
-    pub(super) fn apply(&mut self, event: WatchEvent) -> Vec<News> {
+    pub(super) fn apply(&mut self, event: WatchEvent) -> Vec<Change> {
         match event {
-            WatchEvent::Binding(binding) => self.binding(&binding),
-            WatchEvent::BindingGone(key) => self.gone(key).into_iter().collect(),
-            WatchEvent::Bindings(kind, listed) => {
+            WatchEvent::BindingApplied(binding) => self.binding_applied(&binding),
+            WatchEvent::BindingDeleted(key) => self.binding_deleted(key).into_iter().collect(),
+            WatchEvent::BindingsListed(kind, listed) => {
                 let known = self.rows.keys().filter(|key| key.kind() == kind);
-                let gone: Vec<BindingKey> =
+                let deleted: Vec<BindingKey> =
                     known.filter(|key| !listed.contains(key)).cloned().collect();
-                gone.into_iter().filter_map(|key| self.gone(key)).collect()
+                deleted
+                    .into_iter()
+                    .filter_map(|key| self.binding_deleted(key))
+                    .collect()
             }
-            WatchEvent::Cluster(cluster) => self.cluster(&cluster).into_iter().collect(),
-            WatchEvent::ClusterGone(name) => self.cluster_gone(name).into_iter().collect(),
-            WatchEvent::Clusters(listed) => {
+            WatchEvent::ClusterApplied(cluster) => {
+                self.cluster_applied(&cluster).into_iter().collect()
+            }
+            WatchEvent::ClusterDeleted(name) => self.cluster_deleted(name).into_iter().collect(),
+            WatchEvent::ClustersListed(listed) => {
                 let known: BTreeSet<String> = self.clusters.keys().cloned().collect();
-                let gone = known.difference(&listed).cloned();
-                gone.filter_map(|name| self.cluster_gone(name)).collect()
+                let deleted = known.difference(&listed).cloned();
+                deleted
+                    .filter_map(|name| self.cluster_deleted(name))
+                    .collect()
             }
         }
     }
 
-    fn binding(&mut self, binding: &Binding) -> Vec<News> {
-        let (key, row) = (binding.key.clone(), Row::of(binding));
+    fn binding_applied(&mut self, binding: &Binding) -> Vec<Change> {
+        let (key, row) = (binding.key.clone(), BindingRow::of(binding));
         let Some(old) = self.rows.insert(key.clone(), row.clone()) else {
-            return vec![News::Binding(key, Box::new(row))];
+            return vec![Change::BindingAdded(key, Box::new(row))];
         };
-        let mut news = Vec::new();
-        let (from, to) = (old.targets(), row.targets());
-        let left = |place: &(&String, &ClusterState)| place.1.is_leaving();
-        let leaving = |row: &Row| -> BTreeSet<String> {
-            let places = row.places.iter().filter(left);
-            places.map(|(name, _)| name.clone()).collect()
+        let mut changes = Vec::new();
+        let (from, to) = (old.assigned_replicas(), row.assigned_replicas());
+        let evicted_from = |row: &BindingRow| -> BTreeSet<String> {
+            let targets = row.targets.iter();
+            let evicted = targets.filter(|(_, target)| target.is_being_evicted());
+            evicted.map(|(name, _)| name.clone()).collect()
         };
-        let (was_leaving, is_leaving) = (leaving(&old), leaving(&row));
-        let names = is_leaving.difference(&was_leaving);
-        news.extend(names.map(|name| News::Leaving(key.clone(), name.clone())));
+        let (evicted_before, evicted_now) = (evicted_from(&old), evicted_from(&row));
+        let names = evicted_now.difference(&evicted_before);
+        changes.extend(names.map(|name| Change::EvictionStarted(key.clone(), name.clone())));
         if from != to {
-            news.push(News::Moved {
+            changes.push(Change::Moved {
                 key: key.clone(),
                 from,
                 to,
                 with_replicas: row.desired.is_some(),
             });
         }
-        for (name, place) in &row.places {
-            let before = old.places.get(name).cloned().unwrap_or_default();
-            let is_reported = place.ready.is_some() || place.health.is_some();
-            if is_reported && (&before.ready, &before.health) != (&place.ready, &place.health) {
-                news.push(News::Reported(key.clone(), name.clone(), place.clone()));
+        for (name, target) in &row.targets {
+            let before = old.targets.get(name).cloned().unwrap_or_default();
+            let is_reported = target.ready.is_some() || target.health.is_some();
+            if is_reported && (&before.ready, &before.health) != (&target.ready, &target.health) {
+                changes.push(Change::StatusReported(
+                    key.clone(),
+                    name.clone(),
+                    target.clone(),
+                ));
             }
         }
-        let names = was_leaving.difference(&is_leaving);
-        news.extend(names.map(|name| News::Left(key.clone(), name.clone())));
+        let names = evicted_before.difference(&evicted_now);
+        changes.extend(names.map(|name| Change::EvictionEnded(key.clone(), name.clone())));
         if let Some(failure) = row
             .failure
             .filter(|failure| old.failure.as_ref() != Some(failure))
         {
-            news.push(News::Failed(key, failure));
+            changes.push(Change::SchedulingFailed(key, failure));
         }
-        news
+        changes
     }
 
-    fn gone(&mut self, key: BindingKey) -> Option<News> {
-        self.rows.remove(&key).map(|_| News::Gone(key))
+    fn binding_deleted(&mut self, key: BindingKey) -> Option<Change> {
+        self.rows.remove(&key).map(|_| Change::BindingDeleted(key))
     }
 
-    fn cluster(&mut self, cluster: &Cluster) -> Option<News> {
+    fn cluster_applied(&mut self, cluster: &Cluster) -> Option<Change> {
         let status = cluster.status.as_ref();
         let conditions = status
             .map(|status| status.conditions.as_slice())
@@ -262,11 +273,13 @@ impl Dashboard {
         let ready = conditions.any(|c| c.type_ == CONDITION_READY && c.status == "True");
         let name = cluster.name_any();
         let before = self.clusters.insert(name.clone(), ready);
-        (before != Some(ready)).then_some(News::Cluster(name, ready))
+        (before != Some(ready)).then_some(Change::ReadinessChanged(name, ready))
     }
 
-    fn cluster_gone(&mut self, name: String) -> Option<News> {
-        self.clusters.remove(&name).map(|_| News::ClusterGone(name))
+    fn cluster_deleted(&mut self, name: String) -> Option<Change> {
+        self.clusters
+            .remove(&name)
+            .map(|_| Change::ClusterDeleted(name))
     }
 }
 

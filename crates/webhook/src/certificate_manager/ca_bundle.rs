@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// A MutatingWebhookConfiguration or a ValidatingWebhookConfiguration.
-pub(super) trait Configuration:
+pub(super) trait WebhookConfiguration:
     Clone
     + Debug
     + DeserializeOwned
@@ -23,7 +23,7 @@ pub(super) trait Configuration:
     fn webhooks(&self) -> Vec<(&str, &WebhookClientConfig)>;
 }
 
-impl Configuration for MutatingWebhookConfiguration {
+impl WebhookConfiguration for MutatingWebhookConfiguration {
     fn webhooks(&self) -> Vec<(&str, &WebhookClientConfig)> {
         let all = self.webhooks.iter().flatten();
         all.map(|webhook| (webhook.name.as_str(), &webhook.client_config))
@@ -31,7 +31,7 @@ impl Configuration for MutatingWebhookConfiguration {
     }
 }
 
-impl Configuration for ValidatingWebhookConfiguration {
+impl WebhookConfiguration for ValidatingWebhookConfiguration {
     fn webhooks(&self) -> Vec<(&str, &WebhookClientConfig)> {
         let all = self.webhooks.iter().flatten();
         all.map(|webhook| (webhook.name.as_str(), &webhook.client_config))
@@ -41,7 +41,7 @@ impl Configuration for ValidatingWebhookConfiguration {
 
 /// Writes a CA bundle into each webhook of a configuration that calls the Service. Does nothing if the configuration is
 /// not installed.
-pub(super) async fn write_ca_bundle<K: Configuration>(
+pub(super) async fn write_ca_bundle<K: WebhookConfiguration>(
     client: &Client,
     name: &str,
     service: &NamespacedName,

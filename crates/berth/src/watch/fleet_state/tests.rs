@@ -14,13 +14,15 @@ fn binding(clusters: &Value, tasks: &Value, status: &Value) -> WatchEvent {
         "status": status,
     }))
     .unwrap();
-    WatchEvent::Binding(Box::new(binding.into()))
+    WatchEvent::BindingApplied(Box::new(binding.into()))
 }
 
-fn lines_of(dashboard: &mut Dashboard, event: WatchEvent) -> Vec<String> {
+fn lines_of(fleet: &mut FleetState, event: WatchEvent) -> Vec<String> {
     let time = jiff::Timestamp::from_second(0).unwrap();
-    let news = dashboard.apply(event);
-    let lines = news.iter().map(|news| lines::line(&time, news).to_string());
+    let changes = fleet.apply(event);
+    let lines = changes
+        .iter()
+        .map(|change| lines::line(&time, change).to_string());
     lines
         .map(|line| line.split_once("  ").unwrap().1.to_owned())
         .collect()
@@ -28,7 +30,7 @@ fn lines_of(dashboard: &mut Dashboard, event: WatchEvent) -> Vec<String> {
 
 #[test]
 fn each_change_of_a_binding_is_a_line() {
-    let mut dashboard = Dashboard::default();
+    let mut fleet = FleetState::default();
     let (none, on_m1) = (json!([]), json!([{ "name": "m1", "replicas": 2 }]));
     let on_m2 = json!([{ "name": "m2", "replicas": 2 }]);
     let task = json!([{ "fromCluster": "m1", "reason": "r", "producer": "p" }]);
@@ -76,15 +78,15 @@ fn each_change_of_a_binding_is_a_line() {
             ],
         ),
         (
-            WatchEvent::Bindings("ClusterResourceBinding", BTreeSet::new()),
+            WatchEvent::BindingsListed("ClusterResourceBinding", BTreeSet::new()),
             &[],
         ),
         (
-            WatchEvent::Bindings("ResourceBinding", BTreeSet::new()),
+            WatchEvent::BindingsListed("ResourceBinding", BTreeSet::new()),
             &["shop/web-deployment  gone"],
         ),
     ] {
-        assert_eq!(lines_of(&mut dashboard, event), expected);
+        assert_eq!(lines_of(&mut fleet, event), expected);
     }
 }
 
@@ -99,21 +101,21 @@ fn duplicated_replicas_are_shown_as_replicas_in_each_cluster() {
                 "clusters": [{ "name": "m1", "replicas": 2 }, { "name": "m2", "replicas": 2 }] },
         }))
         .unwrap();
-        WatchEvent::Binding(Box::new(binding.into()))
+        WatchEvent::BindingApplied(Box::new(binding.into()))
     };
     let divided = json!({ "replicaScheduling": { "replicaSchedulingType": "Divided" } });
     for (placement, expected) in [
         (json!({}), "2 replicas in each cluster: m1 ?/2, m2 ?/2"),
         (divided, "2 replicas: m1 ?/2, m2 ?/2"),
     ] {
-        let line = lines_of(&mut Dashboard::default(), binding(placement)).remove(0);
+        let line = lines_of(&mut FleetState::default(), binding(placement)).remove(0);
         assert!(line.ends_with(&format!("Deployment, {expected}")), "{line}");
     }
 }
 
 #[test]
 fn a_required_resource_is_shown_in_the_clusters_of_the_binding_that_depends_on_it() {
-    let mut dashboard = Dashboard::default();
+    let mut fleet = FleetState::default();
     let settings = |clusters: &Value| {
         let binding: ResourceBinding = serde_json::from_value(json!({
             "metadata": { "name": "settings-configmap", "namespace": "shop" },
@@ -122,7 +124,7 @@ fn a_required_resource_is_shown_in_the_clusters_of_the_binding_that_depends_on_i
                 "requiredBy": [{ "namespace": "shop", "name": "web-deployment", "clusters": clusters }] },
         }))
         .unwrap();
-        WatchEvent::Binding(Box::new(binding.into()))
+        WatchEvent::BindingApplied(Box::new(binding.into()))
     };
     let on = |cluster: &str| json!([{ "name": cluster, "replicas": 2 }]);
     for (event, expected) in [
@@ -135,28 +137,28 @@ fn a_required_resource_is_shown_in_the_clusters_of_the_binding_that_depends_on_i
             "shop/settings-configmap  moved       m1 -> m2",
         ),
     ] {
-        assert_eq!(lines_of(&mut dashboard, event), [expected]);
+        assert_eq!(lines_of(&mut fleet, event), [expected]);
     }
 }
 
 #[test]
 fn each_change_of_a_clusters_readiness_is_a_line() {
-    let mut dashboard = Dashboard::default();
+    let mut fleet = FleetState::default();
     let cluster = |ready: &str| {
         let cluster = json!({ "metadata": { "name": "m1" }, "spec": { "syncMode": "Push" },
             "status": { "conditions": [{ "type": "Ready", "status": ready, "reason": "r", "message": "",
                 "lastTransitionTime": "2026-01-01T00:00:00Z" }] } });
-        WatchEvent::Cluster(Box::new(serde_json::from_value(cluster).unwrap()))
+        WatchEvent::ClusterApplied(Box::new(serde_json::from_value(cluster).unwrap()))
     };
     for (event, expected) in [
         (cluster("True"), &["m1  cluster     ready"][..]),
         (cluster("True"), &[]),
         (cluster("Unknown"), &["m1  cluster     not ready"]),
         (
-            WatchEvent::Clusters(BTreeSet::new()),
+            WatchEvent::ClustersListed(BTreeSet::new()),
             &["m1  cluster     gone"],
         ),
     ] {
-        assert_eq!(lines_of(&mut dashboard, event), expected);
+        assert_eq!(lines_of(&mut fleet, event), expected);
     }
 }

@@ -16,13 +16,13 @@ const KEY: &str = "tls.key";
 const CA_BUNDLE: &str = "ca.crt";
 const CA_KEY: &str = "ca.key";
 
-/// The Secret as it was read, and the certificates in it.
-pub(super) struct Stored {
+/// The Secret as it was read, with its certificates.
+pub(super) struct StoredSecret {
     secret: Option<Secret>,
     certificates: Option<Certificates>,
 }
 
-impl Stored {
+impl StoredSecret {
     pub(super) async fn read(client: &Client, name: &NamespacedName) -> Result<Self, kube::Error> {
         let secret = api(client, name).get_opt(&name.name).await?;
         let data = secret.as_ref().and_then(|secret| secret.data.as_ref());

@@ -7,8 +7,8 @@
 //! Secret again. A replica adds a new authority to the CA bundle before it uses a certificate of this authority. The
 //! previous authority stays in the CA bundle. Therefore API servers accept the certificates of all replicas.
 
+mod ca_bundle;
 mod certificates;
-mod configurations;
 mod secret;
 
 use std::fmt;
@@ -22,15 +22,15 @@ use k8s_openapi::api::admissionregistration::v1::{
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
+use self::ca_bundle::{WebhookConfiguration, write_ca_bundle};
 use self::certificates::Certificates;
-use self::configurations::{Configuration, write_ca_bundle};
-use self::secret::Stored;
+use self::secret::StoredSecret;
 use crate::serving_certificate::{CertificateError, ServingCertificate};
 
 /// Interval between checks of the Secret and of the webhook configurations.
-const INTERVAL: Duration = Duration::from_mins(1);
+const CHECK_INTERVAL: Duration = Duration::from_mins(1);
 /// Pause after a failed check.
-const RETRY: Duration = Duration::from_secs(5);
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
 /// Maximum number of attempts to write the Secret while other replicas write it at the same time.
 const MAX_CONFLICTS: u32 = 5;
 
@@ -39,7 +39,7 @@ pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
 /// Names of the objects on the control plane.
 #[derive(Clone, Debug)]
-pub struct SelfManagedOptions {
+pub struct CertificateManagerOptions {
     /// The Service through which API servers call the webhooks. The certificate is valid for the DNS names of this
     /// Service.
     pub service: NamespacedName,
@@ -53,7 +53,7 @@ pub struct SelfManagedOptions {
 
 /// An error of issuing or publishing certificates.
 #[derive(Debug, thiserror::Error)]
-pub enum SelfManagedError {
+pub enum CertificateManagerError {
     /// A certificate cannot be generated.
     #[error("cannot issue the certificate: {0}")]
     Issue(#[from] rcgen::Error),
@@ -86,25 +86,25 @@ pub enum SelfManagedError {
     },
 }
 
-/// The certificate management of one replica.
+/// The manager of the certificates of one replica.
 #[derive(Clone)]
-pub struct SelfManaged {
+pub struct CertificateManager {
     client: Client,
-    options: SelfManagedOptions,
+    options: CertificateManagerOptions,
     clock: Clock,
 }
 
-impl fmt::Debug for SelfManaged {
+impl fmt::Debug for CertificateManager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SelfManaged")
+        f.debug_struct("CertificateManager")
             .field("options", &self.options)
             .finish_non_exhaustive()
     }
 }
 
-impl SelfManaged {
-    /// Creates the certificate management for a control plane.
-    pub fn new(client: Client, options: SelfManagedOptions, clock: Clock) -> Self {
+impl CertificateManager {
+    /// Creates a manager for the certificates in a control plane.
+    pub fn new(client: Client, options: CertificateManagerOptions, clock: Clock) -> Self {
         Self {
             client,
             options,
@@ -116,10 +116,10 @@ impl SelfManaged {
     pub async fn run(self, serving: ServingCertificate, cancel: CancellationToken) {
         loop {
             let pause = match self.reconcile(&serving).await {
-                Ok(()) => INTERVAL,
+                Ok(()) => CHECK_INTERVAL,
                 Err(error) => {
                     tracing::error!(%error, "cannot manage the certificate of the webhooks");
-                    RETRY
+                    RETRY_PAUSE
                 }
             };
             tokio::select! {
@@ -134,8 +134,11 @@ impl SelfManaged {
     ///
     /// # Errors
     /// When the control plane cannot be reached or rejects a write. The certificate in `serving` stays.
-    pub async fn reconcile(&self, serving: &ServingCertificate) -> Result<(), SelfManagedError> {
-        let current = self.current().await?;
+    pub async fn reconcile(
+        &self,
+        serving: &ServingCertificate,
+    ) -> Result<(), CertificateManagerError> {
+        let current = self.ensure_certificates().await?;
         let options = &self.options;
         self.publish::<MutatingWebhookConfiguration>(&options.mutating_configuration, &current)
             .await?;
@@ -143,34 +146,35 @@ impl SelfManaged {
             .await?;
         serving
             .replace(current.certificate.as_bytes(), current.key.as_bytes())
-            .map_err(|source| SelfManagedError::Unusable {
+            .map_err(|source| CertificateManagerError::Unusable {
                 secret: self.options.secret.clone(),
                 source,
             })
     }
 
-    async fn publish<K: Configuration>(
+    async fn publish<K: WebhookConfiguration>(
         &self,
         name: &str,
         current: &Certificates,
-    ) -> Result<(), SelfManagedError> {
+    ) -> Result<(), CertificateManagerError> {
         let service = &self.options.service;
         write_ca_bundle::<K>(&self.client, name, service, &current.ca_bundle)
             .await
-            .map_err(|source| SelfManagedError::Configuration {
+            .map_err(|source| CertificateManagerError::Configuration {
                 name: name.to_owned(),
                 source: Box::new(source),
             })
     }
 
-    /// Returns the certificates in the Secret. Issues new certificates if they are missing, damaged or about to expire.
-    async fn current(&self) -> Result<Certificates, SelfManagedError> {
-        let failure = |source| SelfManagedError::Secret {
+    /// Returns the certificates in the Secret. Issues new certificates if the Secret has none, or if its certificates are
+    /// damaged or about to expire.
+    async fn ensure_certificates(&self) -> Result<Certificates, CertificateManagerError> {
+        let failure = |source| CertificateManagerError::Secret {
             secret: self.options.secret.clone(),
             source: Box::new(source),
         };
         for _ in 0..MAX_CONFLICTS {
-            let stored = Stored::read(&self.client, &self.options.secret)
+            let stored = StoredSecret::read(&self.client, &self.options.secret)
                 .await
                 .map_err(failure)?;
             let now = (self.clock)();
@@ -190,7 +194,9 @@ impl SelfManaged {
                 return Ok(next);
             }
         }
-        Err(SelfManagedError::Conflicts(self.options.secret.clone()))
+        Err(CertificateManagerError::Conflicts(
+            self.options.secret.clone(),
+        ))
     }
 
     /// Returns the DNS names for which the certificate is valid: the names of the Service, and `localhost`.

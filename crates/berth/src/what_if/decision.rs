@@ -1,0 +1,171 @@
+//! The [`Decision`] about a binding: its new placement or the failure, with the explanation of the engine.
+
+use berth_api::binding::{BindingSpec, BindingStatus, TargetCluster};
+use berth_core::{Explanation, Outcome, ScheduleError, TermExplanation};
+use berth_scheduler::binding::{Binding, BindingKey};
+use berth_scheduler::rules::condition::{Reason, stored};
+use serde::Serialize;
+
+/// Replicas assigned to a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Share {
+    /// Name of the cluster.
+    pub(crate) name: String,
+    /// Number of replicas. Zero for resources without replicas.
+    pub(crate) replicas: i32,
+}
+
+/// Reason for which a binding is not placed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Failure {
+    /// Reason of the condition `Scheduled`. For a binding that the scheduler ignores, `Suspended` or `Deleting`.
+    pub(crate) kind: &'static str,
+    /// Message of the condition `Scheduled`, in Karmada's words.
+    pub(crate) message: String,
+}
+
+/// Result of scheduling a binding.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Decision {
+    /// Key of the binding.
+    pub(crate) key: BindingKey,
+    /// Desired replicas. `None` if the resource has no replicas.
+    pub(crate) replicas: Option<i32>,
+    /// Name of the affinity term by which the clusters were selected.
+    pub(crate) affinity: Option<String>,
+    /// Clusters after the decision, sorted by name. After a failure, the previous clusters that the binding keeps.
+    pub(crate) clusters: Vec<Share>,
+    /// Reason for which the binding cannot be placed. `None` after a success.
+    pub(crate) failure: Option<Failure>,
+    /// Summary of the reasons for which the other clusters were rejected.
+    pub(crate) rejections: Option<String>,
+    /// Explanation of each affinity term that the engine tried. Empty if the decider does not keep explanations.
+    pub(crate) explanation: Explanation,
+    /// An equally good placement, which the engine may choose with another UID. `None` if the UID of the resource is
+    /// known.
+    pub(crate) tie: Option<Vec<Share>>,
+}
+
+impl Decision {
+    /// Returns the explanation of the affinity term by which the clusters were selected. After a failure, returns the
+    /// explanation of the first term, whose failure is the reported one.
+    pub(crate) fn term(&self) -> Option<&TermExplanation> {
+        if self.failure.is_some() {
+            self.explanation.terms.first()
+        } else {
+            self.explanation.terms.last()
+        }
+    }
+
+    /// Returns a copy without the explanation, because explanations need much memory.
+    pub(crate) fn without_explanation(&self) -> Self {
+        Self {
+            key: self.key.clone(),
+            replicas: self.replicas,
+            affinity: self.affinity.clone(),
+            clusters: self.clusters.clone(),
+            failure: self.failure.clone(),
+            rejections: None,
+            explanation: Explanation::default(),
+            tie: None,
+        }
+    }
+
+    /// Reports whether the decision failed and may succeed when clusters have more capacity.
+    pub(crate) fn lacks_capacity(&self) -> bool {
+        self.failure.as_ref().is_some_and(|failure| {
+            failure.kind == Reason::Unschedulable.as_str()
+                || failure.kind == Reason::NoClusterFit.as_str()
+        })
+    }
+
+    /// Returns the clusters in the form of the field `spec.clusters` of a binding.
+    pub(crate) fn targets(&self) -> Vec<TargetCluster> {
+        let clusters = self.clusters.iter();
+        clusters
+            .map(|share| TargetCluster {
+                name: share.name.clone(),
+                replicas: share.replicas,
+                ..TargetCluster::default()
+            })
+            .collect()
+    }
+
+    /// Returns the result for a binding that the scheduler does not process and that has no failure.
+    pub(crate) fn unchanged(binding: &Binding) -> Self {
+        Self::undecided(binding, None)
+    }
+
+    /// Returns the result for a binding that the engine does not process: the binding keeps its clusters.
+    pub(crate) fn undecided(binding: &Binding, failure: Option<Failure>) -> Self {
+        Self {
+            key: binding.key.clone(),
+            replicas: replicas(&binding.spec),
+            affinity: None,
+            clusters: shares(&binding.spec),
+            failure,
+            rejections: None,
+            explanation: Explanation::default(),
+            tie: None,
+        }
+    }
+}
+
+/// Returns the clusters that the scheduler would write into the binding, and the failure, if any.
+pub(super) fn clusters_after(
+    binding: &Binding,
+    outcome: &Outcome,
+) -> (Vec<Share>, Option<Failure>) {
+    match &outcome.result {
+        Ok(placement) => {
+            let targets = placement.targets.iter();
+            let mut clusters: Vec<Share> = targets
+                .map(|target| Share {
+                    name: target.name.to_string(),
+                    replicas: target.replicas,
+                })
+                .collect();
+            clusters.sort_unstable();
+            (clusters, None)
+        }
+        Err(error) => {
+            let (reason, clusters) = match error {
+                // If no cluster fits, the scheduler removes all clusters from the binding. After other failures, the
+                // binding keeps its clusters.
+                ScheduleError::NoFit(_) => (Reason::NoClusterFit, Vec::new()),
+                ScheduleError::Plugin(error) if error.is_unschedulable() => {
+                    (Reason::Unschedulable, shares(&binding.spec))
+                }
+                ScheduleError::Plugin(_) => (Reason::SchedulerError, shares(&binding.spec)),
+            };
+            let failure = Failure {
+                kind: reason.as_str(),
+                message: error.to_string(),
+            };
+            (clusters, Some(failure))
+        }
+    }
+}
+
+/// Returns the clusters of a binding, sorted by name.
+pub(crate) fn shares(spec: &BindingSpec) -> Vec<Share> {
+    let targets = spec.clusters.iter();
+    let mut shares: Vec<Share> = targets
+        .map(|target| Share {
+            name: target.name.clone(),
+            replicas: target.replicas,
+        })
+        .collect();
+    shares.sort_unstable();
+    shares
+}
+
+/// Returns the desired replicas, or `None` if the resource has no replicas.
+pub(super) fn replicas(spec: &BindingSpec) -> Option<i32> {
+    spec.is_workload().then_some(spec.replicas)
+}
+
+/// Reports whether the last decision about a binding failed.
+pub(crate) fn has_failed(status: &BindingStatus) -> bool {
+    stored(status).is_some_and(|condition| condition.status == "False")
+}
