@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use berth_component_base::user_agent::Component;
 use berth_api::{Cluster, ResourceBinding};
 use berth_apiserver::{Server, ServerConfig};
 use berth_component_base::connect;
 use berth_component_base::process::logging::LogArgs;
+use berth_component_base::user_agent::Component;
 use berth_scheduler::{Options, ServiceError};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::{Api, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
@@ -17,7 +17,7 @@ use kube::{Client, ResourceExt as _};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::RealServer;
+use crate::KubeApiserver;
 use crate::eventually::eventually;
 
 /// Number of objects created concurrently.
@@ -35,7 +35,7 @@ pub struct BareControlPlane {
 /// The server that provides the API.
 enum Backend {
     Embedded(Box<Server>),
-    Real(RealServer),
+    KubeApiserver(KubeApiserver),
 }
 
 impl std::fmt::Debug for BareControlPlane {
@@ -55,9 +55,9 @@ impl BareControlPlane {
         let _ = rustls::crypto::ring::default_provider().install_default();
         berth_component_base::process::logging::init(&LogArgs::default(), "off");
         let folder = tempfile::tempdir().unwrap();
-        let (client, server) = if let Some(assets) = RealServer::assets() {
-            let server = RealServer::start(&assets, folder.path()).await;
-            (server.client().await, Backend::Real(server))
+        let (client, server) = if let Some(assets) = KubeApiserver::assets() {
+            let server = KubeApiserver::start(&assets, folder.path()).await;
+            (server.client().await, Backend::KubeApiserver(server))
         } else {
             let server = Server::start(ServerConfig::default()).await.unwrap();
             std::fs::write(folder.path().join("kubeconfig"), server.kubeconfig("bare")).unwrap();
@@ -81,7 +81,7 @@ impl BareControlPlane {
     pub fn url(&self) -> String {
         match &self.server {
             Backend::Embedded(server) => server.url(),
-            Backend::Real(server) => server.url().to_owned(),
+            Backend::KubeApiserver(server) => server.url().to_owned(),
         }
     }
 
@@ -110,13 +110,13 @@ impl BareControlPlane {
     pub fn ca_pem(&self) -> &str {
         match &self.server {
             Backend::Embedded(server) => server.ca_pem(),
-            Backend::Real(_) => "",
+            Backend::KubeApiserver(_) => "",
         }
     }
 
     /// Reports whether the server is a real kube-apiserver.
-    pub fn is_real(&self) -> bool {
-        matches!(self.server, Backend::Real(_))
+    pub fn is_kube_apiserver(&self) -> bool {
+        matches!(self.server, Backend::KubeApiserver(_))
     }
 
     /// Returns the path of a kubeconfig for the server.
@@ -217,7 +217,7 @@ impl BareControlPlane {
     pub async fn stop(self) {
         match self.server {
             Backend::Embedded(server) => server.shutdown().await,
-            Backend::Real(server) => drop(server),
+            Backend::KubeApiserver(server) => drop(server),
         }
     }
 }

@@ -25,7 +25,9 @@ pub(crate) async fn client_of(kubeconfig: &Path) -> Client {
         kubeconfig: Some(kubeconfig.to_owned()),
         ..Default::default()
     };
-    let config = berth_component_base::connect::config(&target).await.unwrap();
+    let config = berth_component_base::connect::config(&target)
+        .await
+        .unwrap();
     berth_component_base::connect::client(config, Component::CommandLine).unwrap()
 }
 

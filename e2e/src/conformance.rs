@@ -23,7 +23,7 @@ pub fn decide(scenario: &Scenario) -> Result<Outcome, String> {
         fleet.apply(cluster);
     }
     let mut engine = Engine::new(EngineOptions {
-        empty_workload_propagation: scenario.empty_propagation,
+        empty_workload_propagation: scenario.empty_workload_propagation,
         ..EngineOptions::default()
     })
     .map_err(|error| error.to_string())?;

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-use crate::RealServer;
+use crate::KubeApiserver;
 
 /// Time limit for a condition. The limit is long because other tests may run on the machine at the same time.
 const TIMEOUT: Duration = Duration::from_secs(90);
@@ -25,7 +25,7 @@ pub async fn eventually<T, E: Display>(
     what: &str,
     mut check: impl AsyncFnMut() -> Result<T, E>,
 ) -> T {
-    let timeout = if RealServer::assets().is_some() {
+    let timeout = if KubeApiserver::assets().is_some() {
         TIMEOUT_WITH_REAL_SERVERS
     } else {
         TIMEOUT

@@ -1,4 +1,4 @@
-//! A real kube-apiserver with etcd, started from a folder of programs as in envtest.
+//! A kube-apiserver with etcd, started from a folder of programs as in envtest.
 //!
 //! Each test starts its own kube-apiserver and etcd. The new server has no CustomResourceDefinitions of Karmada.
 
@@ -25,7 +25,7 @@ const TAIL: usize = 15;
 
 /// A running kube-apiserver with its etcd. Both processes are killed when this value is dropped.
 #[derive(Debug)]
-pub struct RealServer {
+pub struct KubeApiserver {
     kubeconfig: PathBuf,
     url: String,
     /// The process of kube-apiserver. The field precedes `etcd`, so that kube-apiserver is stopped before etcd.
@@ -38,7 +38,7 @@ pub struct RealServer {
     clippy::panic,
     reason = "this is how a test fails"
 )]
-impl RealServer {
+impl KubeApiserver {
     /// Returns the folder of programs from `KUBEBUILDER_ASSETS`, or `None` if this variable is not set.
     pub fn assets() -> Option<PathBuf> {
         std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from)
@@ -137,12 +137,12 @@ impl RealServer {
         loop {
             self.etcd.check_running()?;
             self.apiserver.check_running()?;
-            let answer = if authority.exists() {
+            let result = if authority.exists() {
                 check_ready(&client_of(&self.kubeconfig).await).await
             } else {
                 Err("kube-apiserver has no certificate yet".to_owned())
             };
-            match answer {
+            match result {
                 Ok(()) => return Ok(()),
                 Err(reason) if Instant::now() >= end => {
                     return Err(format!("not ready: {reason}\n{}", self.apiserver.tail()));
@@ -233,11 +233,11 @@ fn kubeconfig_text(url: &str, authority: &Path, token: &str) -> String {
     serde_json::json!({
         "apiVersion": "v1",
         "kind": "Config",
-        "current-context": "real",
-        "contexts": [{ "name": "real", "context": { "cluster": "real", "user": "real" } }],
-        "clusters": [{ "name": "real", "cluster": {
+        "current-context": "e2e",
+        "contexts": [{ "name": "e2e", "context": { "cluster": "e2e", "user": "e2e" } }],
+        "clusters": [{ "name": "e2e", "cluster": {
             "server": url, "certificate-authority": authority } }],
-        "users": [{ "name": "real", "user": { "token": token } }],
+        "users": [{ "name": "e2e", "user": { "token": token } }],
     })
     .to_string()
 }

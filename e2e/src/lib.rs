@@ -14,6 +14,8 @@
 //! | [`plane`] | control plane with controllers, a scheduler and members |
 //! | [`bare_control_plane`] | control plane without controllers and scheduler |
 //! | [`eventually`](mod@eventually) | polling until a condition is met |
+//! | [`scheduler_fixture`] | scheduler with four clusters, for tests of plugins and extenders |
+//! | [`example_extender`] | runner of the example extenders |
 //! | [`proxy`] | fault-injecting proxy |
 //! | [`kubectl`] | runner of kubectl |
 //! | [`conformance`] | comparison of scheduling decisions with Karmada's decisions |
@@ -23,13 +25,16 @@ pub mod bare_control_plane;
 mod bootstrap;
 pub mod conformance;
 pub mod eventually;
+pub mod example_extender;
+mod kube_apiserver;
 pub mod kubectl;
 pub mod load;
 pub mod plane;
 pub mod proxy;
-mod real_server;
+pub mod scheduler_fixture;
 
 pub use bare_control_plane::{BareControlPlane, RunningScheduler};
 pub use eventually::eventually;
+pub use kube_apiserver::KubeApiserver;
 pub use plane::{Plane, Setup};
-pub use real_server::RealServer;
+pub use scheduler_fixture::SchedulerFixture;

@@ -27,7 +27,7 @@ pub use members::{Members, members};
 pub use propagation::{Propagation, propagation};
 pub use scale::{Scale, scale};
 pub use server::{ServerLoad, server};
-pub use server_process::{Storage, serve};
+pub use server_process::{Storage, run_api_server};
 pub use starvation::{Starvation, starvation};
 pub use steady::{Steady, steady};
 

@@ -8,9 +8,9 @@ use berth::controllers::controller_set::ControllerFlags;
 use berth::controllers::selection::{Controller, Selection};
 use berth::up::{ControlPlane, UpArgs};
 use berth_api::Cluster;
-use berth_scheduler::Options;
-use berth_scheduler::config::Declared;
 use berth_component_base::process::logging::LogArgs;
+use berth_scheduler::Options;
+use berth_scheduler::config::DeclaredProfiles;
 use kube::api::{Api, DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::discovery::ApiResource;
 use kube::{Client, ResourceExt as _};
@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bootstrap::{bootstrap, client_of, remove_test_members};
 use crate::eventually::eventually;
+use crate::kube_apiserver::KubeApiserver;
 use crate::kubectl;
-use crate::real_server::RealServer;
 
 /// A lock with which tests use an existing cluster one after the other.
 static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
@@ -54,7 +54,7 @@ pub struct Plane {
 
 enum Kind {
     Embedded(Box<ControlPlane>),
-    Real(RealServer),
+    KubeApiserver(KubeApiserver),
     Existing(
         #[expect(dead_code, reason = "held for the lifetime of the plane")] MutexGuard<'static, ()>,
     ),
@@ -97,11 +97,11 @@ impl Plane {
             remove_test_members(&client).await;
             bootstrap(&client, setup.members, &cancel).await;
             (client, Kind::Existing(alone))
-        } else if let Some(assets) = RealServer::assets() {
-            let server = RealServer::start(&assets, folder.path()).await;
+        } else if let Some(assets) = KubeApiserver::assets() {
+            let server = KubeApiserver::start(&assets, folder.path()).await;
             let client = server.client().await;
             bootstrap(&client, setup.members, &cancel).await;
-            (client, Kind::Real(server))
+            (client, Kind::KubeApiserver(server))
         } else {
             let arguments = UpArgs {
                 port: 0,
@@ -142,7 +142,7 @@ impl Plane {
     /// Reports whether a garbage collector runs. It runs everywhere except on a real kube-apiserver, which the tests
     /// start without kube-controller-manager.
     pub fn collects_garbage(&self) -> bool {
-        !matches!(self.kind, Kind::Real(_))
+        !matches!(self.kind, Kind::KubeApiserver(_))
     }
 
     /// Reports whether the API server applies Karmada's admission rules. Only the embedded API server applies them.
@@ -183,7 +183,7 @@ impl Plane {
     pub fn run_scheduler(&self, name: &str) -> CancellationToken {
         let cancel = self.cancel.child_token();
         let options = Options {
-            declared: Declared::named(name),
+            declared: DeclaredProfiles::single_profile_named(name),
             ..Options::embedded()
         };
         let (client, token) = (self.client.clone(), cancel.clone());
@@ -376,7 +376,7 @@ impl Plane {
         self.cancel.cancel();
         match self.kind {
             Kind::Embedded(plane) => plane.stop().await,
-            Kind::Real(server) => drop(server),
+            Kind::KubeApiserver(server) => drop(server),
             Kind::Existing(_) => {
                 remove_test_members(&self.client).await;
                 let namespaces: Api<k8s_openapi::api::core::v1::Namespace> =

@@ -286,7 +286,7 @@ async fn respond(
     let mut frozen = shared.frozen.subscribe();
     let rule = lock(&shared.rule).clone();
     let fault = rule(&recorded);
-    let answered = async {
+    let forwarded = async {
         match fault {
             Fault::Respond(code, retry_after) => return Ok(refusal(code, retry_after)),
             Fault::Silence => std::future::pending().await,
@@ -307,7 +307,7 @@ async fn respond(
         }
     };
     let response = tokio::select! {
-        response = answered => response?,
+        response = forwarded => response?,
         () = body::wait_until_frozen(&mut frozen, connection) => std::future::pending().await,
     };
     Ok(response.map(|body| body.frozen_when(frozen, connection)))

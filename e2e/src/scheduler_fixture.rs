@@ -1,47 +1,67 @@
-//! A fixture for tests of plugins: a control plane with four clusters, a scheduler with test plugins, and bindings to
-//! schedule.
+//! A fixture for tests of the scheduler's plugins and extenders: a control plane with four clusters, a scheduler, and
+//! bindings to schedule.
+
+#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
 use std::net::TcpListener;
 
 use berth_api::well_known::CONDITION_SCHEDULED;
 use berth_api::{Cluster, ResourceBinding};
-use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
 use berth_scheduler::config::BindAddress;
-use berth_scheduler::config::{Declared, Document, ProfileFlags, SchedulerConfiguration};
+use berth_scheduler::config::{DeclaredProfiles, Document, ProfileFlags, SchedulerConfiguration};
 use berth_scheduler::framework::Registry;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 
-/// A control plane with four clusters and a scheduler.
-pub(crate) struct Fixture {
-    pub(crate) bare: BareControlPlane,
+use crate::bare_control_plane::{BareControlPlane, RunningScheduler};
+use crate::eventually::eventually;
+
+/// A control plane and a scheduler.
+#[derive(Debug)]
+pub struct SchedulerFixture {
+    /// The control plane.
+    pub bare: BareControlPlane,
     scheduler: RunningScheduler,
     port: u16,
 }
 
 /// The result of scheduling a binding: its clusters, or the reason and the message of its `Scheduled` condition.
-pub(crate) type Outcome = Result<Vec<String>, (String, String)>;
+pub type Outcome = Result<Vec<String>, (String, String)>;
 
-impl Fixture {
+impl SchedulerFixture {
     /// Starts a control plane with four clusters, and a scheduler with these plugins and this configuration.
-    pub(crate) async fn start(registry: Registry, configuration: Value) -> Self {
+    ///
+    /// # Panics
+    /// If the server does not start, or if the configuration is invalid.
+    pub async fn start(registry: Registry, configuration: Value) -> Self {
         Self::start_on(four_clusters().await, registry, configuration)
     }
 
     /// Starts a scheduler with these plugins and this configuration on a running control plane.
-    pub(crate) fn start_on(
-        bare: BareControlPlane,
-        registry: Registry,
-        configuration: Value,
-    ) -> Self {
-        let port = free_port();
+    ///
+    /// # Panics
+    /// If the configuration is invalid.
+    pub fn start_on(bare: BareControlPlane, registry: Registry, configuration: Value) -> Self {
         let options = Options {
             registry,
             declared: parse_configuration(configuration),
-            health: BindAddress::At(([127, 0, 0, 1], port).into()),
             ..Options::embedded()
+        };
+        Self::start_with_options(bare, options)
+    }
+
+    /// Starts a scheduler with these options on a running control plane. The scheduler serves its metrics on a free
+    /// port.
+    ///
+    /// # Panics
+    /// If no port is free.
+    pub fn start_with_options(bare: BareControlPlane, options: Options) -> Self {
+        let port = free_port();
+        let options = Options {
+            health: BindAddress::At(([127, 0, 0, 1], port).into()),
+            ..options
         };
         let scheduler = RunningScheduler::start(options, bare.client.clone());
         Self {
@@ -52,25 +72,37 @@ impl Fixture {
     }
 
     /// Creates a binding, and waits for its first [`Outcome`].
-    pub(crate) async fn schedule(&self, binding: &ResourceBinding) -> Outcome {
+    ///
+    /// # Panics
+    /// If the server rejects the binding, or if no outcome is stored in time.
+    pub async fn schedule(&self, binding: &ResourceBinding) -> Outcome {
         self.bare.bind(binding).await;
         self.outcome(binding.metadata.name.as_deref().unwrap())
             .await
     }
 
     /// Waits until a binding has a `Scheduled` condition, and returns its [`Outcome`].
-    pub(crate) async fn outcome(&self, name: &str) -> Outcome {
+    ///
+    /// # Panics
+    /// If no outcome is stored in time.
+    pub async fn outcome(&self, name: &str) -> Outcome {
         outcome(&self.bare, name).await
     }
 
     /// Waits until a binding is scheduled, and returns its clusters. Ignores failures before that.
-    pub(crate) async fn placed_clusters(&self, name: &str) -> Vec<String> {
+    ///
+    /// # Panics
+    /// If the binding is not scheduled in time.
+    pub async fn placed_clusters(&self, name: &str) -> Vec<String> {
         placed_clusters(&self.bare, name).await
     }
 
     /// Waits until events about a binding and about its template exist. Returns all events about objects with the name
     /// of the binding.
-    pub(crate) async fn events(&self, binding: &str) -> Vec<Event> {
+    ///
+    /// # Panics
+    /// If the events are not recorded in time.
+    pub async fn events(&self, binding: &str) -> Vec<Event> {
         let events: Api<Event> = Api::namespaced(self.bare.client.clone(), "default");
         eventually(&format!("events of {binding}"), async || {
             let mut all = events.list(&ListParams::default()).await.unwrap().items;
@@ -91,7 +123,10 @@ impl Fixture {
     }
 
     /// Waits for an event about a binding, with a message that contains `text`.
-    pub(crate) async fn wait_for_event(&self, binding: &str, text: &str) {
+    ///
+    /// # Panics
+    /// If the event is not recorded in time.
+    pub async fn wait_for_event(&self, binding: &str, text: &str) {
         eventually(&format!("an event {text:?} on {binding}"), async || {
             let events = self.events(binding).await;
             let mut messages = events.iter().filter_map(|event| event.message.as_deref());
@@ -105,24 +140,37 @@ impl Fixture {
     }
 
     /// Returns the body that the scheduler serves at a path.
-    pub(crate) async fn get(&self, path: &str) -> String {
+    ///
+    /// # Panics
+    /// If the scheduler does not serve the path.
+    pub async fn get(&self, path: &str) -> String {
         get(self.port, path).await
     }
 
-    pub(crate) async fn stop(self) {
+    /// Stops the scheduler and the control plane.
+    ///
+    /// # Panics
+    /// If the scheduler ended with an error.
+    pub async fn stop(self) {
         self.scheduler.stop().await.unwrap();
         self.bare.stop().await;
     }
 }
 
 /// Starts a control plane with four clusters and no scheduler.
-pub(crate) async fn four_clusters() -> BareControlPlane {
+///
+/// # Panics
+/// If the server does not start.
+pub async fn four_clusters() -> BareControlPlane {
     let clusters: Vec<_> = (1..=4).map(cluster).collect();
     BareControlPlane::start(&clusters).await
 }
 
 /// Waits until a binding has a `Scheduled` condition, and returns its [`Outcome`].
-pub(crate) async fn outcome(bare: &BareControlPlane, name: &str) -> Outcome {
+///
+/// # Panics
+/// If no outcome is stored in time.
+pub async fn outcome(bare: &BareControlPlane, name: &str) -> Outcome {
     eventually(&format!("the condition of {name}"), async || {
         current_outcome(bare, name).await.ok_or("it has none")
     })
@@ -130,7 +178,10 @@ pub(crate) async fn outcome(bare: &BareControlPlane, name: &str) -> Outcome {
 }
 
 /// Waits until a binding is scheduled, and returns its clusters. Ignores failures before that.
-pub(crate) async fn placed_clusters(bare: &BareControlPlane, name: &str) -> Vec<String> {
+///
+/// # Panics
+/// If the binding is not scheduled in time.
+pub async fn placed_clusters(bare: &BareControlPlane, name: &str) -> Vec<String> {
     eventually(
         &format!("{name} to be scheduled"),
         async || match current_outcome(bare, name).await {
@@ -158,7 +209,10 @@ async fn current_outcome(bare: &BareControlPlane, name: &str) -> Option<Outcome>
 }
 
 /// Returns the body that a server on a local port serves at a path. Waits until the port is open.
-pub(crate) async fn get(port: u16, path: &str) -> String {
+///
+/// # Panics
+/// If the server does not serve the path.
+pub async fn get(port: u16, path: &str) -> String {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     eventually(&format!("{path} of port {port}"), async || {
         let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
@@ -179,16 +233,22 @@ fn free_port() -> u16 {
 }
 
 /// Parses a configuration as the scheduler parses a configuration file.
-pub(crate) fn parse_configuration(mut configuration: Value) -> Declared {
+///
+/// # Panics
+/// If the configuration is invalid.
+pub fn parse_configuration(mut configuration: Value) -> DeclaredProfiles {
     configuration["apiVersion"] = json!("scheduler.config.berth/v1alpha1");
     configuration["kind"] = json!("SchedulerConfiguration");
     let document = Document::read("test", &configuration.to_string()).unwrap();
     let configuration: SchedulerConfiguration = document.parse().unwrap();
-    Declared::from_document(document, configuration, ProfileFlags::default()).unwrap()
+    DeclaredProfiles::from_document(document, configuration, ProfileFlags::default()).unwrap()
 }
 
 /// Returns a ready cluster named `m` plus its number. The label `number` also contains the number.
-pub(crate) fn cluster(number: u32) -> Cluster {
+///
+/// # Panics
+/// Never: the cluster has all required fields.
+pub fn cluster(number: u32) -> Cluster {
     let condition = |kind: &str| {
         json!({ "type": kind, "status": "True", "reason": "Ok", "message": "",
             "lastTransitionTime": "2026-01-01T00:00:00Z" })
@@ -199,6 +259,7 @@ pub(crate) fn cluster(number: u32) -> Cluster {
         "status": {
             "apiEnablements": [
                 { "groupVersion": "apps/v1", "resources": [{ "name": "deployments", "kind": "Deployment" }] },
+                { "groupVersion": "v1", "resources": [{ "name": "configmaps", "kind": "ConfigMap" }] },
             ],
             "conditions": [condition("Ready"), condition("CompleteAPIEnablements")],
         },
@@ -207,25 +268,37 @@ pub(crate) fn cluster(number: u32) -> Cluster {
 }
 
 /// Returns a binding of a Deployment. Its placement selects all clusters.
-pub(crate) fn to_all_clusters(name: &str, scheduler: &str) -> ResourceBinding {
-    binding(name, scheduler, json!({}))
+pub fn to_all_clusters(name: &str, scheduler: &str) -> ResourceBinding {
+    binding(name, scheduler, ("apps/v1", "Deployment"), json!({}))
 }
 
 /// Returns a binding of a Deployment. Its placement selects one cluster, which is the cluster with the best score.
-pub(crate) fn to_best_cluster(name: &str, scheduler: &str) -> ResourceBinding {
+pub fn to_best_cluster(name: &str, scheduler: &str) -> ResourceBinding {
     let one = json!([{ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }]);
-    binding(name, scheduler, json!({ "spreadConstraints": one }))
+    let placement = json!({ "spreadConstraints": one });
+    binding(name, scheduler, ("apps/v1", "Deployment"), placement)
 }
 
-fn binding(name: &str, scheduler: &str, placement: Value) -> ResourceBinding {
+/// Returns a binding of a ConfigMap. Its placement selects all clusters.
+pub fn config_map_to_all_clusters(name: &str, scheduler: &str) -> ResourceBinding {
+    binding(name, scheduler, ("v1", "ConfigMap"), json!({}))
+}
+
+fn binding(
+    name: &str,
+    scheduler: &str,
+    (api_version, kind): (&str, &str),
+    placement: Value,
+) -> ResourceBinding {
+    let replicas = i32::from(kind == "Deployment");
     serde_json::from_value(json!({
         "metadata": { "name": name, "namespace": "default",
             "labels": { "propagationpolicy.karmada.io/permanent-id": "p" } },
         "spec": {
             "schedulerName": scheduler,
-            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default",
+            "resource": { "apiVersion": api_version, "kind": kind, "namespace": "default",
                 "name": name, "uid": format!("uid-of-{name}") },
-            "replicas": 1, "placement": placement,
+            "replicas": replicas, "placement": placement,
         },
     }))
     .unwrap()

@@ -45,7 +45,7 @@ const APISERVER: &[(&str, &[&str])] = &[
             "authorization",
             "in_flight",
             "tls",
-            "webhooks",
+            "webhook_registry",
         ],
     ),
     ("shared state", &["metrics", "shared"]),

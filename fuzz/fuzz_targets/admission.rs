@@ -1,6 +1,6 @@
-//! Karmada's admission rules, on any object. An input is a JSON array of an object and an older state of it.
+//! A fuzz target for Karmada's admission rules. An input is a JSON array of an object and its older state.
 //!
-//! No rule may panic. Defaults are stable: setting them twice changes nothing more.
+//! No input may cause a panic. A repeated mutation must change nothing more.
 
 #![no_main]
 
@@ -24,7 +24,7 @@ const KINDS: [(&str, &str); 10] = [
     ("work.karmada.io", "works"),
 ];
 
-/// An environment without time and chance.
+/// An environment with a fixed ID and a fixed time, so that each run is reproducible.
 struct Fixed;
 
 impl Environment for Fixed {

@@ -1,6 +1,6 @@
-//! Bodies of requests to `berth webhook`. An input is a body.
+//! A fuzz target for requests to `berth webhook`. An input is the body of a request.
 //!
-//! No body may panic. Every review gets a response with its uid.
+//! No input may cause a panic. Each valid review gets a response with its UID and a decision.
 
 #![no_main]
 
@@ -12,9 +12,9 @@ fuzz_target!(|input: &[u8]| -> Corpus {
         return Corpus::Keep;
     };
     for endpoint in Endpoint::all() {
-        let answer = decide(endpoint, NoExecuteTaints::Denied, &review);
-        assert!(answer["response"]["uid"].is_string(), "{answer}");
-        assert!(answer["response"]["allowed"].is_boolean(), "{answer}");
+        let review_response = decide(endpoint, NoExecuteTaints::Denied, &review);
+        assert!(review_response["response"]["uid"].is_string(), "{review_response}");
+        assert!(review_response["response"]["allowed"].is_boolean(), "{review_response}");
     }
     Corpus::Keep
 });

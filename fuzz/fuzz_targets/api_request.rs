@@ -1,7 +1,7 @@
-//! Requests to the embedded API server: paths, queries, headers and bodies.
+//! A fuzz target for requests to the embedded API server. An input is a text with the method and the path in the first
+//! line, the headers in further lines, an empty line, and the body.
 //!
-//! An input is a request in text: a line with method and path, lines with headers, an empty line, and the body. No request
-//! may panic or hang.
+//! No request may cause a panic, and each request must get a response in time.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ use kube::client::Body;
 use libfuzzer_sys::{Corpus, fuzz_target};
 use tokio::runtime::Runtime;
 
-/// Longest time of a request. Watches end earlier, by the timeout that is added to them.
+/// Time limit for a response.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 struct Instance {
@@ -38,7 +38,7 @@ static INSTANCE: LazyLock<Instance> = LazyLock::new(|| {
     }
 });
 
-/// Returns the request of an input; none if it is no request in text.
+/// Returns the request in an input, or `None` if the input is not a valid request or may be a watch.
 fn request(input: &[u8]) -> Option<Request<Body>> {
     let end = input.windows(2).position(|two| two == b"\n\n");
     let (head, body) = match end {

@@ -1,7 +1,7 @@
-//! Decisions about any clusters and any binding. An input is a JSON array of a list of Clusters, a binding's spec and its
-//! status.
+//! A fuzz target for scheduling decisions. An input is a JSON array of a list of Clusters, the spec of a binding, and
+//! the status of a binding.
 //!
-//! No input may panic. A placement holds each cluster once, and no negative share.
+//! No input may cause a panic. A result contains each cluster at most once, and no negative number of replicas.
 
 #![no_main]
 

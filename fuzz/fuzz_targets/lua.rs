@@ -1,4 +1,5 @@
-//! Scripts of customizations. An input is a script, which each operation of a kind calls.
+//! A fuzz target for the Lua scripts of interpreter customizations. An input is a script, which is the rule for several
+//! operations on an object. No script may cause a panic.
 
 #![no_main]
 
@@ -35,6 +36,7 @@ fuzz_target!(|input: &[u8]| -> Corpus {
     let _ = interpreter.replicas(API_VERSION, KIND, &object);
     let _ = interpreter.is_healthy(&object);
     let _ = interpreter.reflect(&object);
+    let _ = interpreter.revise_replicas(&mut object.clone(), 3);
     let _ = interpreter.retain(&mut object.clone(), &object);
     Corpus::Keep
 });

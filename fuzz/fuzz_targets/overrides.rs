@@ -1,4 +1,5 @@
-//! Overriders of users. An input is JSON with the fields `resource` and `overriders`.
+//! A fuzz target for the overriders of override policies. An input is a JSON object with the fields `resource` and
+//! `overriders`. No input may cause a panic.
 
 #![no_main]
 

@@ -1,6 +1,7 @@
-//! Texts with a syntax of their own: quantities, label selectors, JSONPath and trace contexts.
+//! A fuzz target for the parsers of short texts: quantities, label keys and values, JSONPath templates and trace
+//! contexts. An input is such a text.
 //!
-//! No text may panic. A trace context survives its text form.
+//! No input may cause a panic. A trace context that is printed and parsed again does not change.
 
 #![no_main]
 

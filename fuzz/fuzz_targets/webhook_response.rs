@@ -1,6 +1,7 @@
-//! Responses of interpreter webhooks. An input is the body of a response, which answers each operation on an object.
+//! A fuzz target for the responses of interpreter webhooks. An input is the body of a response. Each operation on an
+//! object gets this response.
 //!
-//! No response may panic, and every interpreted object can be parsed again.
+//! No input may cause a panic. An object that an operation has changed is still valid JSON.
 
 #![no_main]
 
@@ -27,7 +28,7 @@ fuzz_target!(|input: &[u8]| {
     });
     let answers = Answers::default();
     let interpreter = rules.with_answers(answers.clone());
-    // The first run notes the requests, the second uses their answers.
+    // The first run records the requests. The second run uses the responses to them.
     for _ in 0..2 {
         let _ = interpreter.replicas(API_VERSION, KIND, &object);
         let _ = interpreter.components(API_VERSION, KIND, &object);

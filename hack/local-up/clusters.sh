@@ -17,7 +17,7 @@ check_tools() {
       problems+="  $tool is not installed; get it from $(download_url "$tool")"$'\n'
       [ "$tool" != docker ] || no_docker=true
     elif [ "$tool" = docker ] && ! docker info >/dev/null 2>&1; then
-      problems+="  docker is installed, but its engine does not answer; start it, or see what 'docker info' says"$'\n'
+      problems+="  docker is installed, but its engine does not respond; start it, or see what 'docker info' says"$'\n'
       no_docker=true
     fi
   done

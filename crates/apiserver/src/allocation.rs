@@ -36,7 +36,7 @@ struct Inner {
     ports: Pool<i64>,
     addresses: Pool<Ipv4Addr>,
     /// The items of each stored Service.
-    held: HashMap<Key, ServiceItems>,
+    allocated: HashMap<Key, ServiceItems>,
 }
 
 impl Default for Inner {
@@ -44,7 +44,7 @@ impl Default for Inner {
         Self {
             ports: Pool::new(PORTS.0, PORTS.1, "ports", "30000-32767"),
             addresses: Pool::new(ADDRESSES.0, ADDRESSES.1, "IPs", "10.96.0.0/12"),
-            held: HashMap::new(),
+            allocated: HashMap::new(),
         }
     }
 }
@@ -97,23 +97,23 @@ impl Inner {
     fn replace(&mut self, key: &Key, service: Option<&Stored>) {
         let now = service.map(|service| ServiceItems::of(&service.value()));
         let before = match now.clone() {
-            Some(now) => self.held.insert(key.clone(), now),
-            None => self.held.remove(key),
+            Some(now) => self.allocated.insert(key.clone(), now),
+            None => self.allocated.remove(key),
         };
         if before == now {
             return;
         }
-        for port in before.iter().flat_map(|held| &held.ports) {
+        for port in before.iter().flat_map(|items| &items.ports) {
             self.ports.release(*port);
         }
-        for address in before.iter().flat_map(|held| &held.addresses) {
+        for address in before.iter().flat_map(|items| &items.addresses) {
             self.addresses.release(*address);
         }
-        for port in now.iter().flat_map(|held| &held.ports) {
-            self.ports.hold(*port, key);
+        for port in now.iter().flat_map(|items| &items.ports) {
+            self.ports.allocate(*port, key);
         }
-        for address in now.iter().flat_map(|held| &held.addresses) {
-            self.addresses.hold(*address, key);
+        for address in now.iter().flat_map(|items| &items.addresses) {
+            self.addresses.allocate(*address, key);
         }
     }
 }
@@ -303,12 +303,12 @@ mod tests {
             Key::new("n", "b"),
         );
         let mut given = service(json!({"type": "ClusterIP"}));
-        let held = all.reserve(&a, &mut given, None, false).unwrap();
+        let reserved = all.reserve(&a, &mut given, None, false).unwrap();
         let address = given["spec"]["clusterIP"].clone();
         assert_eq!(given["spec"]["clusterIPs"], json!([address]));
         let mut same = service(json!({"type": "ClusterIP", "clusterIP": address}));
         assert!(all.reserve(&b, &mut same, None, false).is_err());
-        drop(held);
+        drop(reserved);
         let far = service(json!({"type": "ClusterIP", "clusterIP": "10.96.0.0"}));
         let refused = |dry_run| {
             all.reserve(&b, &mut far.clone(), None, dry_run)
@@ -327,13 +327,13 @@ mod tests {
         let (all, key) = (Allocation::default(), Key::new("n", "a"));
         let ports: Vec<Value> = (1..=2768).map(|port| json!({"port": port})).collect();
         let mut full = service(json!({"type": "NodePort", "ports": ports}));
-        let held = all.reserve(&key, &mut full, None, false).unwrap();
+        let reserved = all.reserve(&key, &mut full, None, false).unwrap();
         let mut other = service(json!({"type": "NodePort", "ports": [{"port": 80}]}));
         assert!(
             all.reserve(&Key::new("n", "b"), &mut other, None, false)
                 .is_err()
         );
-        drop(held);
+        drop(reserved);
         drop(all.reserve(&key, &mut other, None, false).unwrap());
     }
 }

@@ -288,7 +288,9 @@ async fn handle_resource(
     }
     let _permit = shared.in_flight.enter(&call.identity, &parts.method)?;
     let result = match (&parts.method, has_name) {
-        (&Method::POST, false) if is_review => verbs::reviews::create(&call, &content_type, &bytes),
+        (&Method::POST, false) if is_review => {
+            verbs::auth_reviews::create(&call, &content_type, &bytes)
+        }
         (&Method::POST, false) => verbs::create::create(&call, &content_type, &bytes).await,
         (&Method::PUT, true) => verbs::update::replace(&call, &content_type, &bytes).await,
         (&Method::PATCH, true) => verbs::update::patch(&call, &content_type, &bytes).await,

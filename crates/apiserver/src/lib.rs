@@ -14,7 +14,7 @@
 //! | tasks | `tasks`: garbage collection, namespace deletion, event expiry and other background work |
 //! | verbs | `verbs`: one module for each verb; `verbs::pipeline` is the path of every write |
 //! | shared state | `shared` `metrics` |
-//! | access | `authentication` `authorization` `tls` `in_flight` `webhooks` `allocation` |
+//! | access | `authentication` `authorization` `tls` `in_flight` `webhook_registry` `allocation` |
 //! | registry | `registry`: the served resources, built-in and custom |
 //! | built-in kinds | `builtins`: defaults, validation and warnings; `selector` |
 //! | patch | `patch`: JSON, merge, strategic merge and apply patches |
@@ -61,7 +61,7 @@ mod tables;
 mod tasks;
 mod tls;
 mod verbs;
-mod webhooks;
+mod webhook_registry;
 
 pub use admission::{Admission, AdmissionRequest, Cause, Denial, GroupResource, Operation};
 pub use axum::body::Body;

@@ -22,7 +22,7 @@ use crate::registry::{Registry, custom};
 use crate::resource::Resource;
 use crate::store::{Change, Store, TableName};
 use crate::tables::DEFINITIONS;
-use crate::webhooks::Webhooks;
+use crate::webhook_registry::Webhooks;
 use event_ages::EventAges;
 use work_queue::{Work, WorkQueue};
 
@@ -47,7 +47,7 @@ pub(crate) struct Shared {
     pub(crate) advertised: SocketAddr,
     /// Locked while a write in a namespace with quotas is checked and stored, so that no other write changes the usage
     /// meanwhile.
-    pub(crate) quotas: Mutex<()>,
+    pub(crate) quota_lock: Mutex<()>,
     /// The compiled resources of each CustomResourceDefinition, by its name.
     definitions: Mutex<HashMap<Arc<str>, CompiledDefinition>>,
 }
@@ -137,7 +137,7 @@ impl Shared {
             work: observers.work,
             stopping,
             advertised,
-            quotas: Mutex::default(),
+            quota_lock: Mutex::default(),
             definitions: Mutex::default(),
         };
         shared.refresh_definitions();

@@ -268,7 +268,7 @@ impl Store {
             .tables
             .entry(table.clone())
             .or_insert_with(Table::never_written)
-            .wake
+            .latest_version
             .subscribe()
     }
 
@@ -428,7 +428,7 @@ impl Inner {
         self.losses += 1;
         // Watches that have sent undone changes must rewind.
         for table in self.tables.values() {
-            table.wake.send_replace(self.version);
+            table.latest_version.send_replace(self.version);
         }
     }
 }

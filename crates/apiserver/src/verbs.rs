@@ -3,6 +3,7 @@
 //! A verb takes a [`Call`] and returns an [`Outcome`]. It must not know HTTP: status codes, tables and content types
 //! belong to [`crate::http`].
 
+pub(crate) mod auth_reviews;
 pub(crate) mod binding;
 pub(crate) mod create;
 pub(crate) mod delete;
@@ -11,7 +12,6 @@ pub(crate) mod eviction;
 pub(crate) mod kubelet;
 mod pipeline;
 pub(crate) mod read;
-pub(crate) mod reviews;
 mod scale;
 pub(crate) mod token_request;
 pub(crate) mod update;

@@ -284,7 +284,7 @@ fn rotating(
     let rotating = ReloadingTransport::of(&config, target);
     match rotating.map_err(|error| ConnectError::Client(Box::new(error)))? {
         Some(transport) => {
-            let transport = transport.map_response(|answer| answer.map(boxed));
+            let transport = transport.map_response(|response| response.map(boxed));
             let transport = BoxService::new(transport);
             Ok(ClientBuilder::new(transport, config.default_namespace))
         }

@@ -70,8 +70,8 @@ impl Endpoints {
     #[must_use]
     pub fn metrics(mut self, text: impl Fn() -> String + Clone + Send + Sync + 'static) -> Self {
         let content_type = "text/plain; version=0.0.4; charset=utf-8";
-        let answer = get(async move || ([(CONTENT_TYPE, content_type)], text()));
-        self.metrics = self.metrics.route("/metrics", answer);
+        let handler = get(async move || ([(CONTENT_TYPE, content_type)], text()));
+        self.metrics = self.metrics.route("/metrics", handler);
         self
     }
 
@@ -99,8 +99,8 @@ impl Endpoints {
         mut self,
         document: impl Fn() -> String + Clone + Send + Sync + 'static,
     ) -> Self {
-        let answer = get(async move || ([(CONTENT_TYPE, "application/json")], document()));
-        self.configuration = self.configuration.route("/configz", answer);
+        let handler = get(async move || ([(CONTENT_TYPE, "application/json")], document()));
+        self.configuration = self.configuration.route("/configz", handler);
         self
     }
 
@@ -110,13 +110,13 @@ impl Endpoints {
     where
         F: Fn(Parameters) -> BoxFuture<'static, DebugResponse> + Clone + Send + Sync + 'static,
     {
-        let answer = get(async move |Query(parameters): Query<Parameters>| {
+        let handler = get(async move |Query(parameters): Query<Parameters>| {
             match respond(parameters).await {
                 Ok(document) => ([(CONTENT_TYPE, "application/json")], document).into_response(),
                 Err((status, reason)) => (status, format!("{reason}\n")).into_response(),
             }
         });
-        self.configuration = self.configuration.route(path, answer);
+        self.configuration = self.configuration.route(path, handler);
         self
     }
 
@@ -124,11 +124,11 @@ impl Endpoints {
     where
         C: Fn() -> Result<(), String> + Clone + Send + Sync + 'static,
     {
-        let answer = get(async move || match check() {
+        let handler = get(async move || match check() {
             Ok(()) => (StatusCode::OK, "ok".to_owned()),
             Err(reason) => (StatusCode::SERVICE_UNAVAILABLE, reason),
         });
-        self.probes = self.probes.route(path, answer);
+        self.probes = self.probes.route(path, handler);
         self
     }
 

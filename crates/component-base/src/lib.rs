@@ -11,12 +11,13 @@
 //! | [`lease`] | leader election |
 //! | [`endpoints`] | `/healthz`, `/livez`, `/readyz` and `/metrics`, and the server of these endpoints |
 //! | [`access`] | access control of the endpoints, without a client: a trait for the check of permissions |
-//! | [`metrics_access`] | flags for the access control, and its check of permissions by an API server |
+//! | [`access_flags`] | flags for the access control, and its check of permissions by an API server |
 //! | `secure_listener`, [`serving_certificate`], [`certificate_files`] | TLS of a server, with a certificate that can be replaced |
 //! | [`bind_address`] | the address flags of the endpoints |
 //! | [`metrics`] | text format, families, histograms; metrics of process, build, client requests, work queues and leader election |
 
 pub mod access;
+pub mod access_flags;
 pub mod bind_address;
 pub mod certificate_files;
 pub mod connect;
@@ -25,7 +26,6 @@ pub mod go_bool;
 pub mod go_duration;
 pub mod lease;
 pub mod metrics;
-pub mod metrics_access;
 pub mod process;
 mod secure_listener;
 pub mod serving_certificate;

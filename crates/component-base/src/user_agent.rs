@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use berth_apimachinery::go_platform::go_platform;
+
 /// A component of Berth that sends requests under its own name.
 ///
 /// API servers derive the default field manager from the `User-Agent`: it is the text before the first slash. Therefore
@@ -37,28 +39,13 @@ impl Component {
 
     /// Returns the `User-Agent` in the format of client-go.
     pub fn user_agent(self) -> String {
-        format!(
-            "{self}/v{} ({}/{})",
-            env!("CARGO_PKG_VERSION"),
-            std::env::consts::OS,
-            go_architecture(std::env::consts::ARCH)
-        )
+        format!("{self}/v{} ({})", env!("CARGO_PKG_VERSION"), go_platform())
     }
 }
 
 impl fmt::Display for Component {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-/// Returns the name that Go uses for an architecture.
-fn go_architecture(name: &str) -> &str {
-    match name {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        "x86" => "386",
-        other => other,
     }
 }
 
@@ -74,6 +61,5 @@ mod tests {
         let version = concat!("v", env!("CARGO_PKG_VERSION"));
         assert_eq!(rest.split(' ').next(), Some(version));
         assert!(rest.ends_with(')') && rest.contains(" ("), "{text}");
-        assert_eq!(go_architecture("x86_64"), "amd64");
     }
 }

@@ -5,7 +5,7 @@ use proc_macro::{TokenStream, TokenTree};
 
 /// Ignores a test unless the machine meets all named requirements.
 ///
-/// The attribute precedes `#[test]` or `#[tokio::test]`. `Requirement` in `build.rs` lists the names:
+/// The attribute precedes `#[test]` or `#[tokio::test]`. `Requirement` in `build.rs` lists the names. Example:
 ///
 /// ```ignore
 /// #[needs(kubectl, apiserver)]
@@ -20,10 +20,16 @@ pub fn needs(names: TokenStream, test: TokenStream) -> TokenStream {
         let name = match name {
             TokenTree::Ident(name) => name.to_string(),
             TokenTree::Punct(_) => continue,
-            other => return error(&format!("{other} is not a name; the known requirements are {known}")),
+            other => {
+                return error(&format!(
+                    "{other} is not a name; the known requirements are {known}"
+                ));
+            }
         };
         if !known.split(',').any(|known| known == name) {
-            return error(&format!("the requirement {name} is unknown; the known requirements are {known}"));
+            return error(&format!(
+                "the requirement {name} is unknown; the known requirements are {known}"
+            ));
         }
         if missing.split(',').any(|missing| missing == name) {
             lacking.push(name);

@@ -20,7 +20,7 @@ struct Arguments {
     /// Expected decisions of Karmada: one JSON document per line, plain or compressed with gzip
     #[arg(long, value_name = "FILE")]
     expected: Option<PathBuf>,
-    /// Seconds for which each scenario is measured, instead of a comparison; prints one JSON document per scenario
+    /// Measure the speed of each scenario for this many seconds, instead of comparing decisions
     #[arg(long, value_name = "SECONDS", conflicts_with = "expected")]
     bench: Option<f64>,
 }
@@ -96,7 +96,10 @@ fn measure(scenarios: &Path, seconds: f64) -> Result<ExitCode, String> {
             serde_json::to_string(&measured).map_err(|error| error.to_string())?
         );
         if !agrees {
-            eprintln!("{}: the engine makes different decisions without its cache", scenario.id);
+            eprintln!(
+                "{}: the engine makes different decisions without its cache",
+                scenario.id
+            );
             code = ExitCode::FAILURE;
         }
     }

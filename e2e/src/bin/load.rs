@@ -41,7 +41,7 @@ enum Scenario {
     Server(ServerLoad),
     /// API server in a separate process, which `load server` starts and measures
     #[command(hide = true)]
-    Serve {
+    ApiServer {
         /// File to which the kubeconfig is written
         kubeconfig: PathBuf,
         #[command(flatten)]
@@ -82,10 +82,12 @@ fn run(scenario: &Scenario) -> Result<Value, LoadError> {
             Scenario::Members(load) => load::members(load).await,
             Scenario::Expressions(load) => load::expressions(load),
             Scenario::Server(server) => load::server(server).await,
-            Scenario::Serve {
+            Scenario::ApiServer {
                 kubeconfig,
                 storage,
-            } => load::serve(kubeconfig, storage).await.map(|()| Value::Null),
+            } => load::run_api_server(kubeconfig, storage)
+                .await
+                .map(|()| Value::Null),
         }
     })
 }

@@ -24,8 +24,8 @@ pub struct Scenario {
     /// The binding to schedule.
     pub binding: ResourceBinding,
     /// True if the result includes selected clusters that get no replicas.
-    #[serde(default)]
-    pub empty_propagation: bool,
+    #[serde(default, rename = "emptyPropagation")]
+    pub empty_workload_propagation: bool,
 }
 
 /// Karmada's decision about a scenario.

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use berth_api::{Cluster, ResourceBinding};
 use berth_core::{Engine, EngineOptions, Filter, Fleet, Gates, Plugins, Request, Snapshot};
+use berth_scheduler::Expression;
 use berth_scheduler::binding::Binding;
-use berth_scheduler::expression::Expression;
 use clap::Args as Flags;
 use serde_json::{Value, json};
 

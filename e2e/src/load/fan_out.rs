@@ -123,13 +123,13 @@ async fn watch(
     Ok((lines, latencies))
 }
 
-/// Parses a line, and returns the time since the write that caused this line was sent.
+/// Parses a line. Returns the time since a client sent the write that the line reports.
 fn latency(line: &[u8], epoch: Instant) -> Result<Duration, LoadError> {
     let event: Value =
         serde_json::from_slice(line).map_err(|error| LoadError::Unexpected(error.to_string()))?;
     let sent = event["object"]["metadata"]["annotations"]["sent"].as_str();
-    let sent: u64 = sent
-        .and_then(|sent| sent.parse().ok())
-        .ok_or_else(|| LoadError::Unexpected(format!("the watch event has no annotation `sent`: {event}")))?;
+    let sent: u64 = sent.and_then(|sent| sent.parse().ok()).ok_or_else(|| {
+        LoadError::Unexpected(format!("the watch event has no annotation `sent`: {event}"))
+    })?;
     Ok(epoch.elapsed().saturating_sub(Duration::from_nanos(sent)))
 }

@@ -178,7 +178,10 @@ impl Progress {
         };
         let waited = tokio::time::timeout(TIMEOUT, all).await;
         waited.map_err(|_| LoadError::Timeout {
-            what: format!("applying {count} Deployments ({} are applied)", self.count()),
+            what: format!(
+                "applying {count} Deployments ({} are applied)",
+                self.count()
+            ),
             limit: TIMEOUT,
         })
     }

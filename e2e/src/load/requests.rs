@@ -1,5 +1,5 @@
-//! HTTP requests of the load generator. It receives the responses but does not decode them, so that the scenarios
-//! measure the server instead of the client.
+//! HTTP requests of the load generator. The generator receives the responses but does not decode them, so that the
+//! scenarios measure the server instead of the client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,6 +1,5 @@
 //! The scheduler process that load scenarios measure. The load generator starts its own program again with the
-//! subcommand
-//! `scheduler`, which is the same as `berth scheduler`.
+//! subcommand `scheduler`, which is the same as `berth scheduler`.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -110,9 +109,9 @@ impl SchedulerProcess {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await?;
         let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         stream.write_all(request).await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        Ok(answer)
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await?;
+        Ok(response)
     }
 
     /// Returns the processor time that the process has used so far.

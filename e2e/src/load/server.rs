@@ -127,17 +127,17 @@ pub async fn server(load: &ServerLoad) -> Result<Value, LoadError> {
                     "median, ms": at_most(millis(median), 250.0) }),
         );
     }
-    let held = server.resident_kib();
+    let resident = server.resident_kib();
     note(
         "memory with all objects",
-        memory(held, before, json_bytes),
+        memory(resident, before, json_bytes),
     );
 
     note("watches", watches(&server, load, &clients).await?);
-    let held = server.resident_kib();
+    let resident = server.resident_kib();
     note(
         "memory after the watches",
-        memory(held, before, json_bytes),
+        memory(resident, before, json_bytes),
     );
     note("unread lists", unread(&server).await?);
     Ok(Value::Object(report))
@@ -147,23 +147,23 @@ pub async fn server(load: &ServerLoad) -> Result<Value, LoadError> {
 /// server.
 async fn unread(server: &ServerProcess) -> Result<Value, LoadError> {
     let before = server.resident_kib();
-    let mut answers = Vec::with_capacity(UNREAD_LISTS);
+    let mut responses = Vec::with_capacity(UNREAD_LISTS);
     for _ in 0..UNREAD_LISTS {
         let client = server.client().await?;
-        let answer = requests::send(&client, &PlannedRequest::get(&configmaps(LARGE))).await?;
-        answers.push((client, answer));
+        let response = requests::send(&client, &PlannedRequest::get(&configmaps(LARGE))).await?;
+        responses.push((client, response));
     }
     let more = server.resident_kib().saturating_sub(before);
-    Ok(json!({ "lists": answers.len(), "MiB more": mib(more) }))
+    Ok(json!({ "lists": responses.len(), "MiB more": mib(more) }))
 }
 
 /// Reports the server's resident memory and its ratio to the size of all objects as JSON.
-fn memory(held: u64, before: u64, json_bytes: u64) -> Value {
+fn memory(resident: u64, before: u64, json_bytes: u64) -> Value {
     let times = |kib: u64| tenths(ratio(kib * 1024, json_bytes));
     json!({
-        "JSON, MiB": mib(json_bytes / 1024), "resident, MiB": mib(held),
-        "times the JSON": at_most(times(held), 4.0),
-        "times the JSON, without the empty server": times(held.saturating_sub(before)),
+        "JSON, MiB": mib(json_bytes / 1024), "resident, MiB": mib(resident),
+        "times the JSON": at_most(times(resident), 4.0),
+        "times the JSON, without the empty server": times(resident.saturating_sub(before)),
     })
 }
 

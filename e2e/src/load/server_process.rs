@@ -1,13 +1,13 @@
 //! The API server process that the load scenario `server` measures. The load generator starts its own program again
-//! with the subcommand `serve`, which calls [`serve`].
+//! with the subcommand `api-server`, which calls [`run_api_server`].
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use berth_component_base::user_agent::Component;
 use berth_apiserver::{DataDir, Durability, Server, ServerConfig};
 use berth_component_base::connect;
+use berth_component_base::user_agent::Component;
 use clap::Args;
 use kube::Client;
 
@@ -37,9 +37,9 @@ impl Storage {
             } else {
                 Durability::ProcessEnd
             };
-            let kept = DataDir::open(folder, durability).and_then(|data| data.server("load"));
+            let opened = DataDir::open(folder, durability).and_then(|data| data.server("load"));
             let (objects, credentials) =
-                kept.map_err(|error| LoadError::Unexpected(error.to_string()))?;
+                opened.map_err(|error| LoadError::Unexpected(error.to_string()))?;
             config.storage = Box::new(objects);
             config.credentials = Some(credentials);
         }
@@ -78,7 +78,7 @@ impl Drop for ServerProcess {
 ///
 /// # Errors
 /// If the server does not start.
-pub async fn serve(kubeconfig: &Path, storage: &Storage) -> Result<(), LoadError> {
+pub async fn run_api_server(kubeconfig: &Path, storage: &Storage) -> Result<(), LoadError> {
     let wrong = |error: &dyn std::fmt::Display| LoadError::Unexpected(error.to_string());
     let server = Server::start(storage.config()?).await;
     let server = server.map_err(|error| wrong(&error))?;
@@ -99,7 +99,7 @@ impl ServerProcess {
         let kubeconfig = folder.path().join("kubeconfig");
         let began = Instant::now();
         let child = Command::new(std::env::current_exe().map_err(failed)?)
-            .arg("serve")
+            .arg("api-server")
             .arg(&kubeconfig)
             .args(storage.flags())
             .stdin(Stdio::null())

@@ -36,7 +36,7 @@ pub async fn starvation(load: &Starvation) -> Result<Value, LoadError> {
     let mut waiting =
         workload::bindings("waiting", load.waiting, &namespaces, "default-scheduler")?;
     for binding in &mut waiting {
-        // All clusters together have less capacity.
+        // No cluster fits: all clusters together have less capacity.
         binding.spec.replicas = 1_000_000;
     }
     bare.bind_all(&waiting).await;

@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
-use berth_component_base::user_agent::Component;
 use berth_component_base::connect;
+use berth_component_base::user_agent::Component;
 use futures::StreamExt as _;
 use kube::Client;
 use kube::ResourceExt as _;

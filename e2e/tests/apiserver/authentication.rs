@@ -1,11 +1,10 @@
-//! Tests of authentication without client certificates: anonymous requests, service account tokens, and a first check
-//! of impersonation headers.
+//! Tests of authentication without client certificates: anonymous requests and service account tokens.
 
 use serde_json::{Value, json};
 
-use crate::objects::JSON;
-use crate::server;
-use crate::server::raw;
+use crate::harness::content_type::JSON;
+use crate::harness::server;
+use crate::harness::server::raw;
 
 /// Checks that a client without a token can read the health endpoints and the version only, as the anonymous user. A
 /// client with an invalid token gets 401 everywhere.
@@ -116,64 +115,12 @@ async fn tokens_expire_with_their_service_account() {
         .await;
     assert_eq!(response.code, 200);
     // kube-apiserver caches valid tokens, and accepts this token for some time after the deletion.
-    if !server.is_real() {
+    if !server.is_kube_apiserver() {
         assert_eq!(raw(&bot, "GET", "/version", &[], "").await.code, 401);
     }
     let response = request(json!({})).await;
     assert_eq!(
         response.json["message"],
         "serviceaccounts \"bot\" not found"
-    );
-}
-
-/// Checks that the administrator may impersonate users and service accounts. A service account without the right to
-/// impersonate gets 403.
-#[tokio::test]
-async fn impersonation_needs_a_right() {
-    let server = server().await;
-    let headers = [
-        JSON,
-        ("impersonate-user", "bob"),
-        ("impersonate-group", "devs"),
-        ("impersonate-uid", "77"),
-        ("impersonate-extra-scopes", "view"),
-    ];
-    let whoami = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-    let response = server.raw("POST", whoami, &headers, "{}").await;
-    assert_eq!(
-        response.json["status"]["userInfo"],
-        json!({"username": "bob", "uid": "77", "groups": ["devs", "system:authenticated"],
-            "extra": {"scopes": ["view"]}})
-    );
-    let headers = [JSON, ("impersonate-user", "system:serviceaccount:a:b")];
-    let response = server.raw("POST", whoami, &headers, "{}").await;
-    assert_eq!(
-        response.json["status"]["userInfo"]["groups"],
-        json!([
-            "system:serviceaccounts",
-            "system:serviceaccounts:a",
-            "system:authenticated"
-        ])
-    );
-    let response = server
-        .raw("GET", "/api", &[("impersonate-group", "devs")], "")
-        .await;
-    assert_eq!(response.code, 400, "{}", response.text);
-
-    let namespace = server.namespace().await;
-    let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
-    server
-        .create(&accounts, json!({"metadata": {"name": "bot"}}))
-        .await;
-    let token = server
-        .raw("POST", &format!("{accounts}/bot/token"), &[JSON], "{}")
-        .await;
-    let bot = server
-        .with_token(token.json["status"]["token"].as_str())
-        .await;
-    let response = raw(&bot, "GET", "/api", &[("impersonate-user", "bob")], "").await;
-    assert_eq!(
-        (response.code, &response.json["reason"]),
-        (403, &json!("Forbidden"))
     );
 }

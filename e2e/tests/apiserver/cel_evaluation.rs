@@ -1,10 +1,11 @@
-//! Tests of the results of CEL expressions: errors of operands, numbers of different types, times, and conversions of
-//! constants. Each test creates a definition with a list of rules, and checks the result of each rule.
+//! Tests of the results of CEL expressions: errors of operands, numbers of different types, times, conversions of
+//! constants, and the cost limit. Most tests create a definition with a list of rules, and check the result of each rule.
 
 use serde_json::{Value, json};
 
-use crate::definitions::{DEFINITIONS, JSON, Kind, causes, definition};
-use crate::server::server;
+use crate::harness::content_type::JSON;
+use crate::harness::definitions::{DEFINITIONS, Kind, causes, definition};
+use crate::harness::server::server;
 
 /// The expected outcome of a rule.
 #[derive(Debug, Clone, Copy)]
@@ -177,8 +178,8 @@ async fn time_fields_are_in_utc() {
     .await;
 }
 
-/// Checks that a definition is rejected if one of its rules converts a constant that has no value in the other type, or
-/// contains a regular expression that is too large.
+/// Checks that a definition is rejected if one of its rules converts a constant to a type that cannot represent this
+/// constant, or contains a regular expression that is too large.
 #[tokio::test]
 async fn inconvertible_constants_are_refused_with_the_definition() {
     let server = server().await;
@@ -268,4 +269,24 @@ async fn inconvertible_constants_are_refused_with_the_definition() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Checks that the server stops the evaluation of an expensive rule on a large object, and rejects the object with 422.
+#[tokio::test]
+async fn expensive_rules_are_stopped_during_evaluation() {
+    let server = server().await;
+    if server.is_kube_apiserver() {
+        // kube-apiserver rejects this definition because of the estimated cost of its rule.
+        return;
+    }
+    let spec = json!({"type": "object", "properties": {"l": {"type": "array", "items": {"type": "integer"}}},
+        "x-kubernetes-validations": [{"rule": "self.l.all(a, self.l.all(b, self.l.all(c, a + b + c >= 0)))"}]});
+    let kind = Kind::install(&server, &definition(spec)).await;
+    assert_eq!(
+        kind.create("small", &json!({"l": [1, 2, 3]})).await.code,
+        201
+    );
+    let large = kind.create("large", &json!({"l": vec![1; 1000]})).await;
+    assert_eq!(large.code, 422, "{}", large.text);
+    assert_eq!(large.causes(), ["spec FieldValueInvalid"]);
 }

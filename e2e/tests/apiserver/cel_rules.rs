@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::definitions::{Kind, causes, define, definition};
-use crate::server::server;
+use crate::harness::definitions::{Kind, causes, define, definition};
+use crate::harness::server::server;
 
 /// Returns a definition with these rules on `spec`.
 fn definition_with_rules(properties: Value, rules: Value) -> Value {

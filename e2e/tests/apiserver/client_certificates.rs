@@ -11,9 +11,9 @@ use rcgen::{
 };
 use serde_json::{Value, json};
 
-use crate::objects::JSON;
-use crate::server::{TestServer, client_of, raw};
-use crate::{server, server::ApiResponse};
+use crate::harness::content_type::JSON;
+use crate::harness::server::{TestServer, client_of, raw};
+use crate::harness::{server, server::ApiResponse};
 
 /// Name of the embedded server's certificate authority.
 const AUTHORITY: &str = "berth-ca";
@@ -51,8 +51,8 @@ fn certificate_for(user: &str, groups: &[&str]) -> CertificateParams {
         params.distinguished_name.push(DnType::CommonName, user);
     }
     for (place, group) in groups.iter().enumerate() {
-        // `DistinguishedName` keeps one value of each `DnType`. The second group therefore uses the object identifier of
-        // the organization.
+        // `DistinguishedName` keeps one value of each `DnType`. The second group is therefore added as a custom type
+        // with the object identifier of the organization name.
         let kind = match place {
             0 => DnType::OrganizationName,
             _ => DnType::CustomDnType(vec![2, 5, 4, 10]),

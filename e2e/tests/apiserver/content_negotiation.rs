@@ -1,12 +1,11 @@
-//! Tests of the HTTP features of discovery, OpenAPI and health endpoints: `ETag` headers, media types, and the
-//! selection of health checks. Their content is tested in `discovery`.
+//! Tests of the HTTP features of discovery and OpenAPI documents: `ETag` headers and media types. The module
+//! `discovery` tests the content of these documents.
 
 use berth_test_requirements::needs;
-
 use serde_json::{Value, json};
 
-use crate::objects::Objects;
-use crate::server;
+use crate::harness::objects::Objects;
+use crate::harness::server;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
@@ -165,33 +164,6 @@ async fn discovery_refuses_other_formats() {
     }
 }
 
-/// Checks that each health check has its own path, that an unknown check gets 404, and that `?verbose` lists the
-/// checks.
-#[tokio::test]
-async fn health_checks_can_be_selected() {
-    let server = server().await;
-    let get = async |path: &str| {
-        let response = server.raw("GET", path, &[], "").await;
-        (response.code, response.text)
-    };
-    for path in [
-        "/livez/ping",
-        "/livez/etcd",
-        "/healthz/log",
-        "/readyz/ping",
-        "/readyz/informer-sync",
-        "/readyz/shutdown",
-    ] {
-        assert_eq!(get(path).await, (200, "ok".to_owned()), "{path}");
-    }
-    for path in ["/readyz/etcd", "/livez/shutdown"] {
-        assert_eq!(get(path).await.0, 404, "{path}");
-    }
-    let (_, text) = get("/readyz?verbose").await;
-    assert!(text.starts_with("[+]ping ok\n[+]log ok\n"), "{text}");
-    assert!(text.ends_with("readyz check passed\n"), "{text}");
-}
-
 /// Checks that a kind whose schema preserves unknown fields at its root appears in OpenAPI v2 and v3, and that kubectl
 /// explains the kind and creates an object of it.
 #[needs(kubectl)]
@@ -230,12 +202,12 @@ async fn kinds_that_preserve_unknown_root_fields_are_published() {
         berth_e2e::eventually("OpenAPI v3 to contain the kind", async || {
             let document = server.raw("GET", &path, &[], "").await.json;
             let found = &document["components"]["schemas"][&name];
-            let is_there = found["type"] == "object"
+            let is_published = found["type"] == "object"
                 && found["x-kubernetes-preserve-unknown-fields"] == true
                 && found["x-kubernetes-group-version-kind"] == kinds
                 && found["properties"]["apiVersion"]["type"] == "string"
                 && found["properties"]["metadata"].is_object();
-            if is_there {
+            if is_published {
                 Ok(())
             } else {
                 Err(found.to_string())

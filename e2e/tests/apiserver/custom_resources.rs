@@ -4,10 +4,11 @@ use berth_e2e::eventually;
 use berth_test_requirements::needs;
 use serde_json::{Value, json};
 
-use crate::definitions::{Kind, causes, definition};
-use crate::objects::{JSON, Objects, names, status_of};
-use crate::server;
-use crate::server::TestServer;
+use crate::harness::content_type::JSON;
+use crate::harness::definitions::{Kind, causes, definition};
+use crate::harness::objects::{Objects, names, status_of};
+use crate::harness::server;
+use crate::harness::server::TestServer;
 
 /// Returns a definition of a custom kind with a unique group. The short name of the kind is a part of its group,
 /// because tests that share a server must not use the same short name.
@@ -103,8 +104,8 @@ async fn appliers_share_keyed_lists_and_field_selectors_work() {
     assert_eq!(things.get("?fieldSelector=spec.size%3DS").await.code, 400);
 }
 
-/// Checks that a write of `status` or `scale` changes only the status or the replicas, and that a write of the object
-/// leaves the status unchanged.
+/// Checks that a write of the subresource `status` changes only the status, and that a write of the subresource `scale`
+/// changes only the replicas. A write of the object leaves its status unchanged.
 #[tokio::test]
 async fn status_and_scale_updates_change_nothing_else() {
     let server = server().await;
@@ -258,7 +259,7 @@ async fn later_defaults_are_filled_in_on_read() {
     let created = kind.create("a", &json!({"color": "red"})).await;
     assert_eq!(created.code, 201, "{}", created.text);
     let from = created.json["metadata"]["resourceVersion"].clone();
-    let definitions = Objects::at(&server, crate::definitions::DEFINITIONS);
+    let definitions = Objects::at(&server, crate::harness::definitions::DEFINITIONS);
     let hidden =
         "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/hidden/default";
     let defaulted = json!([{"op": "add", "path": hidden, "value": "later"}]);

@@ -3,8 +3,11 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{JSON, Objects, ResponseStatus, deployment, map, names, status_of, version};
-use crate::server;
+use crate::harness::content_type::JSON;
+use crate::harness::objects::{
+    Objects, ResponseStatus, deployment, map, names, status_of, version,
+};
+use crate::harness::server;
 
 /// Checks that the response to a deletion is the deleted object for Services, ServiceAccounts and pods, and a Status
 /// for other kinds.
@@ -175,8 +178,8 @@ async fn invalid_options_prevent_deletion() {
     assert_eq!(maps.get("/a").await.code, 200);
 }
 
-/// Checks that a deleted object with finalizers only gets a deletion timestamp. The object is removed with its last
-/// finalizer, and new finalizers are rejected.
+/// Checks that the deletion of an object with finalizers sets its deletion timestamp and keeps the object. The object
+/// is removed with its last finalizer. New finalizers are rejected.
 #[tokio::test]
 async fn objects_remain_until_their_last_finalizer_is_removed() {
     let server = server().await;

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use berth_api::{Cluster, ResourceBinding};
+use berth_component_base::lease::LeaseOptions;
 use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
-use berth_component_base::lease::LeaseOptions;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Event;
 use kube::Client;
@@ -15,9 +15,8 @@ use kube::api::{Api, ListParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
-use crate::server::{ApiResponse, raw};
-
-const JSON: (&str, &str) = ("content-type", "application/json");
+use crate::harness::content_type::JSON;
+use crate::harness::server::{ApiResponse, raw};
 
 fn cluster(name: &str) -> Cluster {
     let condition = |kind: &str| {
@@ -61,11 +60,11 @@ async fn apply(bare: &BareControlPlane, file: &str) {
             "v1" => "/api/v1".to_owned(),
             other => format!("/apis/{other}"),
         };
-        let place = document["metadata"]["namespace"]
+        let namespace_path = document["metadata"]["namespace"]
             .as_str()
             .map_or_else(String::new, |n| format!("/namespaces/{n}"));
         let kind = document["kind"].as_str().unwrap().to_lowercase();
-        let path = format!("{group}{place}/{kind}s");
+        let path = format!("{group}{namespace_path}/{kind}s");
         let response = raw(&bare.client, "POST", &path, &[JSON], document.to_string()).await;
         assert!(
             matches!(response.code, 201 | 409),

@@ -1,5 +1,6 @@
 //! A differential test. It sends random sequences of requests to an embedded server and to a kube-apiserver, and
-//! compares the responses. A failure shows a short sequence of requests whose last responses differ.
+//! compares the responses. A failure shows a short sequence of requests, and the difference between the two responses
+//! to the last request.
 //!
 //! `BERTH_DIFFERENTIAL_SEEDS=500 cargo test -p berth-e2e --test apiserver differential` generates 500 sequences, and
 //! `BERTH_DIFFERENTIAL_FIRST=7` sets the first seed. `BERTH_DIFFERENTIAL_MESSAGES=1` also compares error
@@ -11,9 +12,10 @@ use berth_e2e::eventually;
 use berth_test_requirements::needs;
 use serde_json::{Value, json};
 
-use crate::created_objects::{comparable, differences};
-use crate::definitions::{DEFINITIONS, JSON};
-use crate::server::{ApiResponse, TestServer, real_and_embedded};
+use crate::harness::content_type::JSON;
+use crate::harness::definitions::DEFINITIONS;
+use crate::harness::server::{ApiResponse, TestServer, kube_apiserver_and_embedded};
+use crate::recorded_creations::{comparable, differences};
 use request::{Kind, LastStates, POLICIES, Request};
 
 /// Default number of sequences.
@@ -70,8 +72,8 @@ fn comparable_response(response: &ApiResponse, namespace: &str) -> Value {
     refusal
 }
 
-/// Removes differences that depend on the time of a request. Servers sort field managers by the second of their last
-/// write, so the order depends on whether a second ends between two requests.
+/// Removes differences that depend on the time of a request. Servers sort field managers by the time of their last
+/// write in whole seconds, so the order depends on whether two writes happen in the same second.
 fn remove_timing(object: &mut Value) {
     if let Some(items) = object["items"].as_array_mut() {
         items.iter_mut().for_each(remove_timing);
@@ -139,8 +141,8 @@ async fn first_difference(
     None
 }
 
-/// Removes each request without which the responses to the last request still differ. Returns the remaining requests
-/// and the difference.
+/// Tries the sequence without each of its requests in turn, and removes a request if the last responses still differ.
+/// Returns the remaining requests and the difference.
 async fn shortest_sequence(
     both: &[TestServer; 2],
     kind: &Kind,
@@ -178,7 +180,7 @@ async fn define(server: &TestServer) {
 #[needs(apiserver)]
 #[tokio::test]
 async fn random_requests_have_equal_responses() {
-    let both = real_and_embedded().await;
+    let both = kube_apiserver_and_embedded().await;
     for server in &both {
         define(server).await;
     }

@@ -1,10 +1,11 @@
-//! Tests of the content of discovery, health and OpenAPI documents. `content_negotiation` tests their HTTP features.
+//! Tests of the content of discovery and OpenAPI documents. The module `content_negotiation` tests the HTTP features of
+//! these documents.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::server;
+use crate::harness::server;
 
 /// Recorded discovery of kube-apiserver: the resources of each group and version that the embedded server also serves.
 const RECORDED: &str = include_str!("data/resources.json");
@@ -131,9 +132,9 @@ async fn aggregated_and_plain_discovery_agree() {
     assert!(groups > 10, "{groups}");
 }
 
-/// Checks the responses of `/`, `/api`, `/apis`, `/apis/apps`, `/version`, `/metrics` and the health endpoints.
+/// Checks the responses of `/`, `/api`, `/apis`, `/apis/apps`, `/version` and `/metrics`.
 #[tokio::test]
-async fn roots_groups_version_and_health_are_served() {
+async fn roots_groups_and_version_are_served() {
     let server = server().await;
     let get = async |path: &str| server.raw("GET", path, &[], "").await;
     let api = get("/api").await.json;
@@ -160,28 +161,6 @@ async fn roots_groups_version_and_health_are_served() {
         ["major", "minor", "emulationMinor"].map(part),
         ["1", "36", "36"]
     );
-    for path in [
-        "/healthz",
-        "/livez",
-        "/readyz",
-        "/healthz/ping",
-        "/livez/etcd",
-    ] {
-        let response = get(path).await;
-        assert_eq!(
-            (response.code, response.text.as_str()),
-            (200, "ok"),
-            "{path}"
-        );
-    }
-    for path in ["/healthz", "/livez", "/readyz"] {
-        let text = get(&format!("{path}?verbose")).await.text;
-        assert!(text.starts_with("[+]ping ok\n"), "{text}");
-        assert!(
-            text.ends_with(&format!("{} check passed\n", &path[1..])),
-            "{text}"
-        );
-    }
     let paths = get("/").await.json;
     for path in [
         "/api",

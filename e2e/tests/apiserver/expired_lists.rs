@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use berth_e2e::eventually;
 
-use crate::server::{ROOT_CA, TestServer, with_short_history};
+use crate::harness::server::{ROOT_CA, TestServer, with_short_history};
 
 /// Returns a ConfigMap of 200 kB. The history of a server cannot contain a few hundred writes of this size.
 fn large(name: &str) -> String {

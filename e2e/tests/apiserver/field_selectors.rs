@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{Objects, ResponseStatus, names, status_of};
-use crate::server;
+use crate::harness::objects::{Objects, ResponseStatus, names, status_of};
+use crate::harness::server;
 
 /// An object to create in a collection, its status, and the selectable fields with their expected values.
 struct Case {
@@ -229,7 +229,7 @@ async fn all_selectable_fields_match() {
 #[tokio::test]
 async fn replica_sets_are_selectable_by_replicas() {
     let server = server().await;
-    if server.is_real() {
+    if server.is_kube_apiserver() {
         // The documentation of Kubernetes lists this field, but kube-apiserver rejects a selector of the field.
         return;
     }

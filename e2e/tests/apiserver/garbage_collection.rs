@@ -1,14 +1,14 @@
-//! Tests of garbage collection: the deletion of dependents with their owner, and of objects with their namespace.
+//! Tests of garbage collection: the deletion of dependents with their owner.
 //!
 //! kube-apiserver leaves these deletions to kube-controller-manager, which does not run here. Against kube-apiserver,
-//! the tests therefore check only the response to the first deletion.
+//! the tests therefore check only the state directly after the first deletion.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
 
-use crate::objects::{Objects, map};
-use crate::server;
-use crate::server::TestServer;
+use crate::harness::objects::{Objects, map};
+use crate::harness::server;
+use crate::harness::server::TestServer;
 
 fn owned(name: &str, owner: &Value) -> Value {
     let mut object = map(name, json!({}), json!({}));
@@ -39,7 +39,7 @@ async fn create_family(maps: &Objects<'_>) -> [Value; 3] {
 }
 
 fn collects_garbage(server: &TestServer) -> bool {
-    !server.is_real()
+    !server.is_kube_apiserver()
 }
 
 /// Checks that the policy Background deletes the owner at once, and then its direct and indirect dependents.
@@ -144,73 +144,4 @@ async fn only_objects_whose_owners_are_all_missing_are_collected() {
     assert_eq!(maps.get("/both").await.code, 200);
     assert_eq!(maps.delete("/owner", &Value::Null).await.code, 200);
     wait_until_gone(&maps, "both").await;
-}
-
-/// Checks that a namespace that is being deleted rejects new objects, and is removed after its objects. The namespaces
-/// `default`, `kube-system` and `kube-public` cannot be deleted.
-#[tokio::test]
-async fn a_terminating_namespace_refuses_objects_and_is_emptied() {
-    let server = server().await;
-    let name = server.namespace().await;
-    let namespaces = Objects::at(&server, "/api/v1/namespaces");
-    let maps = Objects::maps(&server, &name);
-    let mut held = map("held", json!({}), json!({}));
-    held["metadata"]["finalizers"] = json!(["a.b/c"]);
-    maps.create(&held).await;
-    maps.create(&map("free", json!({}), json!({}))).await;
-    let active = namespaces.get(&format!("/{name}")).await.json;
-    assert_eq!(
-        (&active["spec"]["finalizers"], &active["status"]["phase"]),
-        (&json!(["kubernetes"]), &json!("Active"))
-    );
-    assert_eq!(
-        active["metadata"]["labels"]["kubernetes.io/metadata.name"],
-        name.as_str()
-    );
-    let dry_run = namespaces
-        .delete(&format!("/{name}?dryRun=All"), &Value::Null)
-        .await
-        .json;
-    assert_eq!(dry_run["status"]["phase"], "Terminating");
-    let marked = namespaces
-        .delete(&format!("/{name}"), &Value::Null)
-        .await
-        .json;
-    assert_eq!(
-        (&marked["kind"], &marked["status"]["phase"]),
-        (&json!("Namespace"), &json!("Terminating"))
-    );
-    let refused = maps.post("", &map("late", json!({}), json!({}))).await;
-    let why = format!(
-        "configmaps \"late\" is forbidden: unable to create new content in namespace {name} because it is being terminated"
-    );
-    assert_eq!((refused.code, &refused.json["message"]), (403, &json!(why)));
-    assert_eq!(
-        refused.json["details"]["causes"][0]["reason"],
-        "NamespaceTerminating"
-    );
-    for protected in ["default", "kube-system", "kube-public"] {
-        let response = namespaces
-            .delete(&format!("/{protected}"), &Value::Null)
-            .await;
-        let why =
-            format!("namespaces \"{protected}\" is forbidden: this namespace may not be deleted");
-        assert_eq!(
-            (response.code, &response.json["message"]),
-            (403, &json!(why))
-        );
-    }
-    if !collects_garbage(&server) {
-        return;
-    }
-    wait_until_gone(&maps, "free").await;
-    assert_eq!(
-        namespaces.get(&format!("/{name}")).await.code,
-        200,
-        "a finalizer holds the namespace"
-    );
-    let release = json!({"metadata": {"finalizers": null}});
-    assert_eq!(maps.merge("/held", &release).await.code, 200);
-    wait_until_gone(&namespaces, &name).await;
-    assert_eq!(maps.get("/held").await.code, 404);
 }

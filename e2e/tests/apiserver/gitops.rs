@@ -4,10 +4,9 @@
 
 use serde_json::{Value, json};
 
-use crate::server;
-use crate::server::{ApiResponse, TestServer};
-
-const APPLY: (&str, &str) = ("content-type", "application/apply-patch+yaml");
+use crate::harness::content_type::{APPLY, MERGE};
+use crate::harness::server;
+use crate::harness::server::{ApiResponse, TestServer};
 
 async fn apply(server: &TestServer, path: &str, dry_run: bool, object: &Value) -> ApiResponse {
     let dry_run = if dry_run { "&dryRun=All" } else { "" };
@@ -132,7 +131,7 @@ async fn drift_is_visible_in_a_dry_run_and_repaired_by_apply() {
         .raw(
             "PATCH",
             &format!("{path}?fieldManager=other"),
-            &[("content-type", "application/merge-patch+json")],
+            &[MERGE],
             r#"{"spec":{"replicas":7,"paused":true}}"#,
         )
         .await;

@@ -3,8 +3,9 @@
 
 use serde_json::{Value, json};
 
+use crate::harness::content_type::JSON;
+use crate::harness::server;
 use crate::protobuf::{self, field};
-use crate::server;
 
 /// Returns a Lease in the protobuf encoding that the leader election of client-go sends.
 fn lease(name: &str, holder: &str, version: &str, transitions: u8) -> Vec<u8> {
@@ -81,13 +82,12 @@ async fn certificate_requests_record_the_requester_and_can_be_approved() {
     let server = server().await;
     let name = server.namespace().await;
     let all = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
-    let json_body = [("content-type", "application/json")];
     let requested = json!({ "metadata": { "name": name },
         "spec": { "request": signing_request(), "signerName": "example.com/signer",
             "usages": ["client auth"], "expirationSeconds": 86400, "username": "another-user", "groups": ["system:masters-too"] },
         "status": { "conditions": [{ "type": "Approved", "status": "True" }] } });
     let created = server
-        .raw("POST", all, &json_body, requested.to_string())
+        .raw("POST", all, &[JSON], requested.to_string())
         .await;
     assert_eq!(created.code, 201, "{}", created.text);
     let spec = &created.json["spec"];
@@ -95,7 +95,7 @@ async fn certificate_requests_record_the_requester_and_can_be_approved() {
         .raw(
             "POST",
             "/apis/authentication.k8s.io/v1/selfsubjectreviews",
-            &json_body,
+            &[JSON],
             json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" })
                 .to_string(),
         )
@@ -112,7 +112,7 @@ async fn certificate_requests_record_the_requester_and_can_be_approved() {
         "reason": "Test", "message": "by hand" }] });
     let path = format!("{all}/{name}");
     let plain = server
-        .raw("PUT", &path, &json_body, approved.to_string())
+        .raw("PUT", &path, &[JSON], approved.to_string())
         .await;
     assert_eq!(plain.code, 200, "{}", plain.text);
     assert_eq!(plain.json["spec"], *spec);
@@ -121,7 +121,7 @@ async fn certificate_requests_record_the_requester_and_can_be_approved() {
         .raw(
             "PUT",
             &format!("{path}/approval"),
-            &json_body,
+            &[JSON],
             approved.to_string(),
         )
         .await;
@@ -161,13 +161,12 @@ async fn certificate_requests_record_the_requester_and_can_be_approved() {
     );
 }
 
-/// Checks that the server replaces empty values of these fields by defaults. Go clients send the fields even if they
-/// are empty, because the fields have no `omitempty`.
+/// Checks that the server replaces an empty `targetPort` and an empty `apiGroup` of a role reference by default values.
+/// Go clients send these fields even if they are empty, because the fields have no `omitempty`.
 #[tokio::test]
 async fn empty_values_from_go_clients_are_defaulted() {
     let server = server().await;
     let namespace = server.namespace().await;
-    let headers = [("content-type", "application/json")];
     for (collection, object, place, expected) in [
         (
             format!("/api/v1/namespaces/{namespace}/services"),
@@ -184,7 +183,7 @@ async fn empty_values_from_go_clients_are_defaulted() {
         ),
     ] {
         let created = server
-            .raw("POST", &collection, &headers, object.to_string())
+            .raw("POST", &collection, &[JSON], object.to_string())
             .await;
         assert_eq!(created.code, 201, "{}", created.text);
         assert_eq!(

@@ -4,13 +4,11 @@
 use berth_e2e::eventually;
 use serde_json::{Value, json};
 
+use crate::harness::content_type::{APPLY, JSON, MERGE, STRATEGIC};
+use crate::harness::server;
+use crate::harness::server::{ApiResponse, TestServer};
 use crate::protobuf::{self, field};
-use crate::server;
-use crate::server::{ApiResponse, TestServer};
 
-const JSON: (&str, &str) = ("content-type", "application/json");
-const APPLY: (&str, &str) = ("content-type", "application/apply-patch+yaml");
-const STRATEGIC: (&str, &str) = ("content-type", "application/strategic-merge-patch+json");
 /// Query of each apply request of Helm 4.
 const APPLIES: &str = "fieldManager=helm&fieldValidation=Strict&force=false";
 
@@ -236,7 +234,7 @@ async fn repeated_apply_changes_nothing_and_fields_of_others_conflict() {
         .raw(
             "PATCH",
             &format!("{path}/scale?fieldManager=kubectl"),
-            &[("content-type", "application/merge-patch+json")],
+            &[MERGE],
             r#"{"spec":{"replicas":9}}"#,
         )
         .await;

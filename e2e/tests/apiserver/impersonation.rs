@@ -1,12 +1,12 @@
-//! Test of the rights that a client needs to impersonate users, groups, service accounts, UIDs and extra values.
+//! Tests of the rights that a client needs to impersonate users, groups, service accounts, UIDs and extra values.
 
 use berth_e2e::eventually;
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::objects::JSON;
-use crate::server;
-use crate::server::{ApiResponse, TestServer, raw};
+use crate::harness::content_type::JSON;
+use crate::harness::server;
+use crate::harness::server::{ApiResponse, TestServer, raw};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const AUTHENTICATION: &str = "authentication.k8s.io";
@@ -152,4 +152,55 @@ async fn impersonation_is_authorized_for_user_group_uid_and_extra() {
             response.text
         );
     }
+}
+
+/// Checks that the administrator may impersonate users and service accounts. A service account without the right to
+/// impersonate gets 403.
+#[tokio::test]
+async fn impersonation_needs_a_right() {
+    let server = server().await;
+    let headers = [
+        JSON,
+        ("impersonate-user", "bob"),
+        ("impersonate-group", "devs"),
+        ("impersonate-uid", "77"),
+        ("impersonate-extra-scopes", "view"),
+    ];
+    let response = server.raw("POST", WHOAMI, &headers, "{}").await;
+    assert_eq!(
+        response.json["status"]["userInfo"],
+        json!({"username": "bob", "uid": "77", "groups": ["devs", "system:authenticated"],
+            "extra": {"scopes": ["view"]}})
+    );
+    let headers = [JSON, ("impersonate-user", "system:serviceaccount:a:b")];
+    let response = server.raw("POST", WHOAMI, &headers, "{}").await;
+    assert_eq!(
+        response.json["status"]["userInfo"]["groups"],
+        json!([
+            "system:serviceaccounts",
+            "system:serviceaccounts:a",
+            "system:authenticated"
+        ])
+    );
+    let response = server
+        .raw("GET", "/api", &[("impersonate-group", "devs")], "")
+        .await;
+    assert_eq!(response.code, 400, "{}", response.text);
+
+    let namespace = server.namespace().await;
+    let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
+    server
+        .create(&accounts, json!({"metadata": {"name": "bot"}}))
+        .await;
+    let token = server
+        .raw("POST", &format!("{accounts}/bot/token"), &[JSON], "{}")
+        .await;
+    let bot = server
+        .with_token(token.json["status"]["token"].as_str())
+        .await;
+    let response = raw(&bot, "GET", "/api", &[("impersonate-user", "bob")], "").await;
+    assert_eq!(
+        (response.code, &response.json["reason"]),
+        (403, &json!("Forbidden"))
+    );
 }

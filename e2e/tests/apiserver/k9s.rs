@@ -3,10 +3,10 @@
 
 use serde_json::json;
 
+use crate::harness::content_type::{JSON, STRATEGIC};
+use crate::harness::server;
 use crate::protobuf::{self, field};
-use crate::server;
 
-const STRATEGIC: (&str, &str) = ("content-type", "application/strategic-merge-patch+json");
 /// Header for responses in JSON, which the tests can read. k9s itself prefers protobuf.
 const ACCEPT: (&str, &str) = ("accept", "application/json");
 
@@ -53,9 +53,8 @@ async fn a_deployment_is_scaled_in_protobuf_and_restarted() {
         "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {
             "metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}}},
     });
-    let headers = [("content-type", "application/json")];
     let created = server
-        .raw("POST", &deployments, &headers, deployment.to_string())
+        .raw("POST", &deployments, &[JSON], deployment.to_string())
         .await;
     assert_eq!(created.code, 201, "{}", created.text);
     let version = created.json["metadata"]["resourceVersion"]
@@ -109,9 +108,8 @@ async fn a_node_is_cordoned_and_uncordoned() {
     let server = server().await;
     let name = format!("n-{}", uuid::Uuid::new_v4().simple());
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
-    let headers = [("content-type", "application/json")];
     let created = server
-        .raw("POST", "/api/v1/nodes", &headers, node.to_string())
+        .raw("POST", "/api/v1/nodes", &[JSON], node.to_string())
         .await;
     assert_eq!(created.code, 201, "{}", created.text);
     let path = format!("/api/v1/nodes/{name}?timeout=2m0s");

@@ -2,11 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::server;
-
-const JSON: (&str, &str) = ("content-type", "application/json");
-const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
-const STRATEGIC: (&str, &str) = ("content-type", "application/strategic-merge-patch+json");
+use crate::harness::content_type::{JSON, MERGE, STRATEGIC};
+use crate::harness::server;
 
 /// Checks that a POST of an object with a wrong or malformed `kind` or `apiVersion` gets 400.
 #[tokio::test]

@@ -1,16 +1,15 @@
 //! Tests that replay recorded kubectl sessions. The output and exit codes must equal the recording, which was made with
 //! a real kube-apiserver.
 
-use crate::server;
-use crate::server::ROOT_CA;
+use crate::harness::server;
+use crate::harness::server::ROOT_CA;
 use berth_test_requirements::needs;
 
 /// A session of imperative commands.
 ///
 /// A line with `$` contains a command, in which `~` stands for a space within an argument. The output of the command
 /// follows with an indentation. A line with `exit` follows if the exit code is not 0. `NS` stands for the namespace,
-/// and
-/// `DIR` for the folder [`FILES`].
+/// and `DIR` for the folder [`FILES`].
 const IMPERATIVE: &str = include_str!("data/kubectl.txt");
 /// A session with objects in files: apply, get, edit and wait.
 const OBJECTS: &str = include_str!("data/kubectl_objects.txt");

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{Objects, ResponseStatus, map, names, status_of, version};
-use crate::server;
-use crate::server::{ROOT_CA, TestServer};
+use crate::harness::content_type::MERGE;
+use crate::harness::objects::{Objects, ResponseStatus, map, names, status_of, version};
+use crate::harness::server;
+use crate::harness::server::{ROOT_CA, TestServer};
 
 /// Creates the ConfigMaps `c0` to `c4`. Their label `odd` is `true` for `c1` and `c3`, and `false` for the others.
 async fn five_maps(server: &TestServer) -> Objects<'_> {
@@ -167,8 +168,7 @@ async fn invalid_list_options_are_refused() {
         (400, "field label not supported: spec.foo")
     );
     for method in ["HEAD", "PUT", "PATCH"] {
-        let merge = ("content-type", "application/merge-patch+json");
-        let response = maps.send(method, "", &[merge], "").await;
+        let response = maps.send(method, "", &[MERGE], "").await;
         assert_eq!(response.code, 405, "{method}");
     }
 }
@@ -201,7 +201,7 @@ async fn future_versions_cannot_be_read() {
 
 /// Checks that a list contains exactly the objects that match the label selector and the field selector.
 #[tokio::test]
-async fn labels_and_fields_select() {
+async fn selectors_limit_lists() {
     let server = server().await;
     let maps = five_maps(&server).await;
     for (query, expected) in [
@@ -242,8 +242,8 @@ async fn items_of_built_in_kinds_omit_kind_and_version() {
         assert_eq!(*item, object);
     }
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let definition = crate::definitions::definition(json!({"type": "object"}));
-    let kind = crate::definitions::Kind::install(&server, &definition).await;
+    let definition = crate::harness::definitions::definition(json!({"type": "object"}));
+    let kind = crate::harness::definitions::Kind::install(&server, &definition).await;
     let definitions = Objects::at(&server, definitions).get("?limit=1").await;
     assert_eq!(definitions.json["items"][0].get("kind"), None);
     kind.create("a", &json!({})).await;

@@ -4,8 +4,8 @@
 use berth_e2e::eventually;
 use serde_json::{Value, json};
 
-use crate::objects::Objects;
-use crate::server;
+use crate::harness::objects::Objects;
+use crate::harness::server;
 
 /// Checks that the Service `kubernetes` and its endpoints contain the address of the server. The embedded server
 /// restores them after a deletion or a change.
@@ -25,7 +25,7 @@ async fn the_kubernetes_service_points_to_the_server() {
     let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
     let slice = Objects::at(&server, format!("{slices}/kubernetes"));
     let endpoints = Objects::at(&server, "/api/v1/namespaces/default/endpoints/kubernetes");
-    if server.is_real() {
+    if server.is_kube_apiserver() {
         // kube-apiserver publishes no endpoints for a loopback address.
         return;
     }
@@ -67,7 +67,7 @@ async fn the_kubernetes_service_points_to_the_server() {
 #[tokio::test]
 async fn every_namespace_contains_the_root_certificate() {
     let server = server().await;
-    if server.is_real() {
+    if server.is_kube_apiserver() {
         // kube-controller-manager, which publishes the certificate for kube-apiserver, does not run.
         return;
     }

@@ -1,12 +1,16 @@
-//! Tests of the responses to malformed requests: wrong bodies, media types, methods and options.
+//! Tests of the responses to malformed requests: wrong bodies, media types, methods and options, and plaintext HTTP.
+
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
-use crate::server;
+use crate::harness::content_type::{JSON, MERGE};
+use crate::harness::server;
 
 /// The method, path, header and body of a request, and the expected code, reason and message of the response. A message
-/// of
-/// `None` is not compared.
+/// of `None` is not compared.
 type Case<'a> = (
     &'a str,
     &'a str,
@@ -25,12 +29,9 @@ async fn malformed_requests_get_status_responses() {
     let maps = format!("/api/v1/namespaces/{namespace}/configmaps");
     let pods = format!("/api/v1/namespaces/{namespace}/pods");
     let large = format!("{{\"data\": {{\"k\": \"{}\"}}}}", "x".repeat(4 << 20));
-    let json_type = ("content-type", "application/json");
     let pod =
         json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
-    let response = server
-        .raw("POST", &pods, &[json_type], pod.to_string())
-        .await;
+    let response = server.raw("POST", &pods, &[JSON], pod.to_string()).await;
     assert_eq!(response.code, 201, "{}", response.text);
     let one = format!("{maps}/a");
     let (log, exec) = (
@@ -38,11 +39,11 @@ async fn malformed_requests_get_status_responses() {
         format!("{pods}/p/exec?command=ls"),
     );
     let cases: [Case<'_>; 8] = [
-        ("POST", &maps, json_type, "{\"a\":", 400, "BadRequest", None),
+        ("POST", &maps, JSON, "{\"a\":", 400, "BadRequest", None),
         (
             "POST",
             &maps,
-            json_type,
+            JSON,
             &large,
             413,
             "RequestEntityTooLarge",
@@ -78,7 +79,7 @@ async fn malformed_requests_get_status_responses() {
         (
             "PUT",
             &maps,
-            json_type,
+            JSON,
             "{}",
             405,
             "MethodNotAllowed",
@@ -87,7 +88,7 @@ async fn malformed_requests_get_status_responses() {
         (
             "GET",
             &log,
-            json_type,
+            JSON,
             "",
             404,
             "NotFound",
@@ -96,7 +97,7 @@ async fn malformed_requests_get_status_responses() {
         (
             "POST",
             &exec,
-            json_type,
+            JSON,
             "",
             400,
             "BadRequest",
@@ -130,9 +131,8 @@ async fn refusals_before_the_body_is_read_still_send_a_response() {
     assert_eq!(response.code, 404);
     assert_eq!(response.json["data"], Value::Null);
     let large = format!("{{\"data\": {{\"k\": \"{}\"}}}}", "x".repeat(4 << 20));
-    let json_type = ("content-type", "application/json");
     let response = server
-        .raw("POST", "/apis/nothing/v1/foos", &[json_type], large)
+        .raw("POST", "/apis/nothing/v1/foos", &[JSON], large)
         .await;
     assert_eq!(response.code, 404);
 }
@@ -142,14 +142,12 @@ async fn refusals_before_the_body_is_read_still_send_a_response() {
 async fn invalid_options_and_bodies_are_refused() {
     let server = server().await;
     let maps = "/api/v1/namespaces/default/configmaps";
-    let json_type = ("content-type", "application/json");
-    let merge = ("content-type", "application/merge-patch+json");
     let body = r#"{"metadata": {"name": "never"}}"#;
     let long = format!("fieldManager={}", "a".repeat(129));
     for (method, kind, header) in [
-        ("POST", "CreateOptions", json_type),
-        ("PUT", "UpdateOptions", json_type),
-        ("PATCH", "PatchOptions", merge),
+        ("POST", "CreateOptions", JSON),
+        ("PUT", "UpdateOptions", JSON),
+        ("PATCH", "PatchOptions", MERGE),
     ] {
         for (option, why) in [
             (
@@ -186,7 +184,7 @@ async fn invalid_options_and_bodies_are_refused() {
         "{\"a\":1,}",
         "{\"a\":1} x",
     ] {
-        let response = server.raw("POST", maps, &[json_type], text).await;
+        let response = server.raw("POST", maps, &[JSON], text).await;
         let start = "the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json \
                      parse error: ";
         let message = response.json["message"].as_str().unwrap();
@@ -195,4 +193,25 @@ async fn invalid_options_and_bodies_are_refused() {
             "{message}"
         );
     }
+}
+
+/// Checks that the server responds to a plaintext HTTP request with a message that it expects HTTPS.
+#[tokio::test]
+async fn plaintext_http_gets_an_explanation() {
+    let server = server().await;
+    let url = server.config().await.cluster_url;
+    let address = url.authority().unwrap().as_str();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream
+        .write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        .await
+        .unwrap();
+    let mut response = String::new();
+    let read = stream.read_to_string(&mut response);
+    let read = tokio::time::timeout(Duration::from_mins(2), read).await;
+    read.unwrap().unwrap();
+    assert_eq!(
+        response,
+        "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
+    );
 }

@@ -6,8 +6,9 @@
 use berth_e2e::eventually;
 use serde_json::{Value, json};
 
-use crate::objects::{JSON, Objects, status_of};
-use crate::server;
+use crate::harness::content_type::JSON;
+use crate::harness::objects::{Objects, status_of};
+use crate::harness::server;
 
 const APPLY: &str = "application/apply-patch+yaml";
 const GROUP: &str = "rbac.authorization.k8s.io";

@@ -1,13 +1,15 @@
-//! Tests of the controller in the embedded server that deletes the objects of a terminating namespace: order of
-//! deletion, conditions and watch events. For kube-apiserver, kube-controller-manager deletes these objects, and does
-//! not run here.
+//! Tests of terminating namespaces: refused objects, the order in which the server deletes the objects of the namespace,
+//! conditions and watch events.
+//!
+//! kube-apiserver leaves these deletions to kube-controller-manager, which does not run here. Against kube-apiserver,
+//! the tests therefore skip the checks of deletions.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
 
-use crate::objects::{Objects, map};
-use crate::server;
-use crate::server::TestServer;
+use crate::harness::objects::{Objects, map};
+use crate::harness::server;
+use crate::harness::server::TestServer;
 
 fn condition<'a>(namespace: &'a Value, kind: &str) -> &'a Value {
     let conditions = namespace["status"]["conditions"].as_array();
@@ -17,9 +19,10 @@ fn condition<'a>(namespace: &'a Value, kind: &str) -> &'a Value {
         .unwrap_or(&Value::Null)
 }
 
-async fn wait_until_gone(namespace: &Objects<'_>) {
-    eventually("the namespace to be deleted", async || {
-        match namespace.get("").await {
+/// Waits until the object at `rest`, a path below the collection, is deleted.
+async fn wait_until_gone(objects: &Objects<'_>, rest: &str) {
+    eventually("the object to be deleted", async || {
+        match objects.get(rest).await {
             response if response.code == 404 => Ok(()),
             response => Err(response.text),
         }
@@ -55,7 +58,7 @@ async fn create_namespace(server: &TestServer) -> (String, Objects<'_>) {
 #[tokio::test]
 async fn pods_are_deleted_first_and_conditions_report_remaining_objects() {
     let server = server().await;
-    if server.is_real() {
+    if server.is_kube_apiserver() {
         return;
     }
     let (name, namespace) = create_namespace(&server).await;
@@ -133,7 +136,7 @@ async fn pods_are_deleted_first_and_conditions_report_remaining_objects() {
     .await;
     assert_eq!(maps.get("/plain").await.code, 404);
     assert_eq!(maps.merge("/held", &release).await.code, 200);
-    wait_until_gone(&namespace).await;
+    wait_until_gone(&namespace, "").await;
 }
 
 /// Checks that a watch reports the changes of a condition of a terminating namespace, and then the deletion of the
@@ -141,7 +144,7 @@ async fn pods_are_deleted_first_and_conditions_report_remaining_objects() {
 #[tokio::test]
 async fn watches_show_namespace_conditions_until_deletion() {
     let server = server().await;
-    if server.is_real() {
+    if server.is_kube_apiserver() {
         return;
     }
     let (name, namespace) = create_namespace(&server).await;
@@ -164,7 +167,7 @@ async fn watches_show_namespace_conditions_until_deletion() {
     .await;
     let release = json!({"metadata": {"finalizers": null}});
     assert_eq!(maps.merge("/held", &release).await.code, 200);
-    wait_until_gone(&namespace).await;
+    wait_until_gone(&namespace, "").await;
     let from = from.as_str().unwrap();
     let watch = format!(
         "/api/v1/namespaces?watch=1&timeoutSeconds=1&resourceVersion={from}&fieldSelector=metadata.name%3D{name}"
@@ -194,4 +197,73 @@ async fn watches_show_namespace_conditions_until_deletion() {
     let expected = expected
         .map(|(event, state)| (event.to_owned(), "Terminating".to_owned(), state.to_owned()));
     assert_eq!(seen, expected, "{events:?}");
+}
+
+/// Checks that a namespace that is being deleted rejects new objects, and is removed after its objects. The namespaces
+/// `default`, `kube-system` and `kube-public` cannot be deleted.
+#[tokio::test]
+async fn a_terminating_namespace_refuses_objects_and_is_emptied() {
+    let server = server().await;
+    let name = server.namespace().await;
+    let namespaces = Objects::at(&server, "/api/v1/namespaces");
+    let maps = Objects::maps(&server, &name);
+    let mut held = map("held", json!({}), json!({}));
+    held["metadata"]["finalizers"] = json!(["a.b/c"]);
+    maps.create(&held).await;
+    maps.create(&map("free", json!({}), json!({}))).await;
+    let active = namespaces.get(&format!("/{name}")).await.json;
+    assert_eq!(
+        (&active["spec"]["finalizers"], &active["status"]["phase"]),
+        (&json!(["kubernetes"]), &json!("Active"))
+    );
+    assert_eq!(
+        active["metadata"]["labels"]["kubernetes.io/metadata.name"],
+        name.as_str()
+    );
+    let dry_run = namespaces
+        .delete(&format!("/{name}?dryRun=All"), &Value::Null)
+        .await
+        .json;
+    assert_eq!(dry_run["status"]["phase"], "Terminating");
+    let marked = namespaces
+        .delete(&format!("/{name}"), &Value::Null)
+        .await
+        .json;
+    assert_eq!(
+        (&marked["kind"], &marked["status"]["phase"]),
+        (&json!("Namespace"), &json!("Terminating"))
+    );
+    let refused = maps.post("", &map("late", json!({}), json!({}))).await;
+    let why = format!(
+        "configmaps \"late\" is forbidden: unable to create new content in namespace {name} because it is being terminated"
+    );
+    assert_eq!((refused.code, &refused.json["message"]), (403, &json!(why)));
+    assert_eq!(
+        refused.json["details"]["causes"][0]["reason"],
+        "NamespaceTerminating"
+    );
+    for protected in ["default", "kube-system", "kube-public"] {
+        let response = namespaces
+            .delete(&format!("/{protected}"), &Value::Null)
+            .await;
+        let why =
+            format!("namespaces \"{protected}\" is forbidden: this namespace may not be deleted");
+        assert_eq!(
+            (response.code, &response.json["message"]),
+            (403, &json!(why))
+        );
+    }
+    if server.is_kube_apiserver() {
+        return;
+    }
+    wait_until_gone(&maps, "/free").await;
+    assert_eq!(
+        namespaces.get(&format!("/{name}")).await.code,
+        200,
+        "a finalizer holds the namespace"
+    );
+    let release = json!({"metadata": {"finalizers": null}});
+    assert_eq!(maps.merge("/held", &release).await.code, 200);
+    wait_until_gone(&namespaces, &format!("/{name}")).await;
+    assert_eq!(maps.get("/held").await.code, 404);
 }

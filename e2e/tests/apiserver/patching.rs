@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{Objects, ResponseStatus, deployment, map, status_of};
-use crate::server;
+use crate::harness::objects::{Objects, ResponseStatus, deployment, map, status_of};
+use crate::harness::server;
 
 /// Checks that the operations of a JSON patch are applied in order. If one operation fails, the object remains
 /// unchanged.
@@ -224,8 +224,9 @@ async fn strategic_patches_merge_lists_by_key() {
     assert_eq!(found["ports"], ports);
 }
 
-/// Checks the directives for maps and for lists of strings. A patch with an unknown directive fails, and custom
-/// resources reject strategic merge patches.
+/// Checks that directives of a strategic merge patch replace a map, remove other fields of an object, and delete
+/// entries of a list of strings. A patch with an unknown directive fails, and custom resources reject strategic merge
+/// patches.
 #[tokio::test]
 async fn strategic_patch_directives_are_applied() {
     let retain = json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}});
@@ -274,8 +275,8 @@ async fn strategic_patch_directives_are_applied() {
         let ResponseStatus(code, message) = status_of(&response);
         assert!(code == 500 && message.contains(why), "{message}");
     }
-    let definition = crate::definitions::definition(json!({"type": "object"}));
-    let kind = crate::definitions::Kind::install(&server, &definition).await;
+    let definition = crate::harness::definitions::definition(json!({"type": "object"}));
+    let kind = crate::harness::definitions::Kind::install(&server, &definition).await;
     kind.create("a", &json!({})).await;
     let things = Objects::at(&server, kind.path("v1"));
     let response = things.strategic("/a", &json!({})).await;

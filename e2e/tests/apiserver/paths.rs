@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::objects::{JSON, Objects, map};
-use crate::server;
+use crate::harness::content_type::{JSON, MERGE};
+use crate::harness::objects::{Objects, map};
+use crate::harness::server;
 
 const NO_PAGE: &str = "404 page not found\n";
 const NO_RESOURCE: &str = "the server could not find the requested resource";
@@ -112,7 +113,6 @@ async fn unknown_paths_return_404() {
         );
     }
     // `.`, `..` and names that contain `%` are invalid names of objects.
-    let merge = ("content-type", "application/merge-patch+json");
     for (name, why) in [
         ("..", "\"..\": may not be '..'"),
         ("%2e", "\".\": may not be '.'"),
@@ -121,7 +121,7 @@ async fn unknown_paths_return_404() {
         for (method, header, body) in [
             ("GET", JSON, ""),
             ("DELETE", JSON, ""),
-            ("PATCH", merge, "{}"),
+            ("PATCH", MERGE, "{}"),
         ] {
             let response = server
                 .raw(method, &format!("{maps}/{name}"), &[header], body)
@@ -261,7 +261,7 @@ async fn unknown_query_parameters_are_ignored() {
     );
 }
 
-/// Checks that a watch ends after `timeoutSeconds`, with all events sent before.
+/// Checks that a watch sends its events and ends after `timeoutSeconds`.
 #[tokio::test]
 async fn watches_end_after_their_timeout() {
     let server = server().await;

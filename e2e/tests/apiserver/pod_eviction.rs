@@ -3,12 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::status_of;
-use crate::server;
-use crate::server::{ApiResponse, TestServer};
-
-const JSON: (&str, &str) = ("content-type", "application/json");
-const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
+use crate::harness::content_type::{JSON, MERGE};
+use crate::harness::objects::status_of;
+use crate::harness::server;
+use crate::harness::server::{ApiResponse, TestServer};
 
 /// The collections of pods and of budgets in a namespace of the test.
 struct Scene {
@@ -200,8 +198,8 @@ async fn pods_without_a_budget_are_evicted_if_preconditions_match() {
     assert!(!scene.remains("p").await);
 }
 
-/// Checks that an eviction gets 429 and the reason if the budget allows no disruption or has no status yet. If two
-/// budgets match the pod, the eviction gets 500.
+/// Checks that an eviction gets 429 and the reason if the budget allows no disruption or has not been processed yet. If
+/// two budgets match the pod, the eviction gets 500.
 #[tokio::test]
 async fn exhausted_budgets_report_the_reason() {
     let scene = Scene::new().await;

@@ -1,14 +1,12 @@
 //! Requests to the `resize` subresource of pods. A resize must respect the capacity of the node, LimitRanges and
-//! ResourceQuotas. One test covers the observed generations in the status of pods.
+//! ResourceQuotas.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
 
-use crate::server;
-use crate::server::{ApiResponse, TestServer};
-
-const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
-const STRATEGIC: (&str, &str) = ("content-type", "application/strategic-merge-patch+json");
+use crate::harness::content_type::{MERGE, STRATEGIC};
+use crate::harness::server;
+use crate::harness::server::{ApiResponse, TestServer};
 
 /// Creates a pod with one container that requests a tenth of a CPU.
 async fn create_pod(server: &TestServer, pods: &str, name: &str, node: Option<&str>) {
@@ -135,7 +133,7 @@ async fn resizes_respect_limit_ranges_and_quotas() {
     server
         .create(&format!("{root}/resourcequotas"), quota)
         .await;
-    if server.is_real() {
+    if server.is_kube_apiserver() {
         // No kube-controller-manager runs beside kube-apiserver, so the test writes the status of the quota.
         let used = json!({"requests.cpu": "100m", "pods": "1"});
         let status = json!({"status": {"hard": hard, "used": used}}).to_string();
@@ -179,34 +177,4 @@ async fn resizes_respect_limit_ranges_and_quotas() {
         json!({"limits": {"cpu": "4"}, "requests": {"cpu": "1500m"}})
     );
     assert!(more.json["metadata"]["annotations"].is_null());
-}
-
-/// Checks that a status update whose `observedGeneration` is null keeps the earlier value, in the status and in a
-/// condition.
-#[tokio::test]
-async fn status_updates_keep_the_observed_generation() {
-    let server = server().await;
-    let pods = format!("/api/v1/namespaces/{}/pods", server.namespace().await);
-    create_pod(&server, &pods, "p", None).await;
-    let path = format!("{pods}/p/status");
-    let patch_status = async |status: Value| {
-        let change = json!({"status": status}).to_string();
-        server.raw("PATCH", &path, &[MERGE], change).await
-    };
-    let condition = |status: &str, seen: Value| json!([{"type": "Ready", "status": status, "observedGeneration": seen}]);
-    let first = json!({"observedGeneration": 3, "conditions": condition("True", json!(2))});
-    assert_eq!(patch_status(first).await.code, 200);
-    let next = patch_status(json!({"observedGeneration": null, "qosClass": null,
-        "conditions": condition("False", Value::Null)}))
-    .await;
-    assert_eq!(next.code, 200, "{}", next.text);
-    let status = &next.json["status"];
-    assert_eq!(status["observedGeneration"], 3);
-    assert_eq!(status["qosClass"], "Burstable");
-    let expected = json!([{"type": "Ready", "status": "False", "observedGeneration": 2, "lastProbeTime": null,
-        "lastTransitionTime": null}]);
-    assert_eq!(status["conditions"], expected);
-    let wrong = patch_status(json!({"observedGeneration": -1})).await;
-    let causes = ["status.observedGeneration FieldValueInvalid".to_owned()];
-    assert_eq!((wrong.code, wrong.causes()), (422, causes.into()));
 }

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::server::server;
+use crate::harness::content_type::{JSON, JSON_PATCH};
+use crate::harness::server::server;
 
 const RECORDED: &str = include_str!("data/pod_changes.json");
-const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
 
 /// The recording: pods, and patches with their responses.
 #[derive(Deserialize)]
@@ -31,7 +31,7 @@ async fn pod_updates_have_the_recorded_codes_and_causes() {
     let pods = format!("/api/v1/namespaces/{}/pods", server.namespace().await);
     let recorded: Recorded = serde_json::from_str(RECORDED).unwrap();
     for pod in &recorded.pods {
-        let created = server.raw("POST", &pods, &JSON, pod.to_string()).await;
+        let created = server.raw("POST", &pods, &[JSON], pod.to_string()).await;
         assert_eq!(created.code, 201, "{}", created.text);
         let name = pod["metadata"]["name"].as_str().unwrap();
         for (method, part, body, kind) in recorded.after.get(name).into_iter().flatten() {
@@ -49,8 +49,9 @@ async fn pod_updates_have_the_recorded_codes_and_causes() {
             format!("/{part}")
         };
         let path = format!("{pods}/{pod}{part}?dryRun=All");
-        let kind = [("content-type", "application/json-patch+json")];
-        let response = server.raw("PATCH", &path, &kind, patch.to_string()).await;
+        let response = server
+            .raw("PATCH", &path, &[JSON_PATCH], patch.to_string())
+            .await;
         let found = (response.code, response.causes());
         if found != (*code, causes.clone()) {
             failures.push(format!(

@@ -1,17 +1,16 @@
-//! Protection against privilege escalation through Roles and RoleBindings. One test covers the validation of access
-//! reviews.
+//! Protection against privilege escalation through Roles and RoleBindings.
 
 use berth_e2e::eventually;
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::objects::{JSON, ResponseStatus, status_of};
-use crate::server;
-use crate::server::{ApiResponse, TestServer, raw};
+use crate::harness::content_type::{JSON, MERGE};
+use crate::harness::objects::{ResponseStatus, status_of};
+use crate::harness::server;
+use crate::harness::server::{ApiResponse, TestServer, raw};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const GROUP: &str = "rbac.authorization.k8s.io";
-const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
 
 /// A namespace with the Roles `strong` and `writing`, and a RoleBinding for each Role.
 struct Scene {
@@ -146,52 +145,4 @@ async fn the_verbs_escalate_and_bind_allow_escalation() {
         status_of(&response),
         (500, "unsupported role reference kind: \"\"")
     );
-}
-
-#[tokio::test]
-async fn invalid_access_reviews_are_refused() {
-    let server = server().await;
-    let root = "/apis/authorization.k8s.io/v1";
-    let local = format!("{root}/namespaces/default/localsubjectaccessreviews");
-    let rules = format!("{root}/selfsubjectrulesreviews");
-    let path =
-        json!({"spec": {"user": "u", "nonResourceAttributes": {"path": "/", "verb": "get"}}});
-    let both = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"},
-        "nonResourceAttributes": {"path": "/", "verb": "get"}}});
-    for (url, body, code, message) in [
-        (
-            &local,
-            path.to_string(),
-            422,
-            ".authorization.k8s.io \"\" is invalid: spec.nonResourceAttributes: Invalid value: \
-             {\"Path\":\"/\",\"Verb\":\"get\"}: disallowed on this kind of request",
-        ),
-        (
-            &format!("{root}/selfsubjectaccessreviews"),
-            both.to_string(),
-            422,
-            ".authorization.k8s.io \"\" is invalid: spec.nonResourceAttributes: Invalid value: \
-             {\"Path\":\"/\",\"Verb\":\"get\"}: cannot be specified in combination with resourceAttributes",
-        ),
-        (
-            &rules,
-            String::new(),
-            400,
-            "the object provided is unrecognized (must be of type SelfSubjectRulesReview): couldn't get version/kind; \
-             json parse error: ",
-        ),
-        (
-            &rules,
-            json!({"spec": {}}).to_string(),
-            400,
-            "no namespace on request",
-        ),
-    ] {
-        let response = server.raw("POST", url, &[JSON], body.clone()).await;
-        let ResponseStatus(found_code, found) = status_of(&response);
-        assert!(
-            found_code == code && found.starts_with(message),
-            "{body}: {found}"
-        );
-    }
 }

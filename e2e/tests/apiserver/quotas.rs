@@ -4,11 +4,10 @@
 use berth_e2e::eventually;
 use serde_json::{Value, json};
 
-use crate::objects::status_of;
-use crate::server;
-use crate::server::{ApiResponse, TestServer};
-
-const JSON: (&str, &str) = ("content-type", "application/json");
+use crate::harness::content_type::{JSON, MERGE};
+use crate::harness::objects::status_of;
+use crate::harness::server;
+use crate::harness::server::{ApiResponse, TestServer};
 
 async fn create(server: &TestServer, namespace: &str, plural: &str, object: Value) -> ApiResponse {
     let base = if plural == "deployments" {
@@ -20,10 +19,16 @@ async fn create(server: &TestServer, namespace: &str, plural: &str, object: Valu
     server.raw("POST", &path, &[JSON], object.to_string()).await
 }
 
-/// Returns a pod with two containers. `one` and `two` are the resources of the containers.
-fn pod(name: &str, one: Value, two: Value) -> Value {
+async fn merge(server: &TestServer, path: &str, changes: Value) -> ApiResponse {
+    server
+        .raw("PATCH", path, &[MERGE], changes.to_string())
+        .await
+}
+
+/// Returns a pod with two containers. `first` and `second` are the resources of the containers.
+fn pod(name: &str, first: Value, second: Value) -> Value {
     json!({"metadata": {"name": name}, "spec": {"containers": [
-        {"name": "c", "image": "i", "resources": one}, {"name": "d", "image": "i", "resources": two}]}})
+        {"name": "c", "image": "i", "resources": first}, {"name": "d", "image": "i", "resources": second}]}})
 }
 
 fn claim(storage: &str) -> Value {
@@ -133,16 +138,15 @@ async fn exceeded_quotas_refuse_objects() {
         201
     );
     let path = format!("/api/v1/namespaces/{namespace}/resourcequotas/q");
-    if server.is_real() {
+    if server.is_kube_apiserver() {
         // No kube-controller-manager runs beside kube-apiserver, so the test writes the status of the quota.
         let mut used = hard.clone();
         for amount in used.as_object_mut().unwrap().values_mut() {
             *amount = json!("0");
         }
         let status = json!({"status": {"hard": hard, "used": used}}).to_string();
-        let merge = ("content-type", "application/merge-patch+json");
         let path = format!("{path}/status");
-        assert_eq!(server.raw("PATCH", &path, &[merge], status).await.code, 200);
+        assert_eq!(server.raw("PATCH", &path, &[MERGE], status).await.code, 200);
         // kube-apiserver may notice the status of the quota with a delay.
         eventually("the quota to be visible", async || {
             let trial = pod("a", json!({}), json!({}));
@@ -274,12 +278,11 @@ async fn quotas_can_be_scoped_to_priority_classes() {
         json!({"metadata": {"name": "q"}, "spec": {"hard": hard, "scopeSelector": selector}});
     let created = create(&server, &namespace, "resourcequotas", quota).await;
     assert_eq!(created.code, 201, "{}", created.text);
-    if server.is_real() {
+    if server.is_kube_apiserver() {
         // No kube-controller-manager runs beside kube-apiserver, so the test writes the status of the quota.
         let status = json!({"status": {"hard": hard, "used": hard}}).to_string();
-        let merge = ("content-type", "application/merge-patch+json");
         let path = format!("/api/v1/namespaces/{namespace}/resourcequotas/q/status");
-        assert_eq!(server.raw("PATCH", &path, &[merge], status).await.code, 200);
+        assert_eq!(server.raw("PATCH", &path, &[MERGE], status).await.code, 200);
     }
     let pod = |name: &str, class: Option<&str>| {
         let mut pod = pod(name, json!({}), json!({}));
@@ -301,4 +304,59 @@ async fn quotas_can_be_scoped_to_priority_classes() {
     .await;
     let others = create(&server, &namespace, "pods", pod("b", None)).await;
     assert_eq!(others.code, 201, "{}", others.text);
+}
+
+/// Checks that an update of a Service is refused if its additional node ports exceed the quota.
+#[tokio::test]
+async fn service_updates_count_against_quotas() {
+    let server = server().await;
+    let namespace = format!("/api/v1/namespaces/{}", server.namespace().await);
+    let hard = json!({"services.nodeports": "2"});
+    server
+        .create(
+            &format!("{namespace}/resourcequotas"),
+            json!({"metadata": {"name": "q"}, "spec": {"hard": hard}}),
+        )
+        .await;
+    if server.is_kube_apiserver() {
+        // No kube-controller-manager runs beside kube-apiserver, so the test writes the status of the quota.
+        let path = format!("{namespace}/resourcequotas/q/status");
+        let status = json!({"status": {"hard": hard, "used": {"services.nodeports": "0"}}});
+        assert_eq!(merge(&server, &path, status).await.code, 200);
+    }
+    let ports =
+        json!([{"name": "a", "port": 1}, {"name": "b", "port": 2}, {"name": "c", "port": 3}]);
+    server
+        .create(
+            &format!("{namespace}/services"),
+            json!({"metadata": {"name": "s"}, "spec": {"ports": ports}}),
+        )
+        .await;
+    let path = format!("{namespace}/services/s");
+    let why = "services \"s\" is forbidden: exceeded quota: q, requested: services.nodeports=3, used: \
+               services.nodeports=0, limited: services.nodeports=2";
+    // kube-apiserver may notice the new quota with a delay.
+    eventually("the quota to apply", async || {
+        let open = json!({"spec": {"type": "NodePort"}});
+        let response = merge(&server, &format!("{path}?dryRun=All"), open).await;
+        if (response.code, &response.json["message"]) == (403, &json!(why)) {
+            Ok(())
+        } else {
+            Err(response.text)
+        }
+    })
+    .await;
+    let fewer = json!({"spec": {"type": "NodePort", "ports": [{"name": "a", "port": 1}]}});
+    assert_eq!(merge(&server, &path, fewer).await.code, 200);
+    let more = merge(&server, &path, json!({"spec": {"ports": ports}})).await;
+    assert_eq!(
+        (more.code, more.json["message"].as_str()),
+        (
+            403,
+            Some(
+                "services \"s\" is forbidden: exceeded quota: q, requested: services.nodeports=2, used: \
+                 services.nodeports=1, limited: services.nodeports=2"
+            )
+        )
+    );
 }

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{Objects, deployment, map, status_of};
-use crate::server;
+use crate::harness::objects::{Objects, deployment, map, status_of};
+use crate::harness::server;
 
 /// A function that changes the pod spec in the template of a Deployment.
 type Change = fn(&mut Value);

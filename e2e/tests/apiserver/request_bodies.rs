@@ -2,13 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{JSON, Objects, ResponseStatus, map, status_of};
-use crate::server;
+use crate::harness::content_type::{APPLY, JSON, PROTOBUF, YAML};
+use crate::harness::objects::{Objects, ResponseStatus, map, status_of};
+use crate::harness::server;
 
 /// The size of the largest accepted request body, in bytes.
 const MAX_BODY: usize = 3 << 20;
-const YAML: (&str, &str) = ("content-type", "application/yaml");
-const PROTOBUF: (&str, &str) = ("content-type", "application/vnd.kubernetes.protobuf");
 
 #[tokio::test]
 async fn bodies_above_three_mebibytes_are_refused() {
@@ -259,9 +258,8 @@ async fn invalid_yaml_and_protobuf_bodies_cause_one_line_messages() {
         let response = maps.send("POST", "?dryRun=All", &[YAML], body).await;
         assert_eq!(response.code, code, "{body}: {}", response.text);
     }
-    let apply = ("content-type", "application/apply-patch+yaml");
     let response = maps
-        .send("PATCH", "/a?fieldManager=m", &[apply], "a: [")
+        .send("PATCH", "/a?fieldManager=m", &[APPLY], "a: [")
         .await;
     let ResponseStatus(code, message) = status_of(&response);
     assert!(

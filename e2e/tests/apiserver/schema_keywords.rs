@@ -3,8 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::definitions::{DEFINITIONS, JSON, define, definition};
-use crate::server::server;
+use crate::harness::content_type::JSON;
+use crate::harness::definitions::{DEFINITIONS, define, definition};
+use crate::harness::server::server;
 
 /// Returns a definition with unknown keywords at several levels of its schema.
 fn definition_with_unknown_keywords() -> Value {
@@ -108,7 +109,7 @@ async fn unsupported_json_schema_keywords_are_refused() {
         let at = format!("spec.validation.openAPIV3Schema.properties[spec].{keyword}");
         let expected = format!("{at}: Forbidden: {keyword} is not supported");
         assert_eq!(
-            crate::definitions::causes(&response),
+            crate::harness::definitions::causes(&response),
             [expected],
             "{}",
             response.text

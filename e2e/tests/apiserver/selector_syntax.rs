@@ -1,7 +1,7 @@
 //! Label and field selectors, valid and invalid. The server must respond to each selector with the status code that
 //! kube-apiserver returned in a recording.
 
-use crate::server::server;
+use crate::harness::server::server;
 
 const RECORDED: &str = include_str!("data/selectors.json");
 

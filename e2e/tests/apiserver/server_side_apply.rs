@@ -3,8 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{Objects, ResponseStatus, deployment, map, status_of, version};
-use crate::server;
+use crate::harness::content_type::{APPLY, YAML};
+use crate::harness::objects::{Objects, ResponseStatus, deployment, map, status_of, version};
+use crate::harness::server;
 
 /// Returns the manager, operation, subresource and fields of each entry of `managedFields`.
 fn managers(object: &Value) -> Vec<(&str, &str, &str, &Value)> {
@@ -356,12 +357,11 @@ async fn apply_patches_must_name_version_kind_and_object() {
         let response = maps.apply("a", "one", &object).await;
         assert_eq!(status_of(&response), (code, message));
     }
-    let header = ("content-type", "application/apply-patch+yaml");
     let nameless = maps
         .send(
             "PATCH",
             "/a",
-            &[header],
+            &[APPLY],
             typed("v1", "ConfigMap").to_string(),
         )
         .await;
@@ -369,7 +369,7 @@ async fn apply_patches_must_name_version_kind_and_object() {
     assert_eq!(status_of(&nameless), (422, why));
     let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  k: v\n";
     let created = maps
-        .send("PATCH", "/a?fieldManager=one", &[header], yaml)
+        .send("PATCH", "/a?fieldManager=one", &[APPLY], yaml)
         .await;
     assert_eq!(
         (created.code, &created.json["data"]),
@@ -448,17 +448,15 @@ async fn the_last_of_duplicate_yaml_keys_counts() {
     let maps = Objects::maps(&server, &namespace);
     let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  k: first\n  l: x\n  k: last\n";
     let warned = "299 - \"line 8: key \\\"k\\\" already set in map\"";
-    let apply = [("content-type", "application/apply-patch+yaml")];
-    let plain = [("content-type", "application/yaml")];
     for (validation, warning) in [("Warn", Some(warned)), ("Ignore", None)] {
         for (method, rest, headers) in [
             (
                 "PATCH",
                 "/a?fieldManager=one&force=true&fieldValidation=",
-                &apply,
+                &[APPLY],
             ),
-            ("PUT", "/a?fieldValidation=", &plain),
-            ("POST", "?dryRun=All&fieldValidation=", &plain),
+            ("PUT", "/a?fieldValidation=", &[YAML]),
+            ("POST", "?dryRun=All&fieldValidation=", &[YAML]),
         ] {
             let yaml = match method {
                 "POST" => yaml.replace("name: a", "name: b"),
@@ -476,12 +474,12 @@ async fn the_last_of_duplicate_yaml_keys_counts() {
         }
     }
     let rest = "/a?fieldManager=one&fieldValidation=Strict";
-    let refused = maps.send("PATCH", rest, &apply, yaml).await;
+    let refused = maps.send("PATCH", rest, &[APPLY], yaml).await;
     let duplicate = "line 8: key \"k\" already set in map";
     let ResponseStatus(code, message) = status_of(&refused);
     assert!(code == 400 && message.contains(duplicate), "{message}");
     let refused = maps
-        .send("PUT", "/a?fieldValidation=Strict", &plain, yaml)
+        .send("PUT", "/a?fieldValidation=Strict", &[YAML], yaml)
         .await;
     let ResponseStatus(code, message) = status_of(&refused);
     assert!(code == 400 && message.contains(duplicate), "{message}");

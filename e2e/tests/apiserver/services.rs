@@ -5,12 +5,10 @@ use std::collections::BTreeSet;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::objects::status_of;
-use crate::server;
-use crate::server::{ApiResponse, TestServer};
-
-const JSON: (&str, &str) = ("content-type", "application/json");
-const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
+use crate::harness::content_type::{JSON, MERGE};
+use crate::harness::objects::status_of;
+use crate::harness::server;
+use crate::harness::server::{ApiResponse, TestServer};
 
 async fn create(server: &TestServer, namespace: &str, name: &str, spec: &Value) -> ApiResponse {
     send(
@@ -48,63 +46,77 @@ async fn addresses_and_ports_are_in_range_and_unique() {
     let ports = json!([{"port": 80}]);
     let at = |address: &str| json!({"ports": ports, "clusterIP": address});
     let outside = |name: &str| json!({"type": "ExternalName", "externalName": "a.example", "clusterIP": name});
+    // The spec of a Service, `sends_real_request`, and the cause in the response.
     let cases = [
         (
             json!({"ports": ports, "clusterIPs": ["10.96.7.1"]}),
+            false,
             "spec.clusterIPs: Invalid value: [\"10.96.7.1\"]: must be empty when `clusterIP` is not specified",
         ),
         (
             json!({"ports": ports, "clusterIP": "10.96.7.2", "clusterIPs": ["10.96.7.1"]}),
+            false,
             "spec.clusterIPs: Invalid value: [\"10.96.7.1\"]: first value must match `clusterIP`",
         ),
         (
             json!({"ports": ports, "clusterIP": "10.96.7.2", "clusterIPs": ["10.96.7.2", "10.96.7.3"]}),
+            false,
             "spec.clusterIPs: Invalid value: [\"10.96.7.2\",\"10.96.7.3\"]: may specify no more than one IP for each \
              IP family",
         ),
         (
             at("1.2.3.4"),
+            false,
             "spec.clusterIPs: Invalid value: [\"1.2.3.4\"]: failed to allocate IP 1.2.3.4: the provided IP (1.2.3.4) is \
              not in the valid range. The range of valid IPs is 10.96.0.0/12",
         ),
         (
             at("1.2.3.5"),
+            true,
             "spec.clusterIPs: Invalid value: [\"1.2.3.5\"]: failed to allocate IP 1.2.3.5: the provided network does not \
              match the current range",
         ),
         (
             at("10.96.0.0"),
+            false,
             "spec.clusterIPs: Invalid value: [\"10.96.0.0\"]: failed to allocate IP 10.96.0.0: the provided IP \
              (10.96.0.0) is not in the valid range. The range of valid IPs is 10.96.0.0/12",
         ),
         (
             at("fd00::1"),
+            false,
             "spec.clusterIPs[0]: Invalid value: [\"fd00::1\"]: IPv6 is not configured on this cluster",
         ),
         (
             outside("10.96.7.1"),
+            false,
             "spec.clusterIPs: Forbidden: may not be set for ExternalName services",
         ),
         (
             outside("None"),
+            false,
             "spec.clusterIPs: Forbidden: may not be set for ExternalName services",
         ),
         (
             json!({"type": "ExternalName", "externalName": "a.example", "ipFamilyPolicy": "SingleStack"}),
+            false,
             "spec.ipFamilyPolicy: Forbidden: may not be set for ExternalName services",
         ),
         (
             node_port_spec(100),
+            true,
             "spec.ports[0].nodePort: Invalid value: 100: provided port is not in the valid range. The range of valid \
              ports is 30000-32767",
         ),
     ];
-    for (spec, why) in cases {
-        // A dry run skips the checks of node ports, and reports an address out of range with another message. The cases
-        // about these checks send real requests.
-        let wet = spec["type"] == "NodePort" || why.ends_with("current range");
-        let dry = if wet { "" } else { "?dryRun=All" };
-        let path = format!("/api/v1/namespaces/{namespace}/services{dry}");
+    for (spec, sends_real_request, why) in cases {
+        // A dry run skips the checks of node ports, and reports an address out of range with another message.
+        let query = if sends_real_request {
+            ""
+        } else {
+            "?dryRun=All"
+        };
+        let path = format!("/api/v1/namespaces/{namespace}/services{query}");
         let response = send(&server, &path, "wrong", &spec).await;
         let message = format!("Service \"wrong\" is invalid: {why}");
         assert_eq!(status_of(&response), (422, &*message), "{spec}");
@@ -305,5 +317,40 @@ async fn updates_keep_allocations_that_still_apply() {
         replaced.json["spec"]["clusterIPs"], before["clusterIPs"],
         "{}",
         replaced.text
+    );
+}
+
+/// Checks that a Service gets a free node port, and that another Service with the same node port gets 422.
+#[tokio::test]
+async fn node_ports_belong_to_one_service() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let spec = |port: Value| json!({"type": "NodePort", "ports": [port]});
+    let first = create(&server, &namespace, "first", &spec(json!({"port": 80}))).await;
+    let port = first.json["spec"]["ports"][0]["nodePort"].as_i64().unwrap();
+    assert!((30_000..32_768).contains(&port), "{port}");
+    let same = spec(json!({"port": 81, "nodePort": port}));
+    let refused = create(&server, &namespace, "second", &same).await;
+    let why = format!(
+        "Service \"second\" is invalid: spec.ports[0].nodePort: Invalid value: {port}: provided port is already allocated"
+    );
+    assert_eq!((refused.code, &refused.json["message"]), (422, &json!(why)));
+    // Two Services cannot share a node port, even with different protocols.
+    let other = spec(json!({"port": 81, "protocol": "UDP", "nodePort": port}));
+    let other = create(&server, &namespace, "third", &other).await;
+    assert_eq!(other.code, 422, "{}", other.text);
+    // A replacement that omits the node port keeps the allocated node port.
+    let mut again = first.json;
+    again["spec"]["ports"][0]
+        .as_object_mut()
+        .unwrap()
+        .remove("nodePort");
+    again["metadata"]["labels"] = json!({"a": "b"});
+    let path = format!("/api/v1/namespaces/{namespace}/services/first");
+    let kept = server.raw("PUT", &path, &[JSON], again.to_string()).await;
+    assert_eq!(
+        kept.json["spec"]["ports"][0]["nodePort"], port,
+        "{}",
+        kept.text
     );
 }

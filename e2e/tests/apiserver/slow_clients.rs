@@ -1,5 +1,4 @@
-//! Clients that do not read the events of their watch: they do not delay other clients. Two tests cover plaintext
-//! requests to the HTTPS port, and the bookmark at the end of a watch.
+//! Clients that do not read the events of their watch: they do not delay other clients.
 
 use std::time::Duration;
 
@@ -7,12 +6,10 @@ use futures::future::join_all;
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 
-use crate::objects::{Objects, map, version};
-use crate::server;
-use crate::server::TestServer;
+use crate::harness::objects::{Objects, map, version};
+use crate::harness::server;
+use crate::harness::server::TestServer;
 
 /// The time limit of a read from a connection.
 const READ_TIMEOUT: Duration = Duration::from_mins(2);
@@ -91,59 +88,4 @@ async fn fifty_unread_watches_do_not_delay_others() {
             "{received:?}"
         );
     }
-}
-
-/// Checks that the server responds to a plaintext HTTP request with a message that it expects HTTPS.
-#[tokio::test]
-async fn plaintext_http_gets_an_explanation() {
-    let server = server().await;
-    let url = server.config().await.cluster_url;
-    let address = url.authority().unwrap().as_str();
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    stream
-        .write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-        .await
-        .unwrap();
-    let mut response = String::new();
-    let read = tokio::time::timeout(READ_TIMEOUT, stream.read_to_string(&mut response)).await;
-    read.unwrap().unwrap();
-    assert_eq!(
-        response,
-        "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
-    );
-}
-
-/// Checks that a watch with `allowWatchBookmarks` sends a bookmark when it times out, and that a watch without this
-/// option sends no event.
-#[tokio::test]
-async fn watches_send_a_bookmark_before_they_end() {
-    let server = server().await;
-    let namespace = server.namespace().await;
-    let maps = Objects::maps(&server, &namespace);
-    let from = maps.create(&map("a", json!({}), json!({}))).await;
-    let path = |rest: &str| {
-        format!(
-            "?watch=true&timeoutSeconds=5&resourceVersion={}{rest}",
-            version(&from)
-        )
-    };
-    // Write another object during the watch, so that the bookmark can have a newer version than the start of the watch.
-    let others = Objects::at(&server, format!("/api/v1/namespaces/{namespace}/secrets"));
-    let secret = json!({"metadata": {"name": "s"}});
-    let (with, without) = (path("&allowWatchBookmarks=true"), path(""));
-    let (with, without, other) =
-        tokio::join!(maps.get(&with), maps.get(&without), others.create(&secret),);
-    assert_eq!(without.text, "");
-    let with = with.text;
-    let events: Vec<Value> = with
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let last = events.last().unwrap();
-    assert_eq!(last["type"], "BOOKMARK", "{with}");
-    let number = |object: &Value| version(object).parse::<u64>().unwrap();
-    assert!(number(&last["object"]) >= number(&from), "{with} {other}");
-    let bookmark = json!({"kind": "ConfigMap", "apiVersion": "v1",
-        "metadata": {"resourceVersion": version(&last["object"])}});
-    assert_eq!(last["object"], bookmark);
 }

@@ -1,13 +1,11 @@
-//! Writes to subresources: `binding` of pods, `scale` of Deployments, `finalize` of namespaces, and `approval` and
-//! `status` of certificate signing requests.
+//! Writes to subresources: `binding` and `status` of pods, `scale` of Deployments, `finalize` of namespaces, and
+//! `approval` and `status` of certificate signing requests.
 
 use base64::Engine;
 use serde_json::{Value, json};
 
-use crate::server;
-
-const JSON: (&str, &str) = ("content-type", "application/json");
-const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
+use crate::harness::content_type::{JSON, MERGE};
+use crate::harness::server;
 
 /// Checks that the `binding` subresource sets the node of a pod, and merges the labels and annotations of the binding
 /// into the pod. Invalid bindings and a second binding are refused.
@@ -186,4 +184,36 @@ async fn status_updates_keep_the_approval_of_certificate_requests() {
         "{}",
         both.text
     );
+}
+
+/// Checks that a status update whose `observedGeneration` is null keeps the earlier value, in the status and in a
+/// condition.
+#[tokio::test]
+async fn pod_status_updates_keep_the_observed_generation() {
+    let server = server().await;
+    let pods = format!("/api/v1/namespaces/{}/pods", server.namespace().await);
+    let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m"}}});
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [container]}});
+    server.create(&pods, pod).await;
+    let path = format!("{pods}/p/status");
+    let patch_status = async |status: Value| {
+        let change = json!({"status": status}).to_string();
+        server.raw("PATCH", &path, &[MERGE], change).await
+    };
+    let condition = |status: &str, seen: Value| json!([{"type": "Ready", "status": status, "observedGeneration": seen}]);
+    let first = json!({"observedGeneration": 3, "conditions": condition("True", json!(2))});
+    assert_eq!(patch_status(first).await.code, 200);
+    let next = patch_status(json!({"observedGeneration": null, "qosClass": null,
+        "conditions": condition("False", Value::Null)}))
+    .await;
+    assert_eq!(next.code, 200, "{}", next.text);
+    let status = &next.json["status"];
+    assert_eq!(status["observedGeneration"], 3);
+    assert_eq!(status["qosClass"], "Burstable");
+    let expected = json!([{"type": "Ready", "status": "False", "observedGeneration": 2, "lastProbeTime": null,
+        "lastTransitionTime": null}]);
+    assert_eq!(status["conditions"], expected);
+    let wrong = patch_status(json!({"observedGeneration": -1})).await;
+    let causes = ["status.observedGeneration FieldValueInvalid".to_owned()];
+    assert_eq!((wrong.code, wrong.causes()), (422, causes.into()));
 }

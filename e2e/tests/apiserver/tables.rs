@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::objects::{JSON, Objects, deployment, map};
-use crate::server;
+use crate::harness::content_type::JSON;
+use crate::harness::objects::{Objects, deployment, map};
+use crate::harness::server;
 
 /// The `accept` header of kubectl: a table, or JSON if the server has no table.
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";

@@ -8,9 +8,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use berth_e2e::eventually;
 use serde_json::{Value, json};
 
-use crate::objects::{JSON, message_outline};
-use crate::server;
-use crate::server::{ApiResponse, TestServer, raw};
+use crate::harness::content_type::JSON;
+use crate::harness::objects::message_outline;
+use crate::harness::server;
+use crate::harness::server::{ApiResponse, TestServer, raw};
 
 /// The issuer of the tokens, which is also the default audience.
 const OWN: &str = "https://kubernetes.default.svc";

@@ -1,15 +1,12 @@
-//! Updates of PersistentVolumeClaims: immutable fields, expansion of bound claims, and quotas. One test covers quotas
-//! for updates of Services.
+//! Updates of PersistentVolumeClaims: immutable fields, expansion of bound claims, and quotas.
 
 use berth_e2e::eventually;
 use serde_json::{Value, json};
 
-use crate::objects::message_outline;
-use crate::server;
-use crate::server::{ApiResponse, TestServer};
-
-const JSON: (&str, &str) = ("content-type", "application/json");
-const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
+use crate::harness::content_type::{JSON, MERGE};
+use crate::harness::objects::message_outline;
+use crate::harness::server;
+use crate::harness::server::{ApiResponse, TestServer};
 
 async fn change(server: &TestServer, path: &str, change: Value) -> ApiResponse {
     server
@@ -71,7 +68,7 @@ async fn bound_claims_expand_within_class_limits_and_quotas() {
             json!({"metadata": {"name": "q"}, "spec": {"hard": hard}}),
         )
         .await;
-    if server.is_real() {
+    if server.is_kube_apiserver() {
         // No kube-controller-manager runs beside kube-apiserver, so the test writes the status of the quota.
         let path = format!("{namespace}/resourcequotas/q/status");
         let status =
@@ -180,59 +177,4 @@ async fn bound_claims_expand_within_class_limits_and_quotas() {
         );
         assert_eq!(found, expected, "{claim} {requested}");
     }
-}
-
-/// Checks that an update of a Service is refused if its additional node ports exceed the quota.
-#[tokio::test]
-async fn service_updates_count_against_quotas() {
-    let server = server().await;
-    let namespace = format!("/api/v1/namespaces/{}", server.namespace().await);
-    let hard = json!({"services.nodeports": "2"});
-    server
-        .create(
-            &format!("{namespace}/resourcequotas"),
-            json!({"metadata": {"name": "q"}, "spec": {"hard": hard}}),
-        )
-        .await;
-    if server.is_real() {
-        // No kube-controller-manager runs beside kube-apiserver, so the test writes the status of the quota.
-        let path = format!("{namespace}/resourcequotas/q/status");
-        let status = json!({"status": {"hard": hard, "used": {"services.nodeports": "0"}}});
-        assert_eq!(change(&server, &path, status).await.code, 200);
-    }
-    let ports =
-        json!([{"name": "a", "port": 1}, {"name": "b", "port": 2}, {"name": "c", "port": 3}]);
-    server
-        .create(
-            &format!("{namespace}/services"),
-            json!({"metadata": {"name": "s"}, "spec": {"ports": ports}}),
-        )
-        .await;
-    let path = format!("{namespace}/services/s");
-    let why = "services \"s\" is forbidden: exceeded quota: q, requested: services.nodeports=3, used: \
-               services.nodeports=0, limited: services.nodeports=2";
-    // kube-apiserver may notice the new quota with a delay.
-    eventually("the quota to apply", async || {
-        let open = json!({"spec": {"type": "NodePort"}});
-        let response = change(&server, &format!("{path}?dryRun=All"), open).await;
-        if (response.code, &response.json["message"]) == (403, &json!(why)) {
-            Ok(())
-        } else {
-            Err(response.text)
-        }
-    })
-    .await;
-    let fewer = json!({"spec": {"type": "NodePort", "ports": [{"name": "a", "port": 1}]}});
-    assert_eq!(change(&server, &path, fewer).await.code, 200);
-    let more = change(&server, &path, json!({"spec": {"ports": ports}})).await;
-    assert_eq!(
-        (more.code, more.json["message"].as_str()),
-        (
-            403,
-            Some(
-                "services \"s\" is forbidden: exceeded quota: q, requested: services.nodeports=2, used: \
-                 services.nodeports=1, limited: services.nodeports=2"
-            )
-        )
-    );
 }

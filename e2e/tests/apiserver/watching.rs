@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::objects::{Objects, map, status_of, version};
-use crate::server;
-use crate::server::ROOT_CA;
+use crate::harness::objects::{Objects, map, status_of, version};
+use crate::harness::server;
+use crate::harness::server::ROOT_CA;
 
 /// Returns the events of a watch until it times out after two seconds.
 async fn events(maps: &Objects<'_>, query: &str) -> Vec<Value> {
@@ -261,4 +261,39 @@ async fn watches_have_no_yaml_format() {
     let maps = Objects::maps(&server, &server.namespace().await);
     let yaml = maps.get_as("?watch=true&timeoutSeconds=1", "application/yaml");
     assert_eq!(yaml.await.code, 406);
+}
+
+/// Checks that a watch with `allowWatchBookmarks` sends a bookmark when it times out, and that a watch without this
+/// option sends no event.
+#[tokio::test]
+async fn watches_send_a_bookmark_before_they_end() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    let from = maps.create(&map("a", json!({}), json!({}))).await;
+    let path = |rest: &str| {
+        format!(
+            "?watch=true&timeoutSeconds=5&resourceVersion={}{rest}",
+            version(&from)
+        )
+    };
+    // Write another object during the watch, so that the bookmark can have a newer version than the start of the watch.
+    let others = Objects::at(&server, format!("/api/v1/namespaces/{namespace}/secrets"));
+    let secret = json!({"metadata": {"name": "s"}});
+    let (with, without) = (path("&allowWatchBookmarks=true"), path(""));
+    let (with, without, other) =
+        tokio::join!(maps.get(&with), maps.get(&without), others.create(&secret),);
+    assert_eq!(without.text, "");
+    let with = with.text;
+    let events: Vec<Value> = with
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let last = events.last().unwrap();
+    assert_eq!(last["type"], "BOOKMARK", "{with}");
+    let number = |object: &Value| version(object).parse::<u64>().unwrap();
+    assert!(number(&last["object"]) >= number(&from), "{with} {other}");
+    let bookmark = json!({"kind": "ConfigMap", "apiVersion": "v1",
+        "metadata": {"resourceVersion": version(&last["object"])}});
+    assert_eq!(last["object"], bookmark);
 }

@@ -3,8 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{JSON, Objects, ResponseStatus, deployment, map, status_of, version};
-use crate::server;
+use crate::harness::content_type::JSON;
+use crate::harness::objects::{Objects, ResponseStatus, deployment, map, status_of, version};
+use crate::harness::server;
 
 /// Checks that the server generates names and sets its own metadata fields, and that it refuses invalid creations.
 #[tokio::test]

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use berth::up::{ControlPlane, DisabledComponent, UpArgs};
-use berth_e2e::eventually;
 use berth_component_base::process::logging::LogArgs;
+use berth_e2e::eventually;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};

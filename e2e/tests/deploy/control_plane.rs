@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use berth_e2e::{RealServer, kubectl};
+use berth_e2e::{KubeApiserver, kubectl};
 use kube::Client;
 
 use crate::audit::Audit;
@@ -13,7 +13,7 @@ pub(crate) struct ControlPlane {
     pub(crate) client: Client,
     pub(crate) audit: Audit,
     /// The server. This field precedes `folder`, so that the server stops before its folder is removed.
-    server: RealServer,
+    server: KubeApiserver,
     folder: tempfile::TempDir,
 }
 
@@ -21,13 +21,13 @@ impl ControlPlane {
     /// Starts a control plane whose kube-apiserver has these additional flags. The test needs `#[needs(apiserver,
     /// kubectl)]`.
     pub(crate) async fn start(flags: &[&str]) -> Self {
-        let assets = RealServer::assets().unwrap();
+        let assets = KubeApiserver::assets().unwrap();
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let audit = Audit::new(folder.path());
         let mut all = audit.flags();
         all.extend(flags.iter().map(|&flag| flag.to_owned()));
-        let server = RealServer::start_with(&assets, folder.path(), &all).await;
+        let server = KubeApiserver::start_with(&assets, folder.path(), &all).await;
         let plane = Self {
             client: server.client().await,
             audit,

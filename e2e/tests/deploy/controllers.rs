@@ -161,8 +161,8 @@ async fn the_controllers_have_exactly_the_rights_that_they_need() {
         rights::all_are_used(visible.iter().copied(), &plane.audit.requests())
     })
     .await;
-    rights::none_is_forbidden(&requests[rejected_before..]);
-    rights::all_are_named(&requests, "berth-controllers");
+    rights::assert_none_is_forbidden(&requests[rejected_before..]);
+    rights::assert_all_name_their_component(&requests, "berth-controllers");
 }
 
 fn has(verbs: &[String], verb: &str) -> bool {

@@ -5,7 +5,7 @@ use berth_test_requirements::needs;
 use std::process::{Command, Output, Stdio};
 
 use berth_api::Cluster;
-use berth_e2e::{RealServer, eventually};
+use berth_e2e::{KubeApiserver, eventually};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Namespace, Secret, ServiceAccount};
@@ -20,7 +20,7 @@ use crate::control_plane::ControlPlane;
 struct NewCluster {
     client: Client,
     /// The server. This field precedes `_folder`, so that the server stops before its folder is removed.
-    server: RealServer,
+    server: KubeApiserver,
     _folder: tempfile::TempDir,
 }
 
@@ -28,8 +28,8 @@ impl NewCluster {
     async fn start(flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
-        let assets = RealServer::assets().unwrap();
-        let server = RealServer::start_with(&assets, folder.path(), &flags).await;
+        let assets = KubeApiserver::assets().unwrap();
+        let server = KubeApiserver::start_with(&assets, folder.path(), &flags).await;
         Self {
             client: server.client().await,
             server,
@@ -150,7 +150,7 @@ async fn a_cluster_joins_with_tokens_that_it_issues_and_unjoins() {
     assert!(accounts.get("karmada-impersonator").await.is_ok());
     let output = output_of(berth(&plane, &new_cluster, "unjoin member1")).await;
     assert!(
-        output.ends_with("member1 is no member any more\n"),
+        output.ends_with("member1 is no longer a member\n"),
         "{output}"
     );
     assert!(clusters.get_opt("member1").await.unwrap().is_none());

@@ -98,7 +98,7 @@ pub(crate) fn all_are_used<'a>(
 }
 
 /// Panics if one of the requests was forbidden.
-pub(crate) fn none_is_forbidden(requests: &[Request]) {
+pub(crate) fn assert_none_is_forbidden(requests: &[Request]) {
     let forbidden: Vec<String> = requests
         .iter()
         .filter(|request| request.is_forbidden())
@@ -108,7 +108,7 @@ pub(crate) fn none_is_forbidden(requests: &[Request]) {
 }
 
 /// Checks that the user agent of all requests names the component.
-pub(crate) fn all_are_named(requests: &[Request], component: &str) {
+pub(crate) fn assert_all_name_their_component(requests: &[Request], component: &str) {
     let prefix = format!("{component}/v");
     let mut others = requests.iter();
     let other = others.find(|request| !request.agent.starts_with(&prefix));

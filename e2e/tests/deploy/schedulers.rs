@@ -195,8 +195,8 @@ async fn the_schedulers_have_exactly_the_rights_that_they_need() {
         rights::all_are_used(&rights, &plane.audit.requests())
     })
     .await;
-    rights::none_is_forbidden(&plane.audit.requests());
-    rights::all_are_named(&plane.audit.requests(), "berth-scheduler");
+    rights::assert_none_is_forbidden(&plane.audit.requests());
+    rights::assert_all_name_their_component(&plane.audit.requests(), "berth-scheduler");
     println!("the schedulers used all of {} rights", rights.len());
 }
 
@@ -242,7 +242,7 @@ async fn a_shadow_has_exactly_the_rights_that_it_needs() {
         rights::all_are_used(&rights, &of_shadow())
     })
     .await;
-    rights::none_is_forbidden(&of_shadow());
+    rights::assert_none_is_forbidden(&of_shadow());
 }
 
 /// Returns a ConfigMap with a scheduler configuration that has one profile. `filters` is the YAML of its filter
@@ -335,5 +335,5 @@ async fn a_scheduler_reads_its_config_map_with_exactly_the_optional_rights() {
         rights::all_are_used(&rights, &plane.audit.requests())
     })
     .await;
-    rights::none_is_forbidden(&plane.audit.requests()[rejected_before..]);
+    rights::assert_none_is_forbidden(&plane.audit.requests()[rejected_before..]);
 }

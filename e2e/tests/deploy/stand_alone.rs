@@ -161,6 +161,6 @@ async fn check_propagation(mut objects: Vec<Value>, deployments: [&str; 3]) {
     let id = "jsonpath={.metadata.labels.propagationpolicy\\.karmada\\.io/permanent-id}";
     let id = plane.kubectl(&["get", "propagationpolicy", "web", "-o", id]);
     assert_eq!(id.len(), 36, "the webhook sets the id: {id:?}");
-    rights::none_is_forbidden(&plane.audit.requests());
+    rights::assert_none_is_forbidden(&plane.audit.requests());
     fleet.stop().await;
 }

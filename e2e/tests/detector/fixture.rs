@@ -7,7 +7,7 @@ use berth::admission::KarmadaAdmission;
 use berth_apiserver::{Admission, Server, ServerConfig};
 use berth_controllers::detector::{self, DetectorOptions, Gates};
 use berth_controllers::monitor::Monitor;
-use berth_e2e::{RealServer, eventually};
+use berth_e2e::{KubeApiserver, eventually};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::webhook::WebhookPlane;
+use crate::webhook_fixture::WebhookPlane;
 
 /// A running control plane with a detector.
 pub struct Fixture {
@@ -29,8 +29,8 @@ pub struct Fixture {
 /// The API server of a fixture. Dropping a kube-apiserver stops it.
 enum Backend {
     Embedded(Box<Server>),
-    Real(
-        #[expect(dead_code, reason = "lives as long as the fixture")] RealServer,
+    KubeApiserver(
+        #[expect(dead_code, reason = "lives as long as the fixture")] KubeApiserver,
         #[expect(dead_code, reason = "lives as long as the server")] tempfile::TempDir,
     ),
     Webhook(#[expect(dead_code, reason = "lives as long as the fixture")] WebhookPlane),
@@ -48,22 +48,26 @@ impl Fixture {
     }
 
     /// Starts a fixture with an embedded server without admission rules, which behaves like a server without webhooks.
-    pub async fn without_admission() -> Self {
+    pub async fn embedded_without_admission() -> Self {
         Self::start_with(Vec::new(), Gates::default()).await
     }
 
     /// Starts a fixture without webhooks. The server is kube-apiserver if `KUBEBUILDER_ASSETS` is set, and otherwise
     /// the embedded server.
     pub async fn without_webhooks() -> Self {
-        let Some(assets) = RealServer::assets() else {
-            return Self::without_admission().await;
+        let Some(assets) = KubeApiserver::assets() else {
+            return Self::embedded_without_admission().await;
         };
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
-        let server = RealServer::start(&assets, folder.path()).await;
+        let server = KubeApiserver::start(&assets, folder.path()).await;
         let client = server.client().await;
         berth::up::prepare(&client, &[]).await.unwrap();
-        Self::run(client, Backend::Real(server, folder), Gates::default())
+        Self::run(
+            client,
+            Backend::KubeApiserver(server, folder),
+            Gates::default(),
+        )
     }
 
     /// Starts a fixture with kube-apiserver and `berth webhook`.

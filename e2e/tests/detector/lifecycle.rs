@@ -477,3 +477,24 @@ async fn a_binding_is_created_promptly() {
     eprintln!("binding after {taken:?}");
     fixture.stop().await;
 }
+
+#[tokio::test]
+async fn an_invalid_selector_matches_nothing_and_is_reported() {
+    let fixture = Fixture::start().await;
+    let web = deployment("web");
+    let selectors = json!([{"apiVersion": "apps/v1", "kind": "Deployment",
+        "labelSelector": {"matchExpressions": [{"key": "app", "operator": "Near"}]}}]);
+    fixture.create(web.clone()).await;
+    fixture
+        .create(policy(
+            "p",
+            "web",
+            json!({ "resourceSelectors": selectors }),
+        ))
+        .await;
+    let message = fixture.until_event("p", "InvalidResourceSelector").await;
+    assert!(message.contains("Near"), "{message}");
+    fixture.wait_for_marker("marker").await;
+    assert!(fixture.binding(&web).await.is_null());
+    fixture.stop().await;
+}

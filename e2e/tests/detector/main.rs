@@ -11,5 +11,6 @@
 mod corpus;
 mod fixture;
 mod lifecycle;
-mod webhook;
+mod webhook_fixture;
+mod webhook_restart;
 mod without_admission;

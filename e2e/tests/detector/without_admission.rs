@@ -1,5 +1,5 @@
 //! Tests of the detector without Karmada's webhooks. In their place, the detector sets the defaults of policies and
-//! validates policies. One test covers invalid selectors on a server with admission rules.
+//! validates policies.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::fixture::{Fixture, claimed_by, deployment, policy};
 /// of the template.
 #[tokio::test]
 async fn an_incomplete_policy_is_completed_and_applied() {
-    let fixture = Fixture::without_admission().await;
+    let fixture = Fixture::embedded_without_admission().await;
     let (web, p) = (
         deployment("web"),
         policy(
@@ -43,7 +43,7 @@ async fn an_incomplete_policy_is_completed_and_applied() {
 /// Checks that an invalid policy gets an event and claims no template, and that a corrected policy takes effect.
 #[tokio::test]
 async fn an_invalid_policy_is_reported_and_not_applied() {
-    let fixture = Fixture::without_admission().await;
+    let fixture = Fixture::embedded_without_admission().await;
     let web = deployment("web");
     let p = policy(
         "p",
@@ -72,26 +72,5 @@ async fn an_invalid_policy_is_reported_and_not_applied() {
             !b.is_null()
         })
         .await;
-    fixture.stop().await;
-}
-
-#[tokio::test]
-async fn an_invalid_selector_matches_nothing_and_is_reported() {
-    let fixture = Fixture::start().await;
-    let web = deployment("web");
-    let selectors = json!([{"apiVersion": "apps/v1", "kind": "Deployment",
-        "labelSelector": {"matchExpressions": [{"key": "app", "operator": "Near"}]}}]);
-    fixture.create(web.clone()).await;
-    fixture
-        .create(policy(
-            "p",
-            "web",
-            json!({ "resourceSelectors": selectors }),
-        ))
-        .await;
-    let message = fixture.until_event("p", "InvalidResourceSelector").await;
-    assert!(message.contains("Near"), "{message}");
-    fixture.wait_for_marker("marker").await;
-    assert!(fixture.binding(&web).await.is_null());
     fixture.stop().await;
 }

@@ -8,7 +8,7 @@ use berth_api::well_known::CONDITION_SCHEDULED;
 use berth_api::{Cluster, ResourceBinding};
 use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
-use berth_scheduler::config::{Declared, Document, ProfileFlags, SchedulerConfiguration};
+use berth_scheduler::config::{DeclaredProfiles, Document, ProfileFlags, SchedulerConfiguration};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn options(text: &str) -> Options {
         plugins: None,
     };
     Options {
-        declared: Declared::from_document(document, configuration, flags).unwrap(),
+        declared: DeclaredProfiles::from_document(document, configuration, flags).unwrap(),
         ..Options::embedded()
     }
 }

@@ -1,13 +1,14 @@
 //! A change of the extenders in the scheduler's ConfigMap while the scheduler runs.
 
-use berth_e2e::{RunningScheduler, eventually};
+use berth_e2e::scheduler_fixture::four_clusters;
+use berth_e2e::{SchedulerFixture, eventually};
 use berth_scheduler::Options;
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::fake_extender::FakeExtender;
-use crate::fixture::{Fixture, Plane, to_all_clusters};
+use crate::fixture::to_all_clusters;
 
 /// Starts an extender whose filter accepts only this cluster.
 async fn accepting_only(cluster: &'static str) -> FakeExtender {
@@ -26,7 +27,7 @@ fn config(extender: &FakeExtender) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_next_decision_calls_the_extender_of_the_updated_config_map() {
     let (old, new) = (accepting_only("m1").await, accepting_only("m2").await);
-    let Plane { bare } = Plane::start().await;
+    let bare = four_clusters().await;
     let config_maps: Api<ConfigMap> = Api::namespaced(bare.client.clone(), "default");
     let object = serde_json::from_value(config(&old)).unwrap();
     config_maps
@@ -37,8 +38,7 @@ async fn the_next_decision_calls_the_extender_of_the_updated_config_map() {
         config_map: Some("default/extenders".parse().unwrap()),
         ..Options::embedded()
     };
-    let scheduler = RunningScheduler::start(options, bare.client.clone());
-    let fixture = Fixture { bare, scheduler };
+    let fixture = SchedulerFixture::start_with_options(bare, options);
     assert_eq!(
         fixture.schedule(&to_all_clusters("first")).await.unwrap(),
         ["m1"]

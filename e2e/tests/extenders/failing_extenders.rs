@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use crate::fake_extender::FakeExtender;
-use crate::fixture::{Fixture, config_map, to_all_clusters};
+use crate::fixture::{config_map, start, to_all_clusters};
 
 /// Checks that a failed call of an extender fails the scheduling of the binding, and that the failure of an ignorable
 /// extender has no effect.
@@ -38,10 +38,9 @@ async fn a_failed_call_fails_the_binding_unless_the_extender_is_ignorable() {
         })
         .await;
         for ignorable in [false, true] {
-            let fixture =
-                Fixture::start(json!([{ "urlPrefix": extender.url, "filterVerb": "filter",
+            let fixture = start(json!([{ "urlPrefix": extender.url, "filterVerb": "filter",
                 "httpTimeout": "100ms", "ignorable": ignorable }]))
-                .await;
+            .await;
             let outcome = fixture.schedule(&to_all_clusters("web")).await;
             if ignorable {
                 assert_eq!(outcome.unwrap().len(), 4, "{error}");
@@ -65,8 +64,7 @@ async fn rejection_reasons_of_extenders_appear_in_the_condition() {
         json!({ "failedClusters": { "m1": "full", "m2": "full" }, "failedAndUnresolvableClusters": { "m3": "never" } })
     })
     .await;
-    let fixture =
-        Fixture::start(json!([{ "urlPrefix": extender.url, "filterVerb": "filter" }])).await;
+    let fixture = start(json!([{ "urlPrefix": extender.url, "filterVerb": "filter" }])).await;
     let (reason, message) = fixture.schedule(&to_all_clusters("web")).await.unwrap_err();
     assert_eq!(reason, "NoClusterFit");
     assert_eq!(
@@ -92,7 +90,7 @@ async fn a_slow_extender_delays_only_the_bindings_it_manages() {
         })
     })
     .await;
-    let fixture = Fixture::start(
+    let fixture = start(
         json!([{ "urlPrefix": slow.url, "filterVerb": "filter", "httpTimeout": "5m",
         "managedResources": [{ "apiVersion": "apps/v1", "kind": "Deployment" }] }]),
     )

@@ -1,14 +1,14 @@
 //! A test of the example adapter `examples/extender/kube_scheduler.py`, through which the scheduler calls an extender
 //! that was written for kube-scheduler.
 
-use berth_test_requirements::needs;
 use std::ffi::OsStr;
 
+use berth_e2e::example_extender;
+use berth_test_requirements::needs;
 use serde_json::{Value, json};
 
-use crate::example_extender::start;
 use crate::fake_extender::FakeExtender;
-use crate::fixture::{Plane, to_all_clusters, to_best_cluster};
+use crate::fixture::{start, to_all_clusters, to_best_cluster};
 
 /// Returns the names of the nodes in a request.
 fn sent_names(body: &Value) -> Vec<String> {
@@ -54,14 +54,13 @@ fn kube_extender(verb: &str, body: &Value) -> Value {
 async fn an_extender_for_kube_scheduler_filters_and_scores_clusters() {
     for by_name in [true, false] {
         let extender = FakeExtender::responding_with(kube_extender).await;
-        let (_adapter, url) = start(
+        let (_adapter, url) = example_extender::start(
             "kube_scheduler.py",
             &[OsStr::new("--to"), OsStr::new(&extender.url)],
         );
-        let fixture = Plane::start()
-            .await
-            .with_extenders(json!([{ "urlPrefix": url, "filterVerb": "filter",
-            "prioritizeVerb": "prioritize", "weight": 5, "clusterCacheCapable": by_name }]));
+        let fixture = start(json!([{ "urlPrefix": url, "filterVerb": "filter",
+            "prioritizeVerb": "prioritize", "weight": 5, "clusterCacheCapable": by_name }]))
+        .await;
         assert_eq!(
             fixture.schedule(&to_all_clusters("all")).await.unwrap(),
             ["m2", "m3", "m4"]

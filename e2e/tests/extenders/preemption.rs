@@ -4,12 +4,12 @@
 use std::sync::{Arc, Mutex};
 
 use berth_api::{Cluster, ResourceBinding};
-use berth_e2e::{BareControlPlane, eventually};
+use berth_e2e::{BareControlPlane, SchedulerFixture, eventually};
+use berth_scheduler::framework::Registry;
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::fake_extender::{FakeExtender, ScriptedResponse};
-use crate::fixture::{Fixture, Plane};
 
 /// Returns a ready cluster with capacity for four replicas.
 fn cluster(name: &str) -> Cluster {
@@ -55,12 +55,13 @@ fn binding(name: &str, priority: i32, clusters: &[&str]) -> ResourceBinding {
 
 /// Starts a scheduler with two clusters. The binding `least` with priority 0 fills m1, and the binding `less` with
 /// priority 1 fills m2. Then creates the binding `high`, which fits into neither cluster.
-async fn start_with_full_clusters(extender: Value) -> Fixture {
+async fn start_with_full_clusters(extender: Value) -> SchedulerFixture {
     let bare = BareControlPlane::start(&[cluster("m1"), cluster("m2")]).await;
-    let fixture = Plane { bare }.with_configuration(json!({
+    let configuration = json!({
         "extenders": [extender],
         "profiles": [{ "plugins": { "multiPoint": { "enabled": [{ "name": "DefaultPreemption" }] } } }],
-    }));
+    });
+    let fixture = SchedulerFixture::start_on(bare, Registry::new(), configuration);
     for (name, priority, cluster) in [("least", 0, "m1"), ("less", 1, "m2")] {
         let placed = fixture.schedule(&binding(name, priority, &[cluster])).await;
         assert_eq!(placed.unwrap(), [cluster]);
@@ -79,7 +80,7 @@ fn preempt_config(extender: &FakeExtender, more: Value) -> Value {
 }
 
 /// Waits until the message in the condition of the binding `high` contains `text`, and returns the message.
-async fn wait_for_message(fixture: &Fixture, text: &str) -> String {
+async fn wait_for_message(fixture: &SchedulerFixture, text: &str) -> String {
     eventually(text, async || match fixture.outcome("high").await {
         Err((_, message)) if message.contains(text) => Ok(message),
         other => Err(format!("{other:?}")),
@@ -88,14 +89,14 @@ async fn wait_for_message(fixture: &Fixture, text: &str) -> String {
 }
 
 /// Returns the clusters of the graceful eviction tasks of a binding.
-async fn eviction_tasks(fixture: &Fixture, name: &str) -> Vec<String> {
+async fn eviction_tasks(fixture: &SchedulerFixture, name: &str) -> Vec<String> {
     let stored = fixture.bare.bindings("default").get(name).await.unwrap();
     let tasks = stored.spec.graceful_eviction_tasks.into_iter();
     tasks.map(|task| task.from_cluster).collect()
 }
 
 /// Waits until a binding has exactly one graceful eviction task, for this cluster.
-async fn wait_for_eviction(fixture: &Fixture, name: &str, cluster: &str) {
+async fn wait_for_eviction(fixture: &SchedulerFixture, name: &str, cluster: &str) {
     eventually(&format!("the eviction of {name}"), async || {
         let tasks = eviction_tasks(fixture, name).await;
         if tasks == [cluster] {
@@ -108,7 +109,7 @@ async fn wait_for_eviction(fixture: &Fixture, name: &str, cluster: &str) {
 }
 
 /// Checks that a binding keeps its cluster and has no eviction task.
-async fn assert_kept(fixture: &Fixture, name: &str, cluster: &str) {
+async fn assert_kept(fixture: &SchedulerFixture, name: &str, cluster: &str) {
     assert_eq!(
         eviction_tasks(fixture, name).await,
         Vec::<String>::new(),
@@ -175,13 +176,13 @@ async fn failing_extender() -> (FakeExtender, Arc<Mutex<bool>>) {
     let healthy = Arc::new(Mutex::new(false));
     let is_healthy = Arc::clone(&healthy);
     let fake = FakeExtender::with_async_script(move |_, body| {
-        let answer: ScriptedResponse = if *is_healthy.lock().unwrap() {
+        let response: ScriptedResponse = if *is_healthy.lock().unwrap() {
             let all = json!({ "clusterNameToVictims": body["clusterNameToVictims"] });
             (StatusCode::OK, all.to_string())
         } else {
             (StatusCode::INTERNAL_SERVER_ERROR, "{}".to_owned())
         };
-        Box::pin(async move { answer })
+        Box::pin(async move { response })
     })
     .await;
     (fake, healthy)
@@ -194,7 +195,7 @@ async fn a_failed_preempt_call_is_reported_and_retried() {
     let (extender, healthy) = failing_extender().await;
     let fixture = start_with_full_clusters(preempt_config(&extender, json!({}))).await;
     let failed = format!(
-        "no room was made: plugin \"DefaultPreemption\" failed at PostFilter: extender {}: the response status is 500",
+        "preemption failed: plugin \"DefaultPreemption\" failed at PostFilter: extender {}: the response status is 500",
         extender.url
     );
     wait_for_message(&fixture, &failed).await;

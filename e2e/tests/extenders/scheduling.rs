@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use berth_core::{CycleState, PluginError};
+use berth_e2e::SchedulerFixture;
 use berth_scheduler::framework::{Bind, Bound, Decided, Plugin, Registry};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -13,7 +14,7 @@ use serde_json::json;
 use tokio::sync::Barrier;
 
 use crate::fake_extender::FakeExtender;
-use crate::fixture::{Fixture, Plane, config_map, to_all_clusters, to_best_cluster};
+use crate::fixture::{config_map, start, to_all_clusters, to_best_cluster};
 
 /// Checks that the second extender receives only the clusters that passed the first extender. The weighted scores of
 /// both extenders are added, and all requests to one extender use one connection.
@@ -39,7 +40,7 @@ async fn filters_are_chained_and_scores_are_added() {
     })
     .await;
     // The scores are 10·1 for m2, and 4·1 + 10·2 for m3.
-    let fixture = Fixture::start(json!([
+    let fixture = start(json!([
         { "urlPrefix": by_items.url, "filterVerb": "filter", "prioritizeVerb": "prioritize", "weight": 1 },
         { "urlPrefix": by_names.url, "filterVerb": "filter", "prioritizeVerb": "prioritize", "weight": 2,
           "clusterCacheCapable": true },
@@ -79,7 +80,7 @@ async fn extenders_score_concurrently() {
         waiting_for_both(both).await,
     );
     let scores = |fake: &FakeExtender| json!({ "urlPrefix": fake.url, "prioritizeVerb": "p", "weight": 1, "httpTimeout": "1m" });
-    let fixture = Fixture::start(json!([scores(&one), scores(&other)])).await;
+    let fixture = start(json!([scores(&one), scores(&other)])).await;
     assert_eq!(
         fixture
             .schedule(&to_all_clusters("web"))
@@ -94,7 +95,7 @@ async fn extenders_score_concurrently() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_extender_is_called_for_its_managed_resources_only() {
     let extender = FakeExtender::responding_with(|_, _| json!({ "clusterNames": ["m4"] })).await;
-    let fixture = Fixture::start(json!([{ "urlPrefix": extender.url, "filterVerb": "filter",
+    let fixture = start(json!([{ "urlPrefix": extender.url, "filterVerb": "filter",
         "managedResources": [{ "apiVersion": "apps/v1", "kind": "Deployment" }] }]))
     .await;
     assert_eq!(
@@ -140,7 +141,7 @@ async fn binding_extender() -> (
 #[tokio::test(flavor = "multi_thread")]
 async fn an_extender_with_a_bind_verb_stores_the_decision() {
     let (extender, sender) = binding_extender().await;
-    let fixture = Fixture::start(json!([{ "urlPrefix": extender.url, "bindVerb": "bind" }])).await;
+    let fixture = start(json!([{ "urlPrefix": extender.url, "bindVerb": "bind" }])).await;
     sender.send_replace(Some(fixture.bare.client.clone()));
     let name = "web";
     assert_eq!(
@@ -181,14 +182,15 @@ async fn an_interested_extender_binds_before_any_plugin() {
     let bind = Arc::clone(&counting);
     let factory = move |_: &_, _: &_| Ok(Plugin::new("CountingBind").bind(bind.clone()));
     registry.register("CountingBind", factory).unwrap();
-    let fixture = Plane::start().await.with_plugins(
+    let fixture = SchedulerFixture::start(
         registry,
         json!({
             "extenders": [{ "urlPrefix": extender.url, "bindVerb": "bind",
                 "managedResources": [{ "apiVersion": "apps/v1", "kind": "Deployment" }] }],
             "profiles": [{ "plugins": { "bind": { "enabled": [{ "name": "CountingBind" }] } } }],
         }),
-    );
+    )
+    .await;
     sender.send_replace(Some(fixture.bare.client.clone()));
     assert_eq!(
         fixture

@@ -1,18 +1,16 @@
 //! A test of one scheduler with three profiles. The first profile is plain, the second has a custom plugin, and the
 //! third has the plugin Expression. The example extender serves all profiles.
 
-use berth_test_requirements::needs;
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use berth_e2e::scheduler_fixture::{four_clusters, to_all_clusters, to_best_cluster};
+use berth_e2e::{SchedulerFixture, example_extender};
+use std::ffi::OsStr;
 use std::sync::Arc;
 
 use berth_core::{BindingContext, BindingFilter, ClusterView, Reason};
 use berth_scheduler::framework::{Args, FactoryError, Handle, Plugin, Registry};
+use berth_test_requirements::needs;
 use serde::Deserialize;
-use serde_json::{Value, json};
-
-use crate::fixture::{Fixture, four_clusters, to_all_clusters, to_best_cluster};
+use serde_json::json;
 
 /// A filter plugin that rejects clusters with a label. Its arguments set the key and the value of the label.
 #[derive(Debug, Default, Deserialize)]
@@ -25,7 +23,7 @@ struct ClosedClusters {
 impl ClosedClusters {
     const NAME: &str = "Closed";
 
-    fn make(args: &Args, _: &Handle) -> Result<Plugin, FactoryError> {
+    fn create(args: &Args, _: &Handle) -> Result<Plugin, FactoryError> {
         let closed: Self = args.parse()?;
         Ok(Plugin::new(Self::NAME).filter(Arc::new(closed)))
     }
@@ -45,38 +43,6 @@ impl BindingFilter for ClosedClusters {
     }
 }
 
-/// The running example extender. The process is killed when the value is dropped.
-struct LicenceExtender(Child);
-
-impl Drop for LicenceExtender {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl LicenceExtender {
-    /// Starts the extender, and returns the extender and its URL. `stock` has the number of licences of each cluster.
-    fn start(folder: &Path, stock: &Value) -> (Self, String) {
-        let file = folder.join("stock.json");
-        std::fs::write(&file, stock.to_string()).unwrap();
-        let program =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/extender/licences.py");
-        let started = Command::new("python3")
-            .arg(program)
-            .args(["--port", "0", "--stock"])
-            .arg(&file)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn();
-        let mut child = started.unwrap();
-        let mut url = String::new();
-        let printed = child.stdout.take().unwrap();
-        BufReader::new(printed).read_line(&mut url).unwrap();
-        (Self(child), url.trim().to_owned())
-    }
-}
-
 /// Checks that each profile combines its plugin with the extender.
 #[needs(python3)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -84,10 +50,13 @@ async fn plugin_expression_and_extender_work_in_one_scheduler() {
     let bare = four_clusters().await;
     // The cluster m1 has no licences, and m2 has the most licences.
     let stock = json!({ "m1": 0, "m2": 9, "m3": 3, "m4": 3 });
-    let (_licences, url) = LicenceExtender::start(bare.folder(), &stock);
+    let file = bare.folder().join("stock.json");
+    std::fs::write(&file, stock.to_string()).unwrap();
+    let arguments = [OsStr::new("--stock"), file.as_os_str()];
+    let (_licences, url) = example_extender::start("licences.py", &arguments);
     let mut registry = Registry::new();
     registry
-        .register(ClosedClusters::NAME, ClosedClusters::make)
+        .register(ClosedClusters::NAME, ClosedClusters::create)
         .unwrap();
     let closed = json!({ "filter": { "enabled": [{ "name": "Closed" }] } });
     let closed_args =
@@ -96,7 +65,7 @@ async fn plugin_expression_and_extender_work_in_one_scheduler() {
     let expression_args = json!({ "name": "Expression", "args": { "score": [
         { "expression": "int(cluster.metadata.labels[\"number\"]) * 25", "weight": 1 },
     ] } });
-    let fixture = Fixture::start_on(
+    let fixture = SchedulerFixture::start_on(
         bare,
         registry,
         json!({

@@ -5,12 +5,11 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use berth_e2e::scheduler_fixture::{four_clusters, get, placed_clusters, to_all_clusters};
 use berth_e2e::{BareControlPlane, eventually};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-
-use crate::fixture::{four_clusters, get, placed_clusters, to_all_clusters};
 
 /// A scheduler process that reads the ConfigMap `config/profiles`. The process is killed when the value is dropped.
 struct SchedulerProcess {

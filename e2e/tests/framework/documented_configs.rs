@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use berth_core::{BindingContext, BindingFilter, ClusterView, Reason};
+use berth_e2e::scheduler_fixture::{four_clusters, outcome, to_all_clusters};
 use berth_e2e::{BareControlPlane, RunningScheduler};
 use berth_scheduler::Options;
-use berth_scheduler::config::{Declared, Document, ProfileFlags, SchedulerConfiguration};
+use berth_scheduler::config::{DeclaredProfiles, Document, ProfileFlags, SchedulerConfiguration};
 use berth_scheduler::framework::{Args, Plugin, Registry};
 use k8s_openapi::api::rbac::v1::Role;
 use serde_json::{Value, json};
-
-use crate::fixture::{four_clusters, outcome, to_all_clusters};
 
 /// The head of a configuration, for examples that begin with `profiles:`.
 const HEAD: &str = "apiVersion: scheduler.config.berth/v1alpha1\nkind: SchedulerConfiguration\n";
@@ -81,7 +80,7 @@ async fn run_each_profile(bare: &BareControlPlane, page: &str, text: &str) {
     let flags = ProfileFlags::default();
     let options = Options {
         registry: registry(),
-        declared: Declared::from_document(document, configuration, flags).unwrap(),
+        declared: DeclaredProfiles::from_document(document, configuration, flags).unwrap(),
         ..Options::embedded()
     };
     let scheduler = RunningScheduler::start(options, bare.client.clone());

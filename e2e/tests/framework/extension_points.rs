@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use berth_e2e::eventually;
+use berth_e2e::scheduler_fixture::to_all_clusters;
+use berth_e2e::{SchedulerFixture, eventually};
 use berth_scheduler::binding::Binding;
 use berth_scheduler::framework::{
     Event, EventKind, Gate, Hint, Plugin, PreEnqueue, Registration, Registry,
@@ -13,7 +14,6 @@ use berth_scheduler::framework::{
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use crate::fixture::{Fixture, to_all_clusters};
 use crate::spy::{Action, Call, CallLog, register};
 
 /// Starts a scheduler whose profile `s` has two spies. A runs before B. The functions `a` and `b` decide what the spies
@@ -22,12 +22,12 @@ async fn start_with_spies(
     log: &CallLog,
     a: impl Fn(&Call<'_>) -> Action + Send + Sync + 'static,
     b: impl Fn(&Call<'_>) -> Action + Send + Sync + 'static,
-) -> Fixture {
+) -> SchedulerFixture {
     let mut registry = Registry::new();
     register(&mut registry, "A", log, a);
     register(&mut registry, "B", log, b);
     let plugins = json!({ "multiPoint": { "enabled": [{ "name": "A" }, { "name": "B" }] } });
-    Fixture::start(
+    SchedulerFixture::start(
         registry,
         json!({ "profiles": [{ "schedulerName": "s", "plugins": plugins }] }),
     )
@@ -143,7 +143,7 @@ async fn a_closed_gate_is_retried_on_the_event_of_its_hint() {
         })
         .unwrap();
     let plugins = json!({ "preEnqueue": { "enabled": [{ "name": "Barrier" }] } });
-    let fixture = Fixture::start(
+    let fixture = SchedulerFixture::start(
         registry,
         json!({ "profiles": [{ "schedulerName": "s", "plugins": plugins }] }),
     )

@@ -6,7 +6,6 @@ mod combined_profiles;
 mod config_reload;
 mod documented_configs;
 mod extension_points;
-mod fixture;
 mod metrics;
 mod panicking_plugin;
 mod plugin_panics;

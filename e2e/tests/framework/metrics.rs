@@ -1,10 +1,10 @@
 //! The metrics of the durations of extension points and plugins.
 
-use berth_e2e::eventually;
+use berth_e2e::scheduler_fixture::to_all_clusters;
+use berth_e2e::{SchedulerFixture, eventually};
 use berth_scheduler::framework::Registry;
 use serde_json::json;
 
-use crate::fixture::{Fixture, to_all_clusters};
 use crate::spy::{Action, CallLog, register};
 
 /// Checks that each of eleven bindings is counted at each extension point, and that the plugins of the points from
@@ -14,7 +14,7 @@ async fn every_point_is_measured_and_plugins_of_decisions_are_sampled() {
     let (log, mut registry) = (CallLog::default(), Registry::new());
     register(&mut registry, "A", &log, |_| Action::Pass);
     let plugins = json!({ "multiPoint": { "enabled": [{ "name": "A" }] } });
-    let fixture = Fixture::start(
+    let fixture = SchedulerFixture::start(
         registry,
         json!({ "profiles": [{ "schedulerName": "s", "plugins": plugins }] }),
     )

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use berth_core::{BindingContext, BindingFilter, ClusterView, Reason};
-use berth_e2e::{RunningScheduler, eventually};
+use berth_e2e::scheduler_fixture::{four_clusters, parse_configuration, to_all_clusters};
+use berth_e2e::{RunningScheduler, SchedulerFixture, eventually};
 use berth_scheduler::Options;
 use berth_scheduler::framework::{FactoryError, Handle, Plugin, Registry};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, four_clusters, parse_configuration, to_all_clusters};
 use crate::panicking_plugin;
 use crate::spy::{Action, Call, CallLog, register, register_panicking_queue_sort};
 
@@ -42,7 +42,7 @@ async fn a_panic_at_any_point_fails_its_binding_only() {
         }
     });
     let plugins = json!({ "multiPoint": { "enabled": [{ "name": "A" }] } });
-    let fixture = Fixture::start(
+    let fixture = SchedulerFixture::start(
         registry,
         json!({ "profiles": [{ "schedulerName": "s", "plugins": plugins }] }),
     )
@@ -102,7 +102,7 @@ async fn a_panic_in_queue_sort_does_not_stop_scheduling() {
     let mut registry = Registry::new();
     register_panicking_queue_sort(&mut registry);
     let plugins = json!({ "queueSort": { "enabled": [{ "name": "PanickingQueueSort" }] } });
-    let fixture = Fixture::start(
+    let fixture = SchedulerFixture::start(
         registry,
         json!({ "profiles": [{ "schedulerName": "s", "plugins": plugins }] }),
     )
@@ -128,7 +128,7 @@ fn with_plugin(plugin: &str) -> Value {
 async fn a_panic_at_normalize_score_select_or_assign_fails_its_binding_only() {
     let mut registry = Registry::new();
     panicking_plugin::register(&mut registry);
-    let fixture = Fixture::start(registry, with_plugin(panicking_plugin::NAME)).await;
+    let fixture = SchedulerFixture::start(registry, with_plugin(panicking_plugin::NAME)).await;
     for point in ["NormalizeScore", "Select", "Assign"] {
         let name = point.to_lowercase();
         let (reason, message) = fixture
@@ -156,7 +156,7 @@ async fn a_panic_at_normalize_score_select_or_assign_fails_its_binding_only() {
 async fn a_panicking_hint_requeues_the_binding() {
     let mut registry = Registry::new();
     panicking_plugin::register(&mut registry);
-    let fixture = Fixture::start(registry, with_plugin(panicking_plugin::NAME)).await;
+    let fixture = SchedulerFixture::start(registry, with_plugin(panicking_plugin::NAME)).await;
     let (reason, message) = fixture
         .schedule(&to_all_clusters("hint", "s"))
         .await
@@ -212,7 +212,7 @@ async fn a_panic_after_a_failure_keeps_the_first_reason() {
         }
     });
     let plugins = json!({ "multiPoint": { "enabled": [{ "name": "A" }, { "name": "B" }] } });
-    let fixture = Fixture::start(
+    let fixture = SchedulerFixture::start(
         registry,
         json!({ "profiles": [{ "schedulerName": "s", "plugins": plugins }] }),
     )

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use berth_e2e::SchedulerFixture;
+use berth_e2e::scheduler_fixture::to_all_clusters;
 use berth_scheduler::framework::Registry;
 use serde_json::json;
 
-use crate::fixture::{Fixture, to_all_clusters};
 use crate::spy::{Action, CallLog, register};
 
 /// Checks that a profile schedules only the bindings with its scheduler name, calls only its own plugins, and is the
@@ -16,7 +17,7 @@ async fn each_profile_schedules_its_bindings_with_its_plugins() {
     register(&mut registry, "A", &log, |_| Action::Pass);
     register(&mut registry, "B", &log, |_| Action::Pass);
     let plugins = |name: &str| json!({ "multiPoint": { "enabled": [{ "name": name }] } });
-    let fixture = Fixture::start(
+    let fixture = SchedulerFixture::start(
         registry,
         json!({ "profiles": [
             { "schedulerName": "one", "plugins": plugins("A") },
@@ -63,7 +64,7 @@ async fn each_profile_schedules_its_bindings_with_its_plugins() {
 }
 
 /// Returns the sources of all events about a binding and its template.
-async fn event_sources(fixture: &Fixture, name: &str) -> Vec<String> {
+async fn event_sources(fixture: &SchedulerFixture, name: &str) -> Vec<String> {
     let mut names = BTreeSet::new();
     for event in fixture.events(name).await {
         names.extend(event.source.and_then(|source| source.component));

@@ -128,7 +128,10 @@ async fn nothing_more_is_preempted_until_the_cluster_reports() {
         .await;
     scene.edit("high", trigger_attempt("2")).await;
     scene
-        .wait_until_unplaced("high", "its room was made and is not reported yet")
+        .wait_until_unplaced(
+            "high",
+            "evictions have freed capacity that the clusters have not reported yet",
+        )
         .await;
     let other = scene
         .wait_for("other", |other, _| !other.spec.clusters.is_empty())
@@ -173,7 +176,7 @@ async fn failed_evictions_are_reported_and_retried() {
             .wait_for_event(
                 "high",
                 "PreemptionFailed",
-                "cannot evict default/low, and tries again: ",
+                "cannot evict default/low; trying again: ",
             )
             .await;
         eventually("another try", async || match proxy.count(patches_low) {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use berth_component_base::user_agent::Component;
 use berth_component_base::connect;
+use berth_component_base::user_agent::Component;
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::Client;

@@ -6,7 +6,7 @@ use std::path::Path;
 use berth_api::{Cluster, ResourceBinding};
 use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
-use berth_scheduler::config::{Declared, Document, ProfileFlags, SchedulerConfiguration};
+use berth_scheduler::config::{DeclaredProfiles, Document, ProfileFlags, SchedulerConfiguration};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -48,7 +48,7 @@ impl Scene {
         let configuration: SchedulerConfiguration = document.parse().unwrap();
         let flags = ProfileFlags::default();
         let options = Options {
-            declared: Declared::from_document(document, configuration, flags).unwrap(),
+            declared: DeclaredProfiles::from_document(document, configuration, flags).unwrap(),
             ..Options::embedded()
         };
         self.scheduler = Some(RunningScheduler::start(options, client));

@@ -120,7 +120,7 @@ pub async fn run(scene: &Scene, name: &str) {
 
     for object in [&web, &single, &map, &role] {
         scene.delete(object).await;
-        if scene.is_real() {
+        if scene.is_kube_apiserver() {
             // Delete the binding too, because no garbage collector runs beside kube-apiserver.
             scene.delete(&binding_of(object)).await;
         }

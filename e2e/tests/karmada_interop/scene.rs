@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use berth::join::{self, Endpoint};
 use berth::up::{ControlPlane, DisabledComponent, UpArgs};
-use berth_component_base::user_agent::Component;
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work, names};
-use berth_e2e::{RealServer, eventually};
 use berth_component_base::connect;
+use berth_component_base::user_agent::Component;
+use berth_e2e::{KubeApiserver, eventually};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
@@ -31,9 +31,9 @@ pub struct Scene {
     pub client: Client,
     /// The programs. This field is the first to be dropped, so that the programs stop before their servers.
     programs: Vec<Program>,
-    /// The simulated members. If `real` is `None`, the embedded control plane also provides the API server.
+    /// The simulated members. If `kube_apiserver` is `None`, the embedded control plane also provides the API server.
     up: ControlPlane,
-    real: Option<RealServer>,
+    kube_apiserver: Option<KubeApiserver>,
     kubeconfig: PathBuf,
     /// The folder of the logs.
     folder: tempfile::TempDir,
@@ -76,8 +76,8 @@ impl Scene {
         };
         let up = ControlPlane::start(&arguments).await.unwrap();
         let mut kubeconfig = folder.path().join("kubeconfig");
-        let real = if let Some(assets) = RealServer::assets() {
-            let server = RealServer::start(&assets, folder.path()).await;
+        let kube_apiserver = if let Some(assets) = KubeApiserver::assets() {
+            let server = KubeApiserver::start(&assets, folder.path()).await;
             server.kubeconfig().clone_into(&mut kubeconfig);
             bootstrap(&server.client().await, &up).await;
             Some(server)
@@ -89,7 +89,7 @@ impl Scene {
             client: client_of(&kubeconfig).await,
             programs: Vec::new(),
             up,
-            real,
+            kube_apiserver,
             kubeconfig: kubeconfig.clone(),
             folder,
         };
@@ -98,7 +98,7 @@ impl Scene {
             for definition in manifests::definitions() {
                 scene.apply(&definition).await;
             }
-            if scene.is_real() {
+            if scene.is_kube_apiserver() {
                 let (program, configuration) = webhook::start(karmada, &logs, &kubeconfig).await;
                 scene.run(program);
                 scene.apply(&configuration).await;
@@ -149,15 +149,15 @@ impl Scene {
 
     /// Reports whether the API server of the control plane is kube-apiserver. No garbage collector and no admission
     /// rules of Berth run with this server.
-    pub fn is_real(&self) -> bool {
-        self.real.is_some()
+    pub fn is_kube_apiserver(&self) -> bool {
+        self.kube_apiserver.is_some()
     }
 
     /// Stops the programs, the members and the servers.
     pub async fn stop(self) {
         drop(self.programs);
         self.up.stop().await;
-        drop(self.real);
+        drop(self.kube_apiserver);
     }
 
     /// Returns a client of the administrator of a member.

@@ -18,7 +18,7 @@ const TARGET_LABELS: [&str; 3] = ["namespace", "job", "instance"];
 #[derive(Debug)]
 pub(crate) struct Query {
     /// The dashboard with its panel or variable, or the name of the alert.
-    place: String,
+    location: String,
     pub(crate) expression: String,
     /// Labels that the legend or the variable shows.
     legend: Vec<String>,
@@ -55,7 +55,7 @@ pub(crate) fn queries() -> Vec<Query> {
                 .rsplit_once(", ")
                 .unwrap();
             queries.push(Query {
-                place: format!("{file}: variable {}", text(variable, "/name")),
+                location: format!("{file}: variable {}", text(variable, "/name")),
                 expression: expression.to_owned(),
                 legend: vec![label.to_owned()],
             });
@@ -65,7 +65,7 @@ pub(crate) fn queries() -> Vec<Query> {
                 let legend = text(target, "/legendFormat").split("{{").skip(1);
                 let legend = legend.map(|part| part.split_once("}}").unwrap().0.to_owned());
                 queries.push(Query {
-                    place: format!("{file}: {}", text(panel, "/title")),
+                    location: format!("{file}: {}", text(panel, "/title")),
                     expression: text(target, "/expr").to_owned(),
                     legend: legend.collect(),
                 });
@@ -81,13 +81,13 @@ pub(crate) fn queries() -> Vec<Query> {
 fn queries_and_rules_use_documented_metrics_and_labels() {
     let documented = documented();
     let alerts = rules().into_iter().map(|rule| Query {
-        place: text(&rule, "/alert").to_owned(),
+        location: text(&rule, "/alert").to_owned(),
         expression: text(&rule, "/expr").to_owned(),
         legend: Vec::new(),
     });
     let mut problems = Vec::new();
     for query in queries().into_iter().chain(alerts) {
-        let place = &query.place;
+        let location = &query.location;
         let names = names(&query.expression);
         let mut labels: BTreeSet<&str> = TARGET_LABELS.into();
         for (metric, matchers) in &names.metrics {
@@ -101,7 +101,7 @@ fn queries_and_rules_use_documented_metrics_and_labels() {
                 (family.kind != "histogram").then_some(family)
             });
             let Some(family) = family else {
-                problems.push(format!("{place}: no program exports {metric}"));
+                problems.push(format!("{location}: no program exports {metric}"));
                 continue;
             };
             let mut known: BTreeSet<&str> = family.labels.iter().map(String::as_str).collect();
@@ -111,14 +111,14 @@ fn queries_and_rules_use_documented_metrics_and_labels() {
             }
             for matcher in matchers {
                 if !known.contains(matcher.as_str()) {
-                    problems.push(format!("{place}: {metric} has no label {matcher}"));
+                    problems.push(format!("{location}: {metric} has no label {matcher}"));
                 }
             }
             labels.extend(known);
         }
         for label in names.grouping.iter().chain(&query.legend) {
             if !labels.contains(label.as_str()) {
-                problems.push(format!("{place}: no metric has the label {label}"));
+                problems.push(format!("{location}: no metric has the label {label}"));
             }
         }
     }

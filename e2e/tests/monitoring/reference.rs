@@ -19,31 +19,31 @@ use crate::{in_repository, read};
 const PAGE: &str = "docs/metrics.md";
 
 const HEAD: &str = "\
-<!-- Generated from what the programs export: `just metrics` writes this page. -->
+<!-- Generated from the metrics of the programs: `just metrics` writes this page. -->
 
 # Metrics
 
-All metrics with their types, labels and meaning. Names, labels and buckets are Karmada's where it has the metric.
-[Monitoring](../deploy/monitoring/README.md) describes the alerts and dashboards that use them.
+All metrics with their types, labels and meaning. A metric that Karmada also exports has Karmada's name, labels and
+buckets. [Monitoring](../deploy/monitoring/README.md) describes the alerts and dashboards that use the metrics.
 
 A histogram `NAME` consists of `NAME_bucket` with the additional label `le`, `NAME_sum` and `NAME_count`.
 ";
 
 const SCHEDULER: &str = "\
-`berth scheduler` exports these at `/metrics` of `--metrics-bind-address`. The metrics of extenders exist when the
-configuration has extenders, those of estimators with `--enable-scheduler-estimator`, and that of the decision log with
-`--decision-log`.";
+`berth scheduler` exports these metrics at `/metrics` of `--metrics-bind-address`. The metrics of extenders exist if the
+configuration has extenders. The metrics of estimators exist with `--enable-scheduler-estimator`, and the metric of the
+decision log exists with `--decision-log`.";
 
 const CONTROLLERS: &str = "\
-`berth controllers` exports these at `/metrics` of `--metrics-bind-address`, as karmada-controller-manager does. Standbys
-export them too.";
+`berth controllers` exports these metrics at `/metrics` of `--metrics-bind-address`, as karmada-controller-manager does.
+Standbys export these metrics, too.";
 
 const WEBHOOK: &str = "\
-`berth webhook` exports these at `/metrics` of `--metrics-bind-address`, as karmada-webhook does.";
+`berth webhook` exports these metrics at `/metrics` of `--metrics-bind-address`, as karmada-webhook does.";
 
 const API_SERVER: &str = "\
-The API server of `berth up` exports these at its address; [control plane](control-plane.md#metrics) describes the
-necessary right. kube-apiserver exports them too, and many others.";
+The API server of `berth up` exports these metrics at its address. [Control plane](control-plane.md#metrics) describes
+the necessary permission. kube-apiserver exports these metrics, too, and many others.";
 
 /// Returns the metrics that the page documents, by name. A metric of several programs has the labels of all its rows.
 pub(crate) fn documented() -> BTreeMap<String, Family> {

@@ -49,10 +49,10 @@ fn rows(text: &str) -> Vec<Row> {
             .try_fold(&values, |value, name| value.get(name));
         let Some(value) = found else { continue };
         // Each of these maps is one value, which the chart copies into a manifest as a whole.
-        let is_own = |name: &&str| ["resources", "labels"].contains(name);
+        let is_opaque = |name: &&str| ["resources", "labels"].contains(name);
         let (last, outer) = names.split_last().unwrap();
-        if !outer.iter().any(is_own) {
-            let is_group = value.as_object().is_some_and(|map| !map.is_empty()) && !is_own(last);
+        if !outer.iter().any(is_opaque) {
+            let is_group = value.as_object().is_some_and(|map| !map.is_empty()) && !is_opaque(last);
             rows.push(Row {
                 path: names.join("."),
                 default: if is_group {

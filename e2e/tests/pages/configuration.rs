@@ -18,9 +18,9 @@ const HEAD: &str = "\
 
 # Configuration
 
-Look up a field of the scheduler's configuration file, a flag of a command, or a feature gate. Names and defaults are
-Karmada's where it has them; [compatibility](compatibility.md#flags-without-effect) lists the flags of Karmada that
-are accepted without effect.
+Look up a field of the scheduler's configuration file, a flag of a command, or a feature gate. Flags and gates that
+Karmada also has use Karmada's names and defaults. [Compatibility](compatibility.md#flags-without-effect) lists the
+flags of Karmada that Berth accepts without effect.
 
 - [Configuration file](#configuration-file) of the scheduler, with an example below
 - [Feature gates](#feature-gates)
@@ -30,8 +30,8 @@ are accepted without effect.
 
 ## Configuration file
 
-`berth scheduler --config FILE` reads it; [plugins](plugins.md#the-configuration-file) explains profiles and plugins.
-Flags take precedence over the file. This file runs two schedulers in one process:
+`berth scheduler --config FILE` reads the file. [Plugins](plugins.md#the-configuration-file) explains profiles and
+plugins. Flags take precedence over the file. The following file runs two schedulers in one process:
 
 ```yaml
 apiVersion: scheduler.config.berth/v1alpha1
@@ -45,13 +45,15 @@ profiles:
       - name: ClusterLocality
 ```
 
-Check a file without a control plane: an unknown field, plugin or argument ends the command at once with exit code 2 and
-the position. The running configuration, with all defaults, is served at `/configz` to the same machine.
+You can check a file without a control plane: for an unknown field, plugin or argument, the command prints the position
+and ends with exit code 2. A running scheduler serves its configuration, with all defaults, at `/configz` to requests
+from the same machine.
 ";
 
 const GATES: &str = "\
-Every command with `--feature-gates` takes the whole list, `Name=true,Name=false`; `AllAlpha` and `AllBeta` set all gates of
-that stage, except Berth's own. A gate without effect is accepted so that all components can share one list.
+Every command with the flag `--feature-gates` accepts a list of all gates, such as `Name=true,Name=false`. `AllAlpha`
+and `AllBeta` set all gates of their stage, except the gates that only Berth has. A gate without effect is accepted, so
+that all components can share one list.
 ";
 
 /// The effects of the feature gates, by the name of the gate.

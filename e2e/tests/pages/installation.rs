@@ -16,19 +16,19 @@ fn only_reads(script: &str) -> bool {
 
 /// The choice of the blocks of a page that a test runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum BlockSelection {
     /// All `sh` blocks.
-    Main,
+    AllShell,
     /// The `bash` block with `helm upgrade`, and all `sh` blocks except the block that applies an overlay.
     Chart,
 }
 
-impl Way {
-    fn runs(self, block: &Block) -> bool {
+impl BlockSelection {
+    fn contains(self, block: &Block) -> bool {
         let is_chart = block.language == "bash" && block.text.starts_with("helm upgrade");
         let is_overlay = block.text.contains("-k deploy/overlays/");
         match self {
-            Self::Main => block.language == "sh",
+            Self::AllShell => block.language == "sh",
             Self::Chart => is_chart || (block.language == "sh" && !is_overlay),
         }
     }
@@ -37,16 +37,22 @@ impl Way {
 /// Runs the `sh` blocks between the headings `from` and `to`, or up to the end of the page. After each block,
 /// [`Site::reconcile`] adapts the local processes to the Deployments on the host.
 fn run_sections(site: &mut Site, page: &str, from: &str, to: Option<&str>) {
-    run_sections_by(Way::Main, site, page, from, to);
+    run_selected_blocks(BlockSelection::AllShell, site, page, from, to);
 }
 
-fn run_sections_by(way: Way, site: &mut Site, page: &str, from: &str, to: Option<&str>) {
+fn run_selected_blocks(
+    selection: BlockSelection,
+    site: &mut Site,
+    page: &str,
+    from: &str,
+    to: Option<&str>,
+) {
     let text = read(page);
     let start = text.find(&format!("\n{from}\n")).unwrap();
     let end = to.map_or(text.len(), |to| text.find(&format!("\n{to}\n")).unwrap());
     let mut count = 0;
     for block in blocks(&text[start..end]) {
-        if !way.runs(&block) {
+        if !selection.contains(&block) {
             continue;
         }
         site.reconcile();
@@ -176,8 +182,8 @@ fn a_stand_alone_control_plane_is_installed_by_chart() {
     let mut site = Site::start();
     site.run("kubectl --context karmada-host delete namespace karmada-system");
     site.use_context("karmada-host");
-    run_sections_by(
-        Way::Chart,
+    run_selected_blocks(
+        BlockSelection::Chart,
         &mut site,
         page,
         "## Install",
@@ -192,9 +198,9 @@ fn a_stand_alone_control_plane_is_installed_by_chart() {
         ]
     );
     site.run("helm uninstall berth -n karmada-system");
-    let left = site.run(
+    let remaining = site.run(
         "kubectl get deployments,serviceaccounts,clusterroles -A -o name \
          -l app.kubernetes.io/instance=berth",
     );
-    assert_eq!(left, "");
+    assert_eq!(remaining, "");
 }

@@ -1,12 +1,13 @@
 //! A test that runs the commands of `docs/propagation.md` on `berth up`. Each command must print the output that the
 //! page shows.
 
-use berth_test_requirements::needs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use berth::up::{ControlPlane, UpArgs};
 use berth_e2e::eventually;
+use berth_test_requirements::needs;
+
+use crate::{read, repository};
 
 /// A command of the page with the output that the page shows.
 struct Example {
@@ -14,12 +15,8 @@ struct Example {
     output: String,
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
 fn examples() -> Vec<Example> {
-    let page = std::fs::read_to_string(root().join("docs/propagation.md")).unwrap();
+    let page = read("docs/propagation.md");
     let mut all: Vec<Example> = Vec::new();
     for block in page.split("```console\n").skip(1) {
         let (block, _) = block.split_once("```").unwrap();
@@ -73,19 +70,19 @@ async fn commands_of_the_page_print_the_output_shown() {
         let run = || {
             let result = Command::new("bash")
                 .args(["-c", &command])
-                .current_dir(root())
+                .current_dir(repository())
                 .env("KUBECONFIG", &kubeconfig)
                 .env("KUBECACHEDIR", folder.path().join("cache"))
                 .output()
                 .unwrap();
             let mut printed = String::from_utf8_lossy(&result.stdout).into_owned();
             printed.push_str(&String::from_utf8_lossy(&result.stderr));
-            let same = printed.lines().count() == output.lines().count()
+            let is_equal = printed.lines().count() == output.lines().count()
                 && printed
                     .lines()
                     .zip(output.lines())
                     .all(|(a, b)| matches(a, b));
-            if same { Ok(()) } else { Err(printed) }
+            if is_equal { Ok(()) } else { Err(printed) }
         };
         if writes {
             if let Err(printed) = run() {

@@ -334,7 +334,7 @@ impl Site {
             "/bin/karmada-scheduler" => "scheduler",
             _ => "controllers",
         };
-        let webhook_port = (component == "webhook").then(|| self.lead_webhooks_to_free_port());
+        let webhook_port = (component == "webhook").then(|| self.redirect_webhooks_to_free_port());
         let kubeconfig = self.kubeconfig_of(name, pod);
         let log = File::create(self.path(&format!("{name}.log"))).unwrap();
         let mut process = Command::new(PROGRAM);
@@ -372,7 +372,7 @@ impl Site {
 
     /// Changes the Service and the webhook configurations on the host, so that webhook requests reach a free local
     /// port. Returns this port.
-    fn lead_webhooks_to_free_port(&self) -> u16 {
+    fn redirect_webhooks_to_free_port(&self) -> u16 {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);

@@ -85,8 +85,8 @@ async fn changes_reach_a_member_once_it_is_ready() {
     fleet.stop().await;
 }
 
-/// After their restart, the controllers delete the copies of a deleted template. If a user has deleted a copy in a
-/// member, they create this copy again.
+/// After their restart, the controllers delete the copies of a deleted template. The controllers also create a copy
+/// again if a user has deleted this copy in a member.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deletions_while_the_controllers_are_stopped_are_carried_out_later() {
     let mut fleet = Fleet::start(2).await;
@@ -154,10 +154,15 @@ async fn works_of_a_cluster_without_an_endpoint_are_reported_and_deleted() {
     fleet.apply(policy(&map, &["m0", "m1"])).await;
     fleet.members[0].wait_until_exists(&map).await;
     let binding = fleet
-        .wait_for_typed(&fleet.bindings(), "settings-configmap", "the error", |binding| {
-            let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
-            items.filter(|item| item.applied_message.is_some()).count() == 1
-        })
+        .wait_for_typed(
+            &fleet.bindings(),
+            "settings-configmap",
+            "the error of m0",
+            |binding| {
+                let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
+                items.filter(|item| item.applied_message.is_some()).count() == 1
+            },
+        )
         .await;
     let items = binding.status.unwrap().aggregated_status;
     let message = items[0].applied_message.as_deref().unwrap();

@@ -1,5 +1,5 @@
-//! Tests of the objects in members: the controllers create them after scheduling, and update and delete them with their
-//! template.
+//! Tests of the creation, update and deletion of objects in members, after scheduling and after changes of the template
+//! or the policy.
 
 use kube::api::ListParams;
 use serde_json::json;

@@ -10,13 +10,13 @@ use berth::admission::KarmadaAdmission;
 use berth::controllers::controller_set::run_binding_controllers;
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work, names};
 use berth_apiserver::{Server, ServerConfig};
+use berth_component_base::process::logging::LogArgs;
 use berth_controllers::detector::{self, DetectorOptions};
 use berth_controllers::monitor::Monitor;
 use berth_controllers::propagation::{self, PropagationOptions};
-use berth_e2e::{RealServer, eventually};
+use berth_e2e::{KubeApiserver, eventually};
 use berth_scheduler::Options;
 use berth_scheduler::gates::ControllerGates;
-use berth_component_base::process::logging::LogArgs;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::discovery::ApiResource;
@@ -32,8 +32,8 @@ pub const NAMESPACE: &str = "default";
 enum Backend {
     /// An embedded server and the folder of its credentials.
     Embedded(Box<Server>, tempfile::TempDir),
-    Real(
-        RealServer,
+    KubeApiserver(
+        KubeApiserver,
         #[expect(dead_code, reason = "must outlive the server")] tempfile::TempDir,
     ),
 }
@@ -310,13 +310,13 @@ struct Access {
 
 impl Member {
     async fn start(name: String) -> Self {
-        if let Some(assets) = RealServer::assets() {
+        if let Some(assets) = KubeApiserver::assets() {
             let folder = tempfile::tempdir().unwrap();
-            let server = RealServer::start(&assets, folder.path()).await;
+            let server = KubeApiserver::start(&assets, folder.path()).await;
             return Self {
                 name,
                 client: server.client().await,
-                backend: Backend::Real(server, folder),
+                backend: Backend::KubeApiserver(server, folder),
             };
         }
         let credentials = tempfile::tempdir().unwrap();
@@ -363,7 +363,7 @@ impl Member {
                 ca_pem: server.ca_pem().to_owned(),
                 token: server.token().to_owned(),
             },
-            Backend::Real(server, _) => {
+            Backend::KubeApiserver(server, _) => {
                 let text = std::fs::read_to_string(server.kubeconfig()).unwrap();
                 let config: Value = serde_json::from_str(&text).unwrap();
                 let cluster = &config["clusters"][0]["cluster"];

@@ -18,7 +18,6 @@ mod cluster_proxy;
 mod clusters;
 mod delivery;
 mod dependencies;
-mod documentation;
 mod faults;
 mod fleet;
 mod forged_status;

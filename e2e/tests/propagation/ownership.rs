@@ -23,7 +23,7 @@ async fn objects_of_other_owners_are_neither_changed_nor_deleted() {
     let placing = fleet.apply(policy(&map, &["m1", "m2"])).await;
     m2.wait_until_exists(&map).await;
     let binding = fleet
-        .wait_for_typed(&fleet.bindings(), "settings-configmap", "two results", |binding| {
+        .wait_for_typed(&fleet.bindings(), "settings-configmap", "done", |binding| {
             let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
             let has_result = |item: &AggregatedStatusItem| {
                 item.applied == Some(true) || item.applied_message.is_some()

@@ -133,7 +133,7 @@ async fn respond(
     }
     let mut response = (state.interpret)(request);
     response["uid"] = request["uid"].clone();
-    let answer = json!({ "apiVersion": message["apiVersion"], "kind": message["kind"],
+    let review = json!({ "apiVersion": message["apiVersion"], "kind": message["kind"],
         "response": response });
-    Ok(Response::new(Full::from(answer.to_string())))
+    Ok(Response::new(Full::from(review.to_string())))
 }

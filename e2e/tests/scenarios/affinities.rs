@@ -2,33 +2,19 @@
 
 use berth_api::binding::BindingStatus;
 use berth_api::{Cluster, PropagationPolicy, ResourceBinding};
-use berth_e2e::{Plane, eventually};
+use berth_e2e::Plane;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::assertions::{
-    message, targets, wait_for_event, wait_for_failure, wait_for_member_changes, wait_until_placed,
-    wait_until_placed_in,
+    label_site, message, targets, wait_for_event, wait_for_failure, wait_for_member_changes,
+    wait_for_next_second_after, wait_until_placed, wait_until_placed_in,
 };
 use crate::manifests::{
     aggregated, cluster_policy, cluster_role, deployment, deployment_with_cpu, free_cpu, merged,
-    on_clusters, policy,
+    on_clusters, policy, two_sites,
 };
-
-/// Returns a placement with two affinity groups. The label `site` of a cluster decides its group.
-fn two_sites() -> Value {
-    json!({ "clusterAffinities": [
-        { "affinityName": "first", "labelSelector": { "matchLabels": { "site": "one" } } },
-        { "affinityName": "second", "labelSelector": { "matchLabels": { "site": "two" } } },
-    ] })
-}
-
-async fn label_site(plane: &Plane, member: &str, site: &str) {
-    let labels = json!({ "metadata": { "labels": { "site": site } } });
-    plane.edit(&plane.all::<Cluster>(), member, labels).await;
-    wait_for_member_changes(plane).await;
-}
 
 fn group_in_use(status: Option<&BindingStatus>) -> Option<&str> {
     status?.scheduler_observing_affinity_name.as_deref()
@@ -37,18 +23,7 @@ fn group_in_use(status: Option<&BindingStatus>) -> Option<&str> {
 /// Triggers the scheduling of a binding from scratch, as Karmada's WorkloadRebalancer does.
 async fn rebalance(plane: &Plane, name: &str) {
     let bindings = plane.api::<ResourceBinding>();
-    let binding = bindings.get(name).await.unwrap();
-    let last = binding.status.unwrap().last_scheduled_time.unwrap().0;
-    // API times have whole seconds, and the trigger must be later than the last scheduling.
-    let now = eventually("the next second", async || {
-        let now = jiff::Timestamp::now();
-        if now.as_second() > last.as_second() {
-            Ok(now)
-        } else {
-            Err("it has not begun")
-        }
-    })
-    .await;
+    let now = wait_for_next_second_after(&bindings.get(name).await.unwrap()).await;
     let trigger = json!({ "spec": { "rescheduleTriggeredAt": Time(now) } });
     plane.edit(&bindings, name, trigger).await;
 }
@@ -175,8 +150,8 @@ async fn edits_between_a_single_affinity_and_groups_move_the_workload() {
     plane.stop().await;
 }
 
-/// Replicas that do not fit into the first cluster are placed in the overflow group. They are removed there when the
-/// workload is scaled down.
+/// Replicas that do not fit into the first cluster are placed in the overflow group. Scaling down removes the replicas
+/// from this group.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_overflow_and_return() {
     let plane = Plane::start().await;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_e2e::{Plane, eventually};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Api;
@@ -238,4 +239,27 @@ pub(crate) fn annotation<'a>(object: &'a impl kube::Resource, key: &str) -> Opti
 /// Returns the resource version of an object, which changes with every write.
 pub(crate) fn resource_version(object: &impl kube::Resource) -> String {
     object.meta().resource_version.clone().unwrap_or_default()
+}
+
+/// Waits for the next second after the last scheduling of a binding, and returns the time. API times have whole seconds,
+/// and a trigger must be later than the last scheduling.
+pub(crate) async fn wait_for_next_second_after(binding: &ResourceBinding) -> Timestamp {
+    let last = binding.status.as_ref().unwrap().last_scheduled_time.clone();
+    let last = last.unwrap().0.as_second();
+    eventually("the next second", async || {
+        let now = Timestamp::now();
+        if now.as_second() > last {
+            Ok(now)
+        } else {
+            Err("it has not begun")
+        }
+    })
+    .await
+}
+
+/// Sets the label `site` of a member, and waits until the scheduler has processed the change.
+pub(crate) async fn label_site(plane: &Plane, member: &str, site: &str) {
+    let labels = json!({ "metadata": { "labels": { "site": site } } });
+    plane.edit(&plane.all::<Cluster>(), member, labels).await;
+    wait_for_member_changes(plane).await;
 }

@@ -88,7 +88,7 @@ async fn a_deleted_binding_is_recreated() {
         .await
         .unwrap();
     plane
-        .until(&bindings, "nginx-deployment", "the new binding", |binding| {
+        .until(&bindings, "nginx-deployment", "recreated", |binding| {
             binding.metadata.uid != first.metadata.uid
         })
         .await;

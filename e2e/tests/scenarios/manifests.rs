@@ -183,3 +183,11 @@ pub(crate) fn free_cpu(cpu: u32) -> Value {
         "allocating": null,
     } })
 }
+
+/// Returns a placement with two affinity groups. The label `site` of a cluster decides its group.
+pub(crate) fn two_sites() -> Value {
+    json!({ "clusterAffinities": [
+        { "affinityName": "first", "labelSelector": { "matchLabels": { "site": "one" } } },
+        { "affinityName": "second", "labelSelector": { "matchLabels": { "site": "two" } } },
+    ] })
+}

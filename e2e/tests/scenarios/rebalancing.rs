@@ -1,26 +1,14 @@
 //! Scenarios with WorkloadRebalancers, which reschedule the listed workloads.
 
 use berth_api::workload_rebalancer::WorkloadRebalancerStatus;
-use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, WorkloadRebalancer};
+use berth_api::{ClusterResourceBinding, ResourceBinding, WorkloadRebalancer};
 use berth_e2e::{Plane, eventually};
 use serde_json::{Value, json};
 
-use crate::assertions::{wait_for_member_changes, wait_until_placed, wait_until_placed_in};
-use crate::manifests::{cluster_policy, cluster_role, deployment, policy};
-
-/// Returns a placement with two affinity groups. The label `site` of a cluster decides its group.
-fn two_sites() -> Value {
-    json!({ "clusterAffinities": [
-        { "affinityName": "first", "labelSelector": { "matchLabels": { "site": "one" } } },
-        { "affinityName": "second", "labelSelector": { "matchLabels": { "site": "two" } } },
-    ] })
-}
-
-async fn label_site(plane: &Plane, member: &str, site: &str) {
-    let labels = json!({ "metadata": { "labels": { "site": site } } });
-    plane.edit(&plane.all::<Cluster>(), member, labels).await;
-    wait_for_member_changes(plane).await;
-}
+use crate::assertions::{
+    label_site, wait_for_next_second_after, wait_until_placed, wait_until_placed_in,
+};
+use crate::manifests::{cluster_policy, cluster_role, deployment, policy, two_sites};
 
 fn workload_reference(plane: &Plane, name: &str) -> Value {
     json!({ "apiVersion": "apps/v1", "kind": "Deployment", "namespace": plane.namespace, "name": name })
@@ -33,18 +21,6 @@ fn rebalancer(name: &str, workloads: &[&Value], ttl: Option<i32>) -> Value {
     }
     json!({ "apiVersion": "apps.karmada.io/v1alpha1", "kind": "WorkloadRebalancer",
         "metadata": { "name": name }, "spec": spec })
-}
-
-/// Waits for the next second after the last scheduling. API times have whole seconds, and a trigger must be later than
-/// the last scheduling.
-async fn wait_for_next_second_after(binding: &ResourceBinding) {
-    let last = binding.status.as_ref().unwrap().last_scheduled_time.clone();
-    let last = last.unwrap().0.as_second();
-    eventually("the next second", async || {
-        let now = jiff::Timestamp::now().as_second();
-        if now > last { Ok(()) } else { Err("not yet") }
-    })
-    .await;
 }
 
 /// Waits until a rebalancer has finished its current generation, and returns its status.

@@ -275,8 +275,8 @@ async fn two_schedulers_with_one_name_place_each_binding_once() {
     fixture.add("late", 60).await;
     fixture.wait_until_placed().await;
     let writes = fixture.proxy.count(RecordedRequest::writes_a_binding);
-    // The stopped scheduler completes its running writes, and the other scheduler completes its own before it places
-    // the marker.
+    // The stopped scheduler completes its running writes before it ends. The other scheduler completes its earlier
+    // writes before it places the marker.
     other.stop().await.unwrap();
     fixture.add("marker", 1).await;
     fixture.wait_until_placed().await;

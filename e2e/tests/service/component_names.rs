@@ -136,7 +136,9 @@ async fn an_outage_of_the_api_server_is_logged_once_and_so_is_its_end() {
     let before = [scheduler.log(), controllers.log()];
     proxy.down().await;
     for program in [&scheduler, &controllers] {
-        program.wait_for_log("the API server does not answer").await;
+        program
+            .wait_for_log("the API server does not respond")
+            .await;
     }
     // During the outage, the retries of all watches and of the lease add no further log lines.
     let broken = TcpListener::bind(proxy.address()).await.unwrap();
@@ -149,12 +151,12 @@ async fn an_outage_of_the_api_server_is_logged_once_and_so_is_its_end() {
     drop(broken);
     proxy.back_up();
     for (program, before) in [&scheduler, &controllers].into_iter().zip(before) {
-        program.wait_for_log("the API server answers again").await;
+        program.wait_for_log("the API server responds again").await;
         let log = program.log();
         let since = &log[before.len()..];
         let problems = warnings_and_errors(since);
         assert_eq!(problems.len(), 1, "{since}");
-        assert_eq!(since.matches("answers again").count(), 1, "{since}");
+        assert_eq!(since.matches("responds again").count(), 1, "{since}");
     }
     bare.stop().await;
 }

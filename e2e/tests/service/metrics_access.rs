@@ -25,7 +25,7 @@ pub(crate) async fn token(bare: &BareControlPlane, name: &str) -> String {
     issued.await.unwrap().status.unwrap().token.unwrap()
 }
 
-/// Permits a service account to read a path, as the role of Prometheus permits the path of the metrics.
+/// Permits a service account to read a path. Prometheus needs this permission for the path of the metrics.
 pub(crate) async fn allow(bare: &BareControlPlane, name: &str, path: &str) {
     let parameters = PostParams::default();
     let role = json!({ "metadata": { "name": "metrics-reader" },

@@ -123,15 +123,16 @@ async fn a_different_decision_is_counted_and_explained() {
     let shadow = Shadow::start(&bare).await;
     // The other scheduler ignores taints and affinities, so it places bindings in all clusters.
     let mut options = Options::embedded();
-    options.declared =
-        berth_scheduler::config::Declared::from_flags(berth_scheduler::config::ProfileFlags {
+    options.declared = berth_scheduler::config::DeclaredProfiles::from_flags(
+        berth_scheduler::config::ProfileFlags {
             scheduler_name: None,
             plugins: Some(vec![
                 "*".to_owned(),
                 "-TaintToleration".to_owned(),
                 "-ClusterAffinity".to_owned(),
             ]),
-        });
+        },
+    );
     let other = RunningScheduler::start(options, bare.remote_client().await);
     bare.bind_all(&drawn(&recording, 30)).await;
     let samples = shadow.wait_for_comparisons(30.0).await;
@@ -209,8 +210,8 @@ async fn shadow_mode_writes_nothing() {
         .collect();
     assert!(written.is_empty(), "{written:?}");
     let leases: Api<Lease> = Api::namespaced(bare.client.clone(), "karmada-system");
-    let held = leases.list(&ListParams::default()).await.unwrap().items;
-    assert!(held.is_empty(), "{held:?}");
+    let existing = leases.list(&ListParams::default()).await.unwrap().items;
+    assert!(existing.is_empty(), "{existing:?}");
     bare.stop().await;
 }
 

@@ -1,7 +1,8 @@
-//! A scheduler that stores a decision only after its approval.
+//! An example scheduler that stores a decision only after the approval of a ticket.
 //!
-//! PreFilter reads the ticket of the binding, which no placed binding may have used, and passes it to PreBind. PreBind
-//! looks it up in a ConfigMap on the control plane.
+//! The plugin `Approval` reads the ticket from an annotation of the binding. At PreFilter, it refuses a ticket that
+//! another placed binding uses. At PreBind, it looks up the ticket in a ConfigMap on the control plane, which contains
+//! the approved tickets.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,15 +20,15 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
 use serde::Deserialize;
 
-/// The arguments in the configuration file.
+/// The arguments of the plugin in the configuration file.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct ApprovalArgs {
-    /// Annotation of bindings that holds their ticket.
+    /// Annotation with the ticket of a binding.
     annotation: String,
     /// Namespace of the ConfigMap with the approved tickets.
     namespace: String,
-    /// Name of that ConfigMap. Its keys are tickets.
+    /// Name of the ConfigMap. Its keys are the approved tickets.
     config_map: String,
 }
 
@@ -41,7 +42,7 @@ impl Default for ApprovalArgs {
     }
 }
 
-/// The plugin: its arguments, the state shared by all plugins, and a client for requests outside of decisions.
+/// The plugin, with its arguments, the state that all plugins share, and a client of the control plane.
 struct Approval {
     args: ApprovalArgs,
     state: State,
@@ -60,7 +61,7 @@ struct Ticket(String);
 impl Approval {
     const NAME: &str = "Approval";
 
-    fn make(args: &Args, handle: &Handle) -> Result<Plugin, FactoryError> {
+    fn create(args: &Args, handle: &Handle) -> Result<Plugin, FactoryError> {
         let plugin = Arc::new(Self {
             args: args.parse()?,
             state: handle.state(),
@@ -69,7 +70,7 @@ impl Approval {
         Ok(Plugin::new(Self::NAME)
             .pre_filter(plugin.clone())
             .pre_bind(plugin)
-            .wakes_on(Registration::hinted(EventKind::Binding, has_a_ticket))
+            .wakes_on(Registration::hinted(EventKind::Binding, queueing_hint))
             .wakes_on(Registration::any(EventKind::BindingGone)))
     }
 
@@ -79,8 +80,9 @@ impl Approval {
     }
 }
 
-/// Wakes a binding that may have received a ticket, or whose ticket another binding may have released.
-fn has_a_ticket(binding: &Binding, event: &Event) -> Hint {
+/// Queues a waiting binding again if the binding itself has changed, or if another binding without clusters has changed
+/// and may have released the ticket.
+fn queueing_hint(binding: &Binding, event: &Event) -> Hint {
     match event {
         Event::Binding(changed)
             if changed.key == binding.key || changed.spec.clusters.is_empty() =>
@@ -153,6 +155,6 @@ impl PreBind for Approval {
 
 fn main() -> ExitCode {
     SchedulerCommand::new()
-        .with_plugin(Approval::NAME, Approval::make)
+        .with_plugin(Approval::NAME, Approval::create)
         .run()
 }

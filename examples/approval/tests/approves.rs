@@ -1,4 +1,4 @@
-//! The example with the command of its Deployment, on a control plane.
+//! A test that runs the example scheduler with the command of its Deployment, against a control plane.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
@@ -13,17 +13,17 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-/// The program, killed with the test.
-struct Running(Child);
+/// A process of the example scheduler, which is killed when this value is dropped.
+struct SchedulerProcess(Child);
 
-impl Drop for Running {
+impl Drop for SchedulerProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The ConfigMap and the Deployment.
+/// Returns the ConfigMap and the Deployment of the example.
 fn manifests() -> (ConfigMap, Deployment) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deployment.yaml");
     let text = std::fs::read_to_string(file).unwrap();
@@ -34,8 +34,8 @@ fn manifests() -> (ConfigMap, Deployment) {
     )
 }
 
-/// Runs the command of the Deployment, with the files mounted there.
-fn start(bare: &BareControlPlane) -> Running {
+/// Runs the command of the Deployment, with the paths of its mounted files replaced by local paths.
+fn start(bare: &BareControlPlane) -> SchedulerProcess {
     let (config, deployment) = manifests();
     let file = bare.folder().join("config.yaml");
     std::fs::write(&file, &config.data.unwrap()["config.yaml"]).unwrap();
@@ -52,7 +52,7 @@ fn start(bare: &BareControlPlane) -> Running {
     });
     let child = Command::new(env!("CARGO_BIN_EXE_approval"))
         .args(arguments)
-        // Its own ports; flags take precedence over the file.
+        // These flags avoid port conflicts. They take precedence over the configuration file.
         .args([
             "--health-probe-bind-address=127.0.0.1:0",
             "--metrics-bind-address=0",
@@ -62,11 +62,11 @@ fn start(bare: &BareControlPlane) -> Running {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    Running(child)
+    SchedulerProcess(child)
 }
 
-/// Waits until the condition of a binding has this reason and message.
-async fn stands(bare: &BareControlPlane, name: &str, reason: &str, message: &str) {
+/// Waits until the condition `Scheduled` of a binding has this reason and message.
+async fn wait_for_condition(bare: &BareControlPlane, name: &str, reason: &str, message: &str) {
     eventually(message, async || {
         let binding = bare.bindings("default").get(name).await.unwrap();
         let conditions = binding.status.unwrap_or_default().conditions;
@@ -79,7 +79,7 @@ async fn stands(bare: &BareControlPlane, name: &str, reason: &str, message: &str
     .await;
 }
 
-async fn is_placed(bare: &BareControlPlane, name: &str) {
+async fn wait_until_placed(bare: &BareControlPlane, name: &str) {
     eventually(&format!("{name} to be placed"), async || {
         let stored = bare.bindings("default").get(name).await.unwrap();
         let names: Vec<_> = stored.spec.clusters.iter().map(|c| &*c.name).collect();
@@ -92,6 +92,7 @@ async fn is_placed(bare: &BareControlPlane, name: &str) {
     .await;
 }
 
+/// A binding waits for a ticket, and then for the approval of the ticket. Only one binding can use a ticket at a time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_decision_is_stored_once_its_ticket_is_approved() {
     let condition = |kind: &str| {
@@ -108,7 +109,7 @@ async fn a_decision_is_stored_once_its_ticket_is_approved() {
         },
     });
     let bare = BareControlPlane::start(&[serde_json::from_value(member).unwrap()]).await;
-    let running = start(&bare);
+    let scheduler = start(&bare);
     let binding = |name: &str| {
         json!({
             "metadata": { "name": name, "namespace": "default",
@@ -123,7 +124,7 @@ async fn a_decision_is_stored_once_its_ticket_is_approved() {
     };
     bare.bind(&serde_json::from_value(binding("web")).unwrap())
         .await;
-    stands(
+    wait_for_condition(
         &bare,
         "web",
         "Unschedulable",
@@ -136,7 +137,7 @@ async fn a_decision_is_stored_once_its_ticket_is_approved() {
         .patch("web", &PatchParams::default(), &Patch::Merge(ticket))
         .await
         .unwrap();
-    stands(
+    wait_for_condition(
         &bare,
         "web",
         "SchedulerError",
@@ -153,13 +154,13 @@ async fn a_decision_is_stored_once_its_ticket_is_approved() {
         )
         .await
         .unwrap();
-    is_placed(&bare, "web").await;
+    wait_until_placed(&bare, "web").await;
 
-    // The ticket is valid for one binding until the binding is deleted.
+    // The ticket is valid for one binding until this binding is deleted.
     let mut second = binding("second");
     second["metadata"]["annotations"] = json!({ "example.com/ticket": "T-1" });
     bare.bind(&serde_json::from_value(second).unwrap()).await;
-    stands(
+    wait_for_condition(
         &bare,
         "second",
         "Unschedulable",
@@ -170,30 +171,31 @@ async fn a_decision_is_stored_once_its_ticket_is_approved() {
         .delete("web", &DeleteParams::default())
         .await
         .unwrap();
-    is_placed(&bare, "second").await;
+    wait_until_placed(&bare, "second").await;
 
-    // One of several concurrent bindings gets it: the others see the decision before it is stored.
+    // Four bindings with one ticket are scheduled concurrently. Only one binding is placed: its decision is in the
+    // scheduler's state before the decision is stored, so the plugin refuses the other bindings.
     let together: Vec<_> = ["a", "b", "c", "d"]
         .into_iter()
         .map(|name| {
-            let mut one = binding(name);
-            one["metadata"]["annotations"] = json!({ "example.com/ticket": "T-2" });
-            serde_json::from_value(one).unwrap()
+            let mut with_ticket = binding(name);
+            with_ticket["metadata"]["annotations"] = json!({ "example.com/ticket": "T-2" });
+            serde_json::from_value(with_ticket).unwrap()
         })
         .collect();
     bare.bind_all(&together).await;
-    eventually("all four to be looked at", async || {
+    eventually("all four bindings to be scheduled or refused", async || {
         let (mut placed, mut refused) = (0, 0);
         for name in ["a", "b", "c", "d"] {
-            let one = bare.bindings("default").get(name).await.unwrap();
-            placed += usize::from(!one.spec.clusters.is_empty());
-            let conditions = one.status.unwrap_or_default().conditions;
+            let stored = bare.bindings("default").get(name).await.unwrap();
+            placed += usize::from(!stored.spec.clusters.is_empty());
+            let conditions = stored.status.unwrap_or_default().conditions;
             refused += conditions
                 .iter()
                 .filter(|c| c.reason == "Unschedulable")
                 .count();
         }
-        assert!(placed <= 1, "{placed} of them have the ticket");
+        assert!(placed <= 1, "{placed} bindings use the ticket");
         ((placed, refused) == (1, 3))
             .then_some(())
             .ok_or(format!("{placed} placed, {refused} refused"))
@@ -202,6 +204,6 @@ async fn a_decision_is_stored_once_its_ticket_is_approved() {
     let leases: Api<Lease> = Api::namespaced(bare.client.clone(), "karmada-system");
     let lease = leases.get("approving-scheduler").await.unwrap();
     assert!(lease.spec.unwrap().holder_identity.is_some());
-    drop(running);
+    drop(scheduler);
     bare.stop().await;
 }

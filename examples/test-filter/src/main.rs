@@ -1,4 +1,4 @@
-//! A scheduler with its own plugin: `TestFilter` keeps workloads out of clusters with a given label.
+//! An example scheduler with its own plugin `TestFilter`, which rejects all clusters with a given label.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use berth_scheduler::SchedulerCommand;
 use berth_scheduler::framework::{Args, FactoryError, Handle, Plugin};
 use serde::Deserialize;
 
-/// The plugin. Its fields are its arguments in the configuration file.
+/// The plugin. Its fields are the arguments in the configuration file.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct TestFilter {

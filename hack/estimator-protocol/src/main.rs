@@ -1,4 +1,5 @@
-//! Generates the Rust code of the estimator's protocol from `crates/scheduler/proto` into a folder.
+//! A program that generates the Rust code for the protocol of estimators. It compiles `crates/scheduler/proto` into the
+//! given folder.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out: PathBuf = env::args_os().nth(1).ok_or("usage: estimator-protocol FOLDER")?.into();
     let files = protox::compile(["service.proto"], ["crates/scheduler/proto"])?;
     tonic_prost_build::configure()
-        // Ordered maps, so that equal messages have equal bytes.
+        // Maps are ordered, so that equal messages have equal bytes.
         .btree_map(".")
         .build_transport(false)
         .out_dir(&out)

@@ -48,7 +48,7 @@ pub(super) struct Pool<T> {
     last: T,
     /// A description of the range for error messages.
     shown: String,
-    holders: HashMap<T, Key>,
+    allocated: HashMap<T, Key>,
     /// Items reserved by running writes, each with the key of its Service and the number of reservations.
     reserved: HashMap<T, (Key, usize)>,
 }
@@ -59,7 +59,7 @@ impl<T: Item> Pool<T> {
             first,
             last,
             shown: format!("The range of valid {title} is {range}"),
-            holders: HashMap::new(),
+            allocated: HashMap::new(),
             reserved: HashMap::new(),
         }
     }
@@ -67,7 +67,7 @@ impl<T: Item> Pool<T> {
     /// Reserves an item for a Service.
     pub(super) fn reserve_item(&mut self, item: T, key: &Key) -> Result<(), Unavailable> {
         // A Service keeps its stored items, even items outside of the range.
-        if self.holders.get(&item).is_some_and(|holder| holder == key) {
+        if self.allocated.get(&item).is_some_and(|owner| owner == key) {
             self.add_reservation(item, key);
             return Ok(());
         }
@@ -86,7 +86,8 @@ impl<T: Item> Pool<T> {
         let count = self.first.steps_to(self.last) + 1;
         let [a, b, c, d, ..] = *uuid::Uuid::new_v4().as_bytes();
         let start = u32::from_be_bytes([a, b, c, d]) % count;
-        let free = |item: &T| !self.holders.contains_key(item) && !self.reserved.contains_key(item);
+        let free =
+            |item: &T| !self.allocated.contains_key(item) && !self.reserved.contains_key(item);
         let found = (0..count)
             .map(|step| self.first.plus((start + step) % count))
             .find(free)?;
@@ -104,17 +105,17 @@ impl<T: Item> Pool<T> {
         }
     }
 
-    pub(super) fn hold(&mut self, item: T, key: &Key) {
-        self.holders.insert(item, key.clone());
+    pub(super) fn allocate(&mut self, item: T, key: &Key) {
+        self.allocated.insert(item, key.clone());
     }
 
     pub(super) fn release(&mut self, item: T) {
-        self.holders.remove(&item);
+        self.allocated.remove(&item);
     }
 
     fn is_free(&self, item: T, key: &Key) -> bool {
         let reserved = self.reserved.get(&item);
-        !self.holders.contains_key(&item) && reserved.is_none_or(|(by, _)| by == key)
+        !self.allocated.contains_key(&item) && reserved.is_none_or(|(by, _)| by == key)
     }
 
     fn add_reservation(&mut self, item: T, key: &Key) {

@@ -111,12 +111,12 @@ fn covers(owner: &PolicyRule, atom: &PolicyRule) -> bool {
     allows(owner, &Attributes { verb, target })
 }
 
-/// Splits `required` with [`atoms`], and returns the rules that no rule of `held` covers.
-pub(crate) fn not_covered(held: &[&PolicyRule], required: &[PolicyRule]) -> Vec<PolicyRule> {
+/// Splits `required` with [`atoms`], and returns the rules that no rule of `granted` covers.
+pub(crate) fn not_covered(granted: &[&PolicyRule], required: &[PolicyRule]) -> Vec<PolicyRule> {
     required
         .iter()
         .flat_map(atoms)
-        .filter(|atom| !held.iter().any(|owner| covers(owner, atom)))
+        .filter(|atom| !granted.iter().any(|owner| covers(owner, atom)))
         .collect()
 }
 
@@ -174,13 +174,13 @@ mod tests {
 
     #[test]
     fn uncovered_parts_of_rules_are_found() {
-        let held = rule("", "pods", "a", "get list");
+        let granted = rule("", "pods", "a", "get list");
         let wanted = [
             rule("", "secrets", "", "get list"),
             rule("", "pods", "a b", "get"),
         ];
         assert_eq!(
-            not_covered(&[&held], &wanted),
+            not_covered(&[&granted], &wanted),
             [
                 rule("", "secrets", "", "get"),
                 rule("", "secrets", "", "list"),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use axum::body::Body;
+use berth_apimachinery::go_platform::go_platform;
 use http::{HeaderMap, Response};
 use serde_json::{Value, json};
 
@@ -23,11 +24,7 @@ pub(crate) fn version() -> Value {
         "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36",
         "minCompatibilityMajor": "1", "minCompatibilityMinor": "35", "gitVersion": GIT_VERSION, "gitCommit": "", "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z", "goVersion": "none", "compiler": "rustc",
-        "platform": format!("{}/{}", std::env::consts::OS, match std::env::consts::ARCH {
-            "x86_64" => "amd64",
-            "aarch64" => "arm64",
-            other => other,
-        }),
+        "platform": go_platform(),
     })
 }
 

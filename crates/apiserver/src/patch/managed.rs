@@ -294,7 +294,7 @@ pub(crate) fn record(
 }
 
 /// Reports whether two lists of entries differ at most in their times.
-pub(crate) fn same_but_times(a: &Value, b: &Value) -> bool {
+pub(crate) fn equal_except_times(a: &Value, b: &Value) -> bool {
     if a == b {
         return true;
     }

@@ -15,7 +15,7 @@ use crate::tables::{
     CLUSTER_ROLES, CONFIG_MAPS, DEFINITIONS, ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, QUOTAS,
     SECRETS, SERVICE_ACCOUNTS, SERVICES,
 };
-use crate::webhooks;
+use crate::webhook_registry;
 
 /// An item of background work.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -206,7 +206,7 @@ impl WorkQueue {
         };
         self.observe_usage(table, change);
         self.observe_maintained(table, change);
-        if webhooks::is_configuration(table) {
+        if webhook_registry::is_configuration(table) {
             // The changed webhook configuration may allow writes that a webhook refused.
             self.retry();
         }

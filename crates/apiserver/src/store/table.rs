@@ -14,8 +14,8 @@ use super::{Key, Stored};
 pub(super) struct Table {
     pub(super) objects: BTreeMap<Key, Arc<Stored>>,
     pub(super) history: History,
-    /// A channel with the version of the latest change. Each change wakes the watches that wait on the channel.
-    pub(super) wake: watch::Sender<u64>,
+    /// A channel with the version of the latest change. Each change notifies the watches that wait on the channel.
+    pub(super) latest_version: watch::Sender<u64>,
 }
 
 impl Table {
@@ -24,7 +24,7 @@ impl Table {
         Self {
             objects: BTreeMap::new(),
             history: History::starting_at(version),
-            wake: watch::Sender::new(version),
+            latest_version: watch::Sender::new(version),
         }
     }
 
@@ -84,10 +84,10 @@ impl Table {
         }
     }
 
-    /// Adds a change to the history and wakes the watches.
+    /// Adds a change to the history and notifies the watches.
     pub(super) fn notify(&mut self, change: Change) {
         let version = change.version();
         self.history.push(change);
-        self.wake.send_replace(version);
+        self.latest_version.send_replace(version);
     }
 }

@@ -145,7 +145,7 @@ pub(crate) async fn remove(
             .ok_or_else(|| ApiError::not_found(group, plural, &key.name))?;
         check(call, key, &stored, options)?;
         let mut value = resource.read(&stored);
-        let reviewed = pipeline::admit_delete(call, key, &value, options).await?;
+        let matched = pipeline::admit_delete(call, key, &value, options).await?;
         let mut finalizers = finalizers_after(resource, &stored, options.propagation);
         if &*resource.table == DEFINITIONS
             && !stored.deleting
@@ -197,7 +197,7 @@ pub(crate) async fn remove(
                 call.shared.after_write(&resource.table);
                 return Ok(done);
             }
-            Err(CommitError::Stale) if attempts.retry(reviewed) => {}
+            Err(CommitError::Stale) if attempts.retry(matched) => {}
             Err(CommitError::Stale) => return Err(ApiError::stale(group, plural, &key.name)),
             Err(CommitError::Gone) => return Err(ApiError::not_found(group, plural, &key.name)),
             Err(CommitError::Storage(error)) => return Err(ApiError::not_durable(error)),

@@ -10,11 +10,11 @@ mod insert;
 mod limit_range;
 mod modify;
 mod pod_resize;
-mod preserved_fields;
+mod prepare_update;
 mod priority;
 pub(crate) mod quota;
 mod type_meta;
-mod webhooks;
+mod webhook_dispatch;
 
 use serde_json::{Map, Value, json};
 

@@ -14,7 +14,7 @@ use crate::resource::Subresource;
 use crate::selector::{FieldSelector, Selector, label};
 use crate::store::Page;
 
-/// Returns an object, or its Scale.
+/// Returns an object. A request to the scale subresource returns the Scale of the object.
 pub(crate) fn get(call: &Call, query: &Query) -> Result<Outcome, ApiError> {
     if let Some(version) = query.resource_version().map_err(ApiError::unknown)? {
         check_future(version, call.shared.store.version())?;
@@ -27,7 +27,7 @@ pub(crate) fn get(call: &Call, query: &Query) -> Result<Outcome, ApiError> {
     Ok(Outcome::found(Content::Object(object)).warn_deprecated(&call.resource))
 }
 
-/// Returns the selectors of a request. A name in the URL becomes a field selector.
+/// Returns the selectors of a request. A name in the URL replaces the field selector of the query.
 pub(super) fn selector(call: &Call, query: &Query) -> Result<Selector, ApiError> {
     let labels = label::parse(query.get("labelSelector").unwrap_or_default())?;
     let mut fields = query.get("fieldSelector").unwrap_or_default().to_owned();
@@ -40,11 +40,13 @@ pub(super) fn selector(call: &Call, query: &Query) -> Result<Selector, ApiError>
     })
 }
 
-/// The position after a page of a list, as a continue token.
+/// The contents of a continue token: the position after one page of a list.
 struct Continue {
-    /// The version of the list. `None` continues with the current objects.
+    /// The version of the store at which the next page is read. `None` is the current version.
     version: Option<u64>,
+    /// The namespace of the last object on the page.
     namespace: String,
+    /// The name of the last object on the page.
     name: String,
 }
 
@@ -67,7 +69,7 @@ impl Continue {
             .value;
         let text = |i: usize| value[i].as_str().map(str::to_owned);
         let position = text(1).zip(text(2));
-        let (namespace, name) = position.ok_or_else(|| refused("another server issued it"))?;
+        let (namespace, name) = position.ok_or_else(|| refused("issued by another server"))?;
         Ok(Self {
             version: value[0].as_u64(),
             namespace,
@@ -81,7 +83,8 @@ fn list_too_old() -> ApiError {
     ApiError::new(Reason::Expired, message)
 }
 
-/// Returns the error for an expired token, with a token for the rest of the current objects.
+/// Returns the error for an expired continue token. The error contains a new token, with which a client lists the rest
+/// of the current objects.
 fn continue_too_old(after: &Continue) -> ApiError {
     let mut error = ApiError::new(
         Reason::Expired,
@@ -100,7 +103,7 @@ fn continue_too_old(after: &Continue) -> ApiError {
     error
 }
 
-/// Returns the maximum number of items. Zero and negative limits mean all.
+/// Returns the maximum number of items on a page. Returns `None` if the limit is missing, zero or negative.
 fn limit(query: &Query) -> Result<Option<usize>, ApiError> {
     let limit = query.integer("limit")?;
     Ok(limit
@@ -108,7 +111,8 @@ fn limit(query: &Query) -> Result<Option<usize>, ApiError> {
         .filter(|l| *l > 0))
 }
 
-/// Returns the requested objects before selection.
+/// Returns all objects of the requested version after the position `after`. The caller applies the selectors and the
+/// limit.
 fn page(call: &Call, query: &Query, after: Option<&Continue>) -> Result<Page, ApiError> {
     let (store, table, namespace) = (
         &call.shared.store,
@@ -149,7 +153,7 @@ fn page(call: &Call, query: &Query, after: Option<&Continue>) -> Result<Page, Ap
     }
 }
 
-/// Refuses a version that does not exist yet.
+/// Refuses a resourceVersion that is greater than the current version.
 fn check_future(version: u64, current: u64) -> Result<(), ApiError> {
     if version <= current {
         return Ok(());
@@ -167,7 +171,7 @@ fn check_future(version: u64, current: u64) -> Result<(), ApiError> {
     Err(error)
 }
 
-/// Returns a page of the selected objects.
+/// Returns one page of the selected objects.
 pub(crate) fn list(call: &Call, query: &Query) -> Result<Outcome, ApiError> {
     options::check_list(query)?;
     let selector = selector(call, query)?;
@@ -199,7 +203,7 @@ pub(crate) fn list(call: &Call, query: &Query) -> Result<Outcome, ApiError> {
     Ok(Outcome::found(Content::List { items, meta }).warn_deprecated(&call.resource))
 }
 
-/// Returns the metadata of a complete list. Lists of custom resources have an empty `continue`.
+/// Returns the metadata of a complete list. A list of custom objects has an empty `continue` field.
 pub(super) fn list_meta(call: &Call, version: u64) -> Value {
     let mut meta = json!({"resourceVersion": version.to_string()});
     if call.resource.is_custom() {

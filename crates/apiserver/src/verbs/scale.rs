@@ -1,4 +1,4 @@
-//! The scale subresource: `autoscaling/v1 Scale` for kinds with a replica count.
+//! The scale subresource: the conversion between an object with a replica count and its `autoscaling/v1` Scale.
 
 use berth_apimachinery::label_selector;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     path.split('.').fold(value, |v, step| &v[step])
 }
 
-/// Returns the selector as text.
+/// Returns the pod selector of an object as text.
 fn selector(value: &Value, resource: &Resource) -> String {
     let path = resource.scale.as_ref().and_then(|s| s.selector.as_deref());
     if let Some(text) = path.and_then(|p| at(value, p).as_str()) {
@@ -28,7 +28,7 @@ fn selector(value: &Value, resource: &Resource) -> String {
     }
 }
 
-/// Returns the desired replicas of an object.
+/// Returns the desired number of replicas of an object.
 fn desired_replicas(value: &Value, resource: &Resource) -> i64 {
     let path = resource.scale.as_ref().map_or("", |s| s.spec.as_str());
     at(value, path).as_i64().unwrap_or(0)
@@ -66,7 +66,7 @@ pub(super) fn of(value: &Value, resource: &Resource) -> Value {
     scale
 }
 
-/// Refuses a body of another kind.
+/// Refuses a request body whose kind is not `autoscaling/v1` Scale. The body may omit its version and kind.
 pub(super) fn check_kind(value: &Value) -> Result<(), ApiError> {
     let (version, kind) = (&value["apiVersion"], &value["kind"]);
     let fits = |found: &Value, wanted: &str| found.is_null() || found == wanted;
@@ -82,7 +82,7 @@ pub(super) fn check_kind(value: &Value) -> Result<(), ApiError> {
     )))
 }
 
-/// Converts an applied Scale to a configuration of the object.
+/// Converts the Scale of a server-side apply request to a configuration of the scaled object.
 pub(super) fn as_object(scale: &Value, resource: &Resource) -> Value {
     let mut object = json!({
         "apiVersion": resource.api_version(), "kind": resource.kind, "metadata": scale["metadata"],
@@ -95,13 +95,20 @@ pub(super) fn as_object(scale: &Value, resource: &Resource) -> Value {
     object
 }
 
-/// Returns an error message if a Scale cannot be decoded.
-pub(super) fn problem(scale: &mut Value) -> Option<String> {
-    decode::decode("io.k8s.api.autoscaling.v1.Scale", scale)
+/// Decodes a Scale in place. Returns an error message if a value has a wrong type.
+pub(super) fn decode(scale: &mut Value) -> Result<(), String> {
+    match decode::decode("io.k8s.api.autoscaling.v1.Scale", scale) {
+        Some(problem) => Err(problem),
+        None => Ok(()),
+    }
 }
 
-/// Returns the object with the replicas and resourceVersion of a Scale.
-pub(super) fn put(value: &Value, scale: &Value, resource: &Resource) -> Result<Value, ApiError> {
+/// Returns a copy of the object `value` with the replicas and the resourceVersion of `scale`.
+pub(super) fn with_scale(
+    value: &Value,
+    scale: &Value,
+    resource: &Resource,
+) -> Result<Value, ApiError> {
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
     let name = value["metadata"]["name"].as_str().unwrap_or_default();
     if replicas < 0 {

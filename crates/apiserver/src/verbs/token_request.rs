@@ -1,4 +1,4 @@
-//! `serviceaccounts/NAME/token`: requests for service account tokens.
+//! The subresource `serviceaccounts/NAME/token`, which issues tokens of a ServiceAccount.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,14 @@ use crate::{clock, codec, tables};
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
 const DEFINITION: &str = "io.k8s.api.authentication.v1.TokenRequest";
-/// Default, minimum and maximum lifetime.
+/// Default lifetime of a token.
 const DEFAULT_SECONDS: i64 = 3600;
+/// Minimum lifetime of a token.
 const MIN_SECONDS: i64 = 600;
+/// Maximum lifetime of a token.
 const MAX_SECONDS: i64 = 1 << 32;
 
-/// Issues a token.
+/// Issues a token for the ServiceAccount in the URL.
 pub(crate) fn create(call: &Call, content_type: &str, bytes: &Bytes) -> Result<Outcome, ApiError> {
     let mut request = read(content_type, bytes)?;
     let account = call.find()?;
@@ -76,7 +78,7 @@ pub(crate) fn create(call: &Call, content_type: &str, bytes: &Bytes) -> Result<O
     Ok(Outcome::created(Content::Value(response)))
 }
 
-/// Decodes a TokenRequest.
+/// Decodes the TokenRequest in a request body.
 fn read(content_type: &str, bytes: &Bytes) -> Result<Value, ApiError> {
     let mut request = codec::typed_object(content_type, bytes, KIND)?.value;
     pipeline::check_type_meta(&request)
@@ -87,7 +89,7 @@ fn read(content_type: &str, bytes: &Bytes) -> Result<Value, ApiError> {
         Err(ApiError::bad_request(message))
     };
     if !["", KIND].contains(&kind.as_str()) {
-        return refuse(&kind, "it is of another kind");
+        return refuse(&kind, "the kind does not match");
     }
     match decode::decode(DEFINITION, &mut request) {
         Some(detail) => refuse(KIND, &detail),
@@ -113,7 +115,8 @@ fn seconds(spec: &Value) -> Result<i64, ApiError> {
     }
 }
 
-/// Returns the object that the token is bound to, and the node of a pod, by lower-case kind.
+/// Returns the objects to which the token is bound, keyed by their lower-case kind. These are the referenced object
+/// and, if this object is a pod, the node of the pod.
 fn bound(
     shared: &Shared,
     namespace: &str,

@@ -50,13 +50,13 @@ pub(crate) async fn replace(
     if call.subresource == Some(Subresource::Scale) {
         scale::check_kind(&value)?;
         check_name(call, &value)?;
-        if let Some(problem) = scale::problem(&mut value) {
-            return Err(ApiError::bad_request(format!(
+        scale::decode(&mut value).map_err(|problem| {
+            ApiError::bad_request(format!(
                 "Scale in version \"v1\" cannot be handled as a Scale: {problem}"
-            )));
-        }
+            ))
+        })?;
         let written = modify(call, &key, WriteKind::Plain, |old| {
-            scale::put(old, &value, &call.resource)
+            scale::with_scale(old, &value, &call.resource)
         })
         .await?;
         return Ok(outcome(call, Effect::Updated, written, Vec::new()));
@@ -67,7 +67,7 @@ pub(crate) async fn replace(
     if found.is_none() && call.resource.put.creates && call.subresource.is_none() {
         return put_new(call, value, warnings).await;
     }
-    // A missing object is reported before an invalid one.
+    // For a missing object, the response is NotFound even if the received object is invalid.
     found.ok_or_else(|| call.not_found())?;
     let unconditional = matches!(text(&value, &["metadata", "resourceVersion"]), "" | "0");
     if unconditional && call.resource.put.needs_version {
@@ -87,7 +87,7 @@ pub(crate) async fn replace(
     Ok(outcome(call, Effect::Updated, written, warnings))
 }
 
-/// Creates an object with PUT.
+/// Creates an object for a PUT request.
 async fn put_new(call: &Call, value: Value, warnings: Vec<String>) -> Result<Outcome, ApiError> {
     let (resource, key) = (&call.resource, call.key());
     let uid = text(&value, &["metadata", "uid"]);
@@ -102,7 +102,7 @@ async fn put_new(call: &Call, value: Value, warnings: Vec<String>) -> Result<Out
     Ok(outcome(call, Effect::Created, written, warnings))
 }
 
-/// Refuses an object without a name or with another name than the URL.
+/// Refuses an object without a name, or with a name that differs from the name in the URL.
 fn check_name(call: &Call, value: &Value) -> Result<(), ApiError> {
     let on_url = call.name.as_deref().unwrap_or_default();
     match text(value, &["metadata", "name"]) {
@@ -132,7 +132,7 @@ pub(crate) async fn patch(
             vec![cause],
         ));
     }
-    // A missing object is reported before a malformed patch.
+    // For a missing object, the response is NotFound even if the patch is malformed.
     if kind != "application/apply-patch+yaml" {
         call.find()?;
     }
@@ -163,7 +163,7 @@ pub(crate) async fn patch(
             let schema = call.resource.schema();
             let excerpt = Excerpt::Patch(&decoded.value);
             change(call, &excerpt, &decoded.duplicates, |object| {
-                // A strategic merge patch cannot change the type.
+                // A strategic merge patch cannot change `apiVersion` and `kind`.
                 let own = ["apiVersion", "kind"].map(|field| (field, object[field].clone()));
                 strategic::patch(object, &decoded.value, schema)?;
                 for (field, own) in own {
@@ -180,7 +180,7 @@ pub(crate) async fn patch(
     }
 }
 
-/// Refuses patches that are not JSON objects.
+/// Refuses a patch that is not a JSON object.
 fn require_object(patch: codec::Decoded) -> Result<codec::Decoded, String> {
     if patch.value.is_object() {
         return Ok(patch);
@@ -191,7 +191,8 @@ fn require_object(patch: codec::Decoded) -> Result<codec::Decoded, String> {
     ))
 }
 
-/// Refuses an unknown patch type before the body is read.
+/// Refuses a patch type that the resource does not support. The server calls this function before it reads the request
+/// body.
 pub(crate) fn check_patch_type(call: &Call, content_type: &str) -> Result<(), ApiError> {
     match codec::media_type(content_type) {
         "application/json-patch+json"
@@ -209,7 +210,7 @@ fn unsupported_patch() -> ApiError {
     error
 }
 
-/// Applies a client-side patch.
+/// Applies a JSON patch, a merge patch or a strategic merge patch to the stored object.
 async fn change(
     call: &Call,
     excerpt: &Excerpt<'_>,
@@ -223,15 +224,15 @@ async fn change(
             let mut scaled = scale::of(old, &call.resource);
             patch(&mut scaled)?;
             let patched = scaled.clone();
-            if let Some(problem) = scale::problem(&mut scaled) {
+            if let Err(problem) = scale::decode(&mut scaled) {
                 return Err(rejected(excerpt, patched, &ApiError::bad_request(problem)));
             }
-            return scale::put(old, &scaled, &call.resource);
+            return scale::with_scale(old, &scaled, &call.resource);
         }
         let mut new = old.clone();
         patch(&mut new)?;
         if !new.is_object() {
-            return Err(ApiError::bad_request("the patched object is not an object"));
+            return Err(ApiError::bad_request("the patched value is not an object"));
         }
         let patched = new.clone();
         warnings = pipeline::decode(call, &mut new, Source::Patch, duplicates)
@@ -244,15 +245,15 @@ async fn change(
     Ok(outcome(call, Effect::Updated, written, warnings))
 }
 
-/// The excerpt in the error for a patch whose result cannot be decoded.
+/// The JSON value that an error message contains if the patched object cannot be decoded.
 enum Excerpt<'a> {
     /// The patched object.
     Result,
-    /// The patch.
+    /// The patch of the request.
     Patch(&'a Value),
 }
 
-/// Converts the decoding error of a patched object to an `Invalid` error.
+/// Converts the decoding error of a patched object to an `Invalid` error. Returns any other error unchanged.
 fn rejected(excerpt: &Excerpt<'_>, mut patched: Value, error: &ApiError) -> ApiError {
     let found = [
         "couldn't get version/kind",

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::resource::{Conversion, Resource};
 use crate::store::{self, Stored};
 
-/// Returns the bytes of a stored object in the served version, usually the stored bytes.
+/// Returns a stored object as JSON in the served version. Returns the stored bytes if the object needs no conversion.
 pub(crate) fn bytes(object: &Stored, resource: &Resource) -> Bytes {
     if *object.api_version == *resource.api_version() && !resource.may_lack_defaults(object) {
         return object.bytes.clone();
@@ -43,7 +43,7 @@ pub(crate) fn to_stored(value: Value, resource: &Resource) -> Value {
     }
 }
 
-/// Field names of `events.k8s.io/v1` and of core/v1.
+/// Pairs of field names: the name in `events.k8s.io/v1`, and the name of the same field in core `v1`.
 const EVENT_FIELDS: &[(&str, &str)] = &[
     ("regarding", "involvedObject"),
     ("note", "message"),

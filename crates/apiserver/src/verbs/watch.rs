@@ -1,4 +1,5 @@
-//! The watch verb: each watch reads the history of its table at its own pace, woken by writes.
+//! The watch verb. Each resource has a table in the store, and the store keeps the history of the table. A write
+//! notifies the watches of the table, and each watch reads the new changes from the history.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,15 +17,16 @@ use crate::selector::Selector;
 use crate::shared::Shared;
 use crate::store::{Change, Mark, NotDurable, Stored};
 
-/// Maximum changes of one batch.
+/// Maximum number of changes in one batch of events.
 const BATCH: usize = 256;
-/// Approximate object bytes in one batch of the initial state.
+/// Approximate size of the objects in one batch of the initial state, in bytes.
 const STATE_BATCH_BYTES: usize = 64 << 10;
-/// Interval of the bookmarks of an idle watch.
+/// Interval between the bookmarks of an idle watch.
 const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
-/// Minimum time between two batches after a burst. Each batch costs both sides a TLS record, a system call and a wake-up.
-const SPACING: Duration = Duration::from_millis(5);
-/// Batches that may be sent without spacing.
+/// Minimum time between two batches after a burst. Each batch costs the server and the client a TLS record, a system
+/// call and a wake-up.
+const MIN_BATCH_INTERVAL: Duration = Duration::from_millis(5);
+/// Number of batches that a watch may send without a delay.
 const BURST: u32 = 20;
 /// Time between the last bookmark and the end of a watch.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
@@ -39,35 +41,49 @@ pub(crate) enum WatchEvent {
     Deleted(Arc<Stored>),
     Bookmark {
         version: u64,
-        /// True if the initial state is complete.
+        /// True if this bookmark ends the initial state.
         end_of_initial: bool,
     },
     Error(ApiError),
 }
 
-/// A token bucket of [`BURST`] batches that refills by one each [`SPACING`].
+/// A token bucket that limits the rate of batches. It holds at most [`BURST`] tokens, and gets one token each
+/// [`MIN_BATCH_INTERVAL`].
 struct RateLimiter {
     /// The time at which the bucket is full again.
     full_at: Instant,
 }
 
 impl RateLimiter {
-    /// Returns the time until which the next batch has to wait.
+    /// Returns the earliest time for the next batch, or `None` if the watch may send the batch now.
     fn wait_until(&self, now: Instant) -> Option<Instant> {
-        let open = self.full_at.checked_sub(SPACING * BURST)?;
+        let open = self.full_at.checked_sub(MIN_BATCH_INTERVAL * BURST)?;
         (open > now).then_some(open)
     }
 
     fn sent(&mut self, now: Instant) {
-        self.full_at = self.full_at.max(now) + SPACING;
+        self.full_at = self.full_at.max(now) + MIN_BATCH_INTERVAL;
     }
 }
 
-/// The objects that existed when the watch began and are not sent yet.
+/// The part of the initial state that the watch has not sent yet. The initial state contains the objects that existed
+/// when the watch loaded it.
 struct InitialState {
     objects: std::vec::IntoIter<Arc<Stored>>,
-    /// True if a bookmark marks the end.
+    /// True if a bookmark follows the last object.
     mark_end: bool,
+}
+
+/// The point from which a watch continues after the store has undone changes.
+#[derive(Clone, Copy)]
+enum ResumePoint {
+    /// The last value of [`Watcher::seen`] that is known to be durable.
+    Version(u64),
+    /// The initial state, which is not durable yet.
+    InitialState {
+        /// See [`InitialState::mark_end`].
+        mark_end: bool,
+    },
 }
 
 /// A running watch.
@@ -77,17 +93,16 @@ pub(crate) struct Watcher {
     namespace: Option<String>,
     selector: Selector,
     bookmarks: bool,
+    /// The version up to which the watch has read the history.
     seen: u64,
-    /// The last version whose changes are known to be durable.
-    durable: u64,
-    /// The number of undone writes at the last read.
+    resume_point: ResumePoint,
+    /// The number of times that the store had undone changes when the watch last read the history.
     losses: u64,
-    /// True if a bookmark marks the end of an initial state that is not durable yet.
-    undurable_state: Option<bool>,
-    /// True if there may be changes after `seen`.
+    /// True if the history may contain changes after `seen`.
     behind: bool,
     limiter: RateLimiter,
-    wake: Receiver<u64>,
+    /// The version of the last change of the table.
+    table_version: Receiver<u64>,
     state: Option<InitialState>,
     deadline: Instant,
     next_bookmark: Instant,
@@ -105,7 +120,7 @@ pub(crate) fn watch(call: &Call, query: &Query) -> Result<Watcher, ApiError> {
     let timeout = query.watch_timeout()?.unwrap_or(DEFAULT_TIMEOUT);
     let now = Instant::now();
     let store = &call.shared.store;
-    let wake = store.subscribe(&call.resource.table);
+    let table_version = store.subscribe(&call.resource.table);
     let mut watcher = Watcher {
         shared: call.shared.clone(),
         resource: call.resource.clone(),
@@ -113,17 +128,16 @@ pub(crate) fn watch(call: &Call, query: &Query) -> Result<Watcher, ApiError> {
         selector,
         bookmarks,
         seen: from.unwrap_or(0),
-        durable: from.unwrap_or(0),
+        resume_point: ResumePoint::Version(from.unwrap_or(0)),
         losses: store.mark().losses,
-        undurable_state: None,
         behind: true,
         limiter: RateLimiter { full_at: now },
-        wake,
+        table_version,
         state: None,
         deadline: now + timeout,
         next_bookmark: next_bookmark(now, now + timeout),
         stopping: call.shared.stopping.clone(),
-        // A negative timeout ends the watch before its first event.
+        // The timeout is zero if the client requests a negative timeout. Such a watch ends before its first event.
         done: timeout.is_zero(),
     };
     let unset = from.is_none_or(|version| version == 0);
@@ -134,13 +148,14 @@ pub(crate) fn watch(call: &Call, query: &Query) -> Result<Watcher, ApiError> {
         watcher.load_state(send_initial && bookmarks);
     } else if unset {
         watcher.seen = store.version();
-        watcher.durable = watcher.seen.min(store.durable_version());
+        let durable = watcher.seen.min(store.durable_version());
+        watcher.resume_point = ResumePoint::Version(durable);
     }
     Ok(watcher)
 }
 
 impl Watcher {
-    /// Returns the next events once they are durable, or `None` at the end of the watch.
+    /// Returns the next events after their changes are durable. Returns `None` at the end of the watch.
     pub(crate) async fn next(&mut self) -> Option<Vec<WatchEvent>> {
         loop {
             let batch = self.next_batch().await?;
@@ -148,10 +163,11 @@ impl Watcher {
                 version: self.seen,
                 losses: self.losses,
             };
-            // A client may resume from any version that it has seen.
+            // A client may resume a watch at any version that it receives. Therefore the watch sends only durable
+            // versions.
             match self.shared.store.wait_durable(mark).await {
                 Ok(()) => {
-                    (self.durable, self.undurable_state) = (self.seen, None);
+                    self.resume_point = ResumePoint::Version(self.seen);
                     return Some(batch);
                 }
                 Err(NotDurable::Lost(_)) => self.rewind(),
@@ -167,19 +183,20 @@ impl Watcher {
             && self.selector.matches(object, &self.resource)
     }
 
-    /// Returns to the durable version after changes were undone.
+    /// Resets the watch after the store has undone changes. The watch continues at its last durable version, or loads
+    /// the initial state again if this state was not durable.
     fn rewind(&mut self) {
         self.losses = self.shared.store.mark().losses;
         self.behind = true;
-        match self.undurable_state {
-            Some(mark_end) => self.load_state(mark_end),
-            None => self.seen = self.durable,
+        match self.resume_point {
+            ResumePoint::Version(version) => self.seen = version,
+            ResumePoint::InitialState { mark_end } => self.load_state(mark_end),
         }
     }
 
-    /// Loads the current objects, to be sent as ADDED events.
+    /// Loads the current objects as the initial state. The watch sends these objects as ADDED events.
     fn load_state(&mut self, mark_end: bool) {
-        self.undurable_state = Some(mark_end);
+        self.resume_point = ResumePoint::InitialState { mark_end };
         let namespace = self.namespace.as_deref();
         let page = self.shared.store.list(&self.resource.table, namespace);
         self.seen = page.version;
@@ -189,8 +206,9 @@ impl Watcher {
         });
     }
 
-    /// Returns the next part of the initial state. Small parts bound the memory of many slow clients.
-    fn next_of_state(&mut self) -> Vec<WatchEvent> {
+    /// Returns the next batch of the initial state. Batches are small, because the server keeps a batch in memory for
+    /// each slow client.
+    fn next_initial_batch(&mut self) -> Vec<WatchEvent> {
         let Some(mut state) = self.state.take() else {
             return Vec::new();
         };
@@ -220,13 +238,13 @@ impl Watcher {
 
     async fn next_batch(&mut self) -> Option<Vec<WatchEvent>> {
         while self.state.is_some() {
-            let batch = self.next_of_state();
+            let batch = self.next_initial_batch();
             if !batch.is_empty() {
                 return Some(batch);
             }
         }
         while !self.done {
-            if self.behind || self.wake.has_changed().unwrap_or(true) {
+            if self.behind || self.table_version.has_changed().unwrap_or(true) {
                 if let Some(until) = self.limiter.wait_until(Instant::now()) {
                     tokio::select! {
                         () = tokio::time::sleep_until(until) => {}
@@ -243,8 +261,8 @@ impl Watcher {
                 }
             }
             tokio::select! {
-                changed = self.wake.changed() => {
-                    // `changed` marks the value as seen.
+                changed = self.table_version.changed() => {
+                    // `changed` marks the new value as seen, so `has_changed` does not report this write later.
                     self.behind = true;
                     self.done = changed.is_err();
                 }
@@ -252,7 +270,7 @@ impl Watcher {
                 () = self.stopping.cancelled() => self.done = true,
                 () = tokio::time::sleep_until(self.next_bookmark), if self.bookmarks => {
                     self.next_bookmark = next_bookmark(Instant::now(), self.deadline);
-                    self.seen = self.seen.max(self.caught_up());
+                    self.seen = self.seen.max(self.version_for_bookmark());
                     return Some(vec![self.bookmark(false)]);
                 }
             }
@@ -260,16 +278,16 @@ impl Watcher {
         None
     }
 
-    /// Returns the selected changes since `seen`.
+    /// Reads the next changes after `seen`, and returns the events of the selected objects.
     fn advance(&mut self) -> Vec<WatchEvent> {
-        self.wake.borrow_and_update();
+        self.table_version.borrow_and_update();
         if self.losses != self.shared.store.mark().losses {
             self.rewind();
             return Vec::new();
         }
         let store = &self.shared.store;
         if self.seen <= store.durable_version() {
-            (self.durable, self.undurable_state) = (self.seen, None);
+            self.resume_point = ResumePoint::Version(self.seen);
         }
         match store.changes_after(&self.resource.table, self.seen, BATCH) {
             Err(_) => {
@@ -284,8 +302,8 @@ impl Watcher {
         }
     }
 
-    /// Returns the version of the store if the table has no changes after `seen`.
-    fn caught_up(&self) -> u64 {
+    /// Returns the version of the store if the table has no changes after `seen`. Returns `seen` otherwise.
+    fn version_for_bookmark(&self) -> u64 {
         let table = &self.resource.table;
         match self.shared.store.changes_after(table, self.seen, 1) {
             Ok((changes, upto)) if changes.is_empty() => upto,
@@ -293,7 +311,7 @@ impl Watcher {
         }
     }
 
-    /// Returns the event of a change if the watch selects the object before or after it.
+    /// Returns the event for a change if the watch selects the object before or after the change.
     fn event(&self, change: &Change) -> Option<WatchEvent> {
         match change {
             Change::Added(new) => self.selects(new).then(|| WatchEvent::Added(new.clone())),
@@ -303,7 +321,7 @@ impl Watcher {
             Change::Modified { old, new } => match (self.selects(old), self.selects(new)) {
                 (true, true) => Some(WatchEvent::Modified(new.clone())),
                 (false, true) => Some(WatchEvent::Added(new.clone())),
-                // The last selected state, with the version of the change.
+                // The event contains the last state that the watch selects, with the resourceVersion of the change.
                 (true, false) => Some(WatchEvent::Deleted(at_version(old, new.version))),
                 (false, false) => None,
             },
@@ -311,7 +329,7 @@ impl Watcher {
     }
 }
 
-/// Returns the object with another version.
+/// Returns a copy of the object with another resourceVersion.
 fn at_version(object: &Arc<Stored>, version: u64) -> Arc<Stored> {
     let mut value = object.value();
     value["metadata"]["resourceVersion"] = json!(version.to_string());
@@ -339,12 +357,12 @@ mod tests {
         let after = |lasts| next_bookmark(start, start + Duration::from_secs(lasts)) - start;
         assert_eq!(after(600), BOOKMARK_INTERVAL);
         assert_eq!(after(10), Duration::from_secs(8));
-        // The end is too close for another.
+        // The end of the watch is too close for another bookmark.
         assert_eq!(after(2), BOOKMARK_INTERVAL);
     }
 
     #[test]
-    fn batches_wait_only_above_the_rate() {
+    fn batches_wait_only_above_the_rate_limit() {
         let start = Instant::now();
         let mut limiter = RateLimiter { full_at: start };
         for _ in 0..BURST {
@@ -352,13 +370,17 @@ mod tests {
             limiter.sent(start);
         }
         limiter.sent(start);
-        assert_eq!(limiter.wait_until(start), Some(start + SPACING));
-        assert_eq!(limiter.wait_until(start + SPACING), None);
+        assert_eq!(limiter.wait_until(start), Some(start + MIN_BATCH_INTERVAL));
+        assert_eq!(limiter.wait_until(start + MIN_BATCH_INTERVAL), None);
 
         let mut limiter = RateLimiter { full_at: start };
         for step in 0..1000 {
-            let now = start + SPACING * step;
-            assert_eq!(limiter.wait_until(now), None, "steadily at the rate");
+            let now = start + MIN_BATCH_INTERVAL * step;
+            assert_eq!(
+                limiter.wait_until(now),
+                None,
+                "one batch each MIN_BATCH_INTERVAL"
+            );
             limiter.sent(now);
         }
     }

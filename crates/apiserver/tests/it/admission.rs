@@ -1,4 +1,4 @@
-//! In-process admission.
+//! Tests of in-process admission hooks.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Harness, TIMEOUT, widget};
 
+/// An admission hook for widgets. It adds a default color and a part, and denies color changes and deletions.
 struct Colors;
 
 impl Admission for Colors {
@@ -27,9 +28,9 @@ impl Admission for Colors {
 
     fn validate(&self, request: &AdmissionRequest<'_>, object: &Value) -> Result<(), Denial> {
         if request.operation == Operation::Delete {
-            return Err(Denial::forbidden("widgets are forever"));
+            return Err(Denial::forbidden("widgets must not be deleted"));
         }
-        // The defaults of mutated fields are set.
+        // The server has set the defaults of the part that `mutate` added.
         assert_eq!(object["spec"]["parts"][0]["weight"], 1);
         let old = request.old_object.map(|o| &o["spec"]["color"]);
         match old {
@@ -74,7 +75,7 @@ async fn hooks_mutate_and_deny() {
     assert_eq!((refused.code, refused.reason.as_str()), (403, "Forbidden"));
 }
 
-/// Denies the deletion of objects with a label.
+/// An admission hook that denies the deletion of ConfigMaps with the label `protected`.
 struct Protection;
 
 impl Admission for Protection {
@@ -92,7 +93,7 @@ impl Admission for Protection {
 }
 
 #[tokio::test]
-async fn protected_garbage_is_collected_without_its_protection() {
+async fn a_protected_dependent_is_collected_after_the_protection_ends() {
     let h = Harness::with(ServerConfig {
         admission: vec![Arc::new(Protection)],
         ..ServerConfig::default()
@@ -119,11 +120,11 @@ async fn protected_garbage_is_collected_without_its_protection() {
     let gone = async |name: &str| {
         let until = tokio::time::Instant::now() + TIMEOUT;
         while api.get_opt(name).await.unwrap().is_some() {
-            assert!(tokio::time::Instant::now() < until, "{name} stays");
+            assert!(tokio::time::Instant::now() < until, "{name} still exists");
             tokio::task::yield_now().await;
         }
     };
-    // The collector has run when the unprotected object is deleted.
+    // The deletion of `bystander` shows that the garbage collector has run.
     gone("bystander").await;
     assert!(api.get_opt("dependent").await.unwrap().is_some());
     let release = Patch::Merge(json!({"metadata": {"labels": {"protected": null}}}));

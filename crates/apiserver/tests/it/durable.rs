@@ -1,4 +1,4 @@
-//! Durability: restarts, storage failures, and responses that wait for the storage.
+//! Tests of durability: restarts, storage failures, and responses that the server delays until a change is durable.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use crate::harness::{Harness, TIMEOUT, widget};
 
-/// Starts a server with its data in this folder.
+/// Starts a server that stores its data in this folder.
 async fn start_in(folder: &Path, listen: Option<SocketAddr>) -> Harness {
     let data = DataDir::open(folder, Durability::ProcessEnd).unwrap();
     let (objects, credentials) = data.server("here").unwrap();
@@ -89,9 +89,9 @@ async fn objects_and_credentials_survive_a_restart() {
     assert_eq!(
         after.server.kubeconfig("test"),
         kubeconfig,
-        "it stays valid"
+        "the kubeconfig stays valid"
     );
-    // The old client still has valid credentials.
+    // The credentials of the old client stay valid.
     let maps: Api<ConfigMap> = Api::default_namespaced(before.client.clone());
     assert_eq!(maps.get("kept").await.unwrap(), kept);
     assert!(maps.get_opt("gone").await.unwrap().is_none());
@@ -99,12 +99,12 @@ async fn objects_and_credentials_survive_a_restart() {
     assert_eq!(widgets.get("w").await.unwrap(), one);
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}});
     let path = "/apis/authentication.k8s.io/v1/tokenreviews";
-    let (_, answer) = after
+    let (_, response) = after
         .raw("POST", path, "application/json", review.to_string().into())
         .await;
-    assert_eq!(answer["status"]["authenticated"], true, "{answer}");
+    assert_eq!(response["status"]["authenticated"], true, "{response}");
 
-    // Versions continue, and a watch resumes.
+    // New resourceVersions are greater than before the restart, and a watch resumes at an old resourceVersion.
     let next = maps
         .create(&PostParams::default(), &config_map("next"))
         .await
@@ -123,7 +123,7 @@ async fn objects_and_credentials_survive_a_restart() {
         WatchEvent::Added(map) => assert_eq!(map.metadata.name.as_deref(), Some("next")),
         other => panic!("{other:?}"),
     }
-    // A watch from before the delete receives it and all later changes.
+    // A watch from a version before the delete first receives the DELETED event.
     match first_event(gone.metadata.resource_version.as_deref().unwrap()).await {
         WatchEvent::Deleted(map) => assert_eq!(map.metadata.name.as_deref(), Some("gone")),
         other => panic!("{other:?}"),
@@ -145,11 +145,11 @@ async fn next_of(
     }
 }
 
-/// Selects all ConfigMaps except the one of the server.
+/// Field selector for all ConfigMaps except the ConfigMap that the server creates.
 const OWN: &str = "metadata.name!=kube-root-ca.crt";
 
 #[tokio::test]
-async fn recent_changes_survive_a_restart() {
+async fn the_watch_history_survives_a_restart() {
     let home = tempfile::tempdir().unwrap();
     let before = start_in(home.path(), None).await;
     let address = before.server.address();
@@ -177,7 +177,8 @@ async fn recent_changes_survive_a_restart() {
             .collect()
     };
     assert_eq!(names(&page.items), ["a", "b"]);
-    // An object leaves the selection, enters it, is deleted, and is created again.
+    // For a watch with the selector `colour=red`, `a` leaves the selection, `c` enters it, and `b` is deleted. The new
+    // `b` has no colour.
     label("a", "blue").await;
     create("c").await;
     label("c", "red").await;
@@ -213,13 +214,13 @@ async fn recent_changes_survive_a_restart() {
     let then = maps.list(&then).await.unwrap();
     assert_eq!(names(&then.items), ["a", "b", "d"]);
     let labels = then.items[0].metadata.labels.clone().unwrap();
-    assert_eq!(labels["colour"], "red", "the old state");
+    assert_eq!(labels["colour"], "red", "the label at the old version");
     let rest = two
         .clone()
         .continue_token(&page.metadata.continue_.unwrap());
     let rest = maps.list(&rest).await.unwrap();
-    assert_eq!(names(&rest.items), ["d"], "what came later is not in it");
-    // Later changes follow in the same watches and also survive the next restart.
+    assert_eq!(names(&rest.items), ["d"], "the list at the old version");
+    // The running watch also receives later changes. These changes survive the next restart.
     create("e").await;
     assert_eq!(next_of(&mut all).await, "added e");
     drop((all, red));
@@ -243,7 +244,7 @@ async fn recent_changes_survive_a_restart() {
     drop(all);
     after.server.shutdown().await;
 
-    // Without the journal, old versions are expired.
+    // Without the journal of changes, old versions are expired.
     std::fs::remove_file(home.path().join("here/changes.log")).unwrap();
     let _after = restart(address).await;
     let mut all = maps
@@ -284,7 +285,8 @@ async fn background_work_resumes_after_a_restart() {
     let maps: Api<ConfigMap> = Api::namespaced(after.client.clone(), "going");
     let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     let released = maps.patch("held", &PatchParams::default(), &release).await;
-    // The namespace may be emptied before or after the finalizer is removed.
+    // The patch succeeds even if the server has already deleted the objects of the namespace, because the finalizer
+    // keeps the ConfigMap.
     released.unwrap();
     let uid = namespace.metadata.uid.unwrap();
     let gone = await_condition(
@@ -295,9 +297,10 @@ async fn background_work_resumes_after_a_restart() {
     tokio::time::timeout(TIMEOUT, gone).await.unwrap().unwrap();
 }
 
-/// A storage that a test controls.
+/// A storage that persists or loses changes as a test requests.
 #[derive(Clone)]
 struct ControlledStorage {
+    /// The version of the last change that the storage accepted.
     taken: watch::Sender<u64>,
     progress: watch::Sender<Progress>,
     undo: Arc<Mutex<Option<Undo>>>,
@@ -319,20 +322,20 @@ impl ControlledStorage {
         self.taken.subscribe()
     }
 
-    /// Persists changes up to a version and no others.
+    /// Reports the changes up to `version` as durable, and later changes as not durable.
     fn persist_up_to(&self, version: u64) {
         self.progress
             .send_modify(|progress| progress.kept = version);
     }
 
-    /// Waits until a later change is in memory.
+    /// Waits until the storage accepts a change after `version`.
     async fn until_ahead_of(&self, version: u64) {
         let mut taken = self.taken();
         let ahead = taken.wait_for(|taken| *taken > version);
         tokio::time::timeout(TIMEOUT, ahead).await.unwrap().unwrap();
     }
 
-    /// Fails like a full disk.
+    /// Refuses new changes, and undoes all changes that are not durable. A full disk has the same effect.
     fn fail(&self, message: &str) {
         let error = StorageError(message.to_owned());
         let mut progress = self.progress.borrow().clone();
@@ -413,7 +416,7 @@ async fn responses_wait_until_changes_are_durable() {
         }
     });
     storage.until_ahead_of(before).await;
-    // The change is in memory. Neither writer, reader nor watch may receive it.
+    // The change is in memory but not durable. The server must delay the responses to the writer, a reader and a watch.
     let soon = std::time::Duration::from_millis(200);
     let read = maps.get_opt("second");
     assert!(tokio::time::timeout(soon, read).await.is_err());
@@ -430,7 +433,7 @@ async fn responses_wait_until_changes_are_durable() {
 }
 
 #[tokio::test]
-async fn lost_changes_are_undone_everywhere() {
+async fn lost_changes_are_undone_for_reads_and_watches() {
     let (storage, h) = with_controlled_storage().await;
     let maps: Api<ConfigMap> = Api::default_namespaced(h.client.clone());
     let create = async |name: &str| maps.create(&PostParams::default(), &config_map(name)).await;
@@ -443,10 +446,12 @@ async fn lost_changes_are_undone_everywhere() {
         .await
         .unwrap()
         .boxed();
-    // A watch without matching events, which is ahead of the durable version.
+    // No object matches the selector of this watch yet. The watch reads the history beyond the durable version, because
+    // it has no events to send.
     let nothing = WatchParams::default().labels("colour=none");
     let mut quiet = maps.watch(&nothing, &from).await.unwrap().boxed();
-    // One write of each kind, and a definition.
+    // The storage loses four writes: the creation, the patch and the deletion of a ConfigMap, and the creation of a
+    // CustomResourceDefinition.
     let before = *storage.taken().borrow();
     storage.persist_up_to(before);
     let one = |name: &str| format!("/api/v1/namespaces/default/configmaps/{name}");
@@ -481,7 +486,8 @@ async fn lost_changes_are_undone_everywhere() {
     };
     let fail = async {
         storage.until_ahead_of(before + 3).await;
-        // A reader that has read the lost state.
+        // The server handles this read while the changes are in memory, and delays the response until the changes are
+        // durable or undone.
         let read = h.raw("GET", all, json_type, Vec::new());
         let mut read = std::pin::pin!(read);
         let soon = std::time::Duration::from_millis(200);
@@ -489,10 +495,10 @@ async fn lost_changes_are_undone_everywhere() {
         storage.fail("cannot write to objects.redb: No space left on device");
         tokio::time::timeout(TIMEOUT, read).await.unwrap()
     };
-    let (answers, (code, list)) = futures::join!(writes, fail);
-    for (code, answer) in <[_; 4]>::from(answers) {
-        assert_eq!(code, 507, "{answer}");
-        let message = answer["message"].as_str().unwrap();
+    let (responses, (code, list)) = futures::join!(writes, fail);
+    for (code, response) in <[_; 4]>::from(responses) {
+        assert_eq!(code, 507, "{response}");
+        let message = response["message"].as_str().unwrap();
         assert!(message.contains("objects.redb: No space left"), "{message}");
     }
     let as_before = ["changed", "deleted", "first", "kube-root-ca.crt"];
@@ -503,16 +509,16 @@ async fn lost_changes_are_undone_everywhere() {
     assert_eq!(code, 200, "{list}");
     assert!(is_as_before(&list), "{list}");
 
-    // Reads succeed and writes fail.
+    // While the storage refuses changes, reads succeed and writes fail.
     for (method, path, body) in [
         ("POST", all, new.clone()),
         ("DELETE", &one("first"), Vec::new()),
     ] {
-        let (code, answer) = h.raw(method, path, json_type, body).await;
+        let (code, response) = h.raw(method, path, json_type, body).await;
         assert_eq!(
-            (code, &answer["reason"]),
+            (code, &response["reason"]),
             (507, &json!("InsufficientStorage")),
-            "{answer}"
+            "{response}"
         );
     }
     let (code, list) = h.raw("GET", all, json_type, Vec::new()).await;
@@ -522,7 +528,7 @@ async fn lost_changes_are_undone_everywhere() {
     let gadget = "/apis/test.example.com/v1/namespaces/default/gadgets";
     assert_eq!(h.raw("GET", gadget, json_type, Vec::new()).await.0, 404);
 
-    // After the recovery the same watches continue.
+    // After the storage recovers, the same watches continue.
     storage.repair();
     create("second").await.unwrap();
     assert_eq!(next_of(&mut events).await, "added second");
@@ -532,10 +538,10 @@ async fn lost_changes_are_undone_everywhere() {
         .unwrap();
     assert_eq!(next_of(&mut events).await, "modified deleted");
     assert_eq!(next_of(&mut quiet).await, "added deleted");
-    let (_, answer) = h
+    let (_, response) = h
         .raw("POST", definitions, json_type, gadgets.to_string().into())
         .await;
-    assert_eq!(answer["kind"], "CustomResourceDefinition", "{answer}");
+    assert_eq!(response["kind"], "CustomResourceDefinition", "{response}");
     assert_eq!(h.raw("GET", gadget, json_type, Vec::new()).await.0, 200);
 }
 
@@ -552,7 +558,7 @@ async fn background_work_resumes_after_a_storage_failure() {
     let params = PostParams::default();
     maps.create(&params, &config_map("inside")).await.unwrap();
     let before = *storage.taken().borrow();
-    // The deletion is durable, but its effects are not.
+    // The deletion of the namespace is durable. The deletion of the object in the namespace is not durable.
     storage.persist_up_to(before + 1);
     let delete = DeleteParams::default();
     let uid = namespaces.delete("going", &delete).await.unwrap();

@@ -1,4 +1,4 @@
-//! The expiry of events.
+//! A test of the expiry of Event objects.
 
 use berth_apiserver::ServerConfig;
 use k8s_openapi::api::core::v1::Event;

@@ -1,4 +1,4 @@
-//! A server for one test, and clients for it.
+//! A server for one test, with a client that is connected to the server.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use serde_json::{Value, json};
 
-/// The timeout of all waits, after which a test fails.
+/// Maximum time for which a test waits. After this time, the test fails.
 pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) struct Harness {
@@ -33,7 +33,7 @@ impl Harness {
         Self { server, client }
     }
 
-    /// Returns an untyped API in the namespace `default`.
+    /// Returns an API for the untyped objects of a resource in the namespace `default`.
     pub(crate) fn api(
         &self,
         group: &str,
@@ -51,7 +51,7 @@ impl Harness {
         self.api("test.example.com", "v1", "Widget", "widgets")
     }
 
-    /// Sends a request, and returns code and body of the response.
+    /// Sends a request, and returns the status code and the JSON body of the response.
     pub(crate) async fn raw(
         &self,
         method: &str,
@@ -79,7 +79,7 @@ pub(crate) fn widgets() -> CustomResourceDefinition {
     serde_saphyr::from_str(WIDGETS).unwrap()
 }
 
-/// The definition of widgets.
+/// The CustomResourceDefinition of `Widget`, the custom kind of these tests.
 const WIDGETS: &str = r#"
 {
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -97,7 +97,7 @@ const WIDGETS: &str = r#"
                 "selectableFields": [{"jsonPath": ".spec.color"}],
                 "schema": {"openAPIV3Schema": {"type": "object", "properties": {
                     "spec": {"type": "object", "required": ["color"], "properties": {
-                        "color": {"type": "string", "minLength": 2, "description": "What it looks like."},
+                        "color": {"type": "string", "minLength": 2, "description": "Color of the widget."},
                         "size": {"type": "string", "enum": ["S", "L"], "default": "S"},
                         "hidden": {"type": "string"},
                         "replicas": {"type": "integer", "minimum": 0},
@@ -113,7 +113,7 @@ const WIDGETS: &str = r#"
     }
 "#;
 
-/// Returns a widget.
+/// Returns a `Widget` object.
 pub(crate) fn widget(name: &str, spec: &Value) -> DynamicObject {
     serde_json::from_value(json!({
         "apiVersion": "test.example.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec,

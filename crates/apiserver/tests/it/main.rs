@@ -1,5 +1,5 @@
-//! Tests of features that only the embedded server has: hooks, data folders, limits and certificates. Tests that also run
-//! against a kube-apiserver are in `e2e/tests/apiserver`.
+//! Tests that run only against the embedded server: admission hooks, webhooks, data folders, limits and certificates.
+//! Tests that also run against a kube-apiserver are in `e2e/tests/apiserver`.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,6 +12,6 @@ mod admission;
 mod durable;
 mod events;
 mod harness;
-mod hook;
 mod security;
+mod webhook_server;
 mod webhooks;

@@ -1,4 +1,4 @@
-//! Credentials, connections, limits, and malformed requests.
+//! Tests of tokens, client certificates, HTTP/2 connections, time limits for slow clients, and ports in use.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +47,7 @@ async fn only_a_valid_token_authenticates() {
     }
 }
 
-/// Opens a TLS connection with these protocols.
+/// Opens a TLS connection. The client offers these ALPN protocols and the client certificate.
 async fn connect(
     h: &Harness,
     protocols: &[&[u8]],
@@ -79,14 +79,15 @@ async fn connect(
         .unwrap()
 }
 
-/// Sends text and reads until the server closes.
+/// Sends text, and returns the bytes that the server sends before it closes the connection.
 async fn exchange(stream: &mut TlsStream<TcpStream>, text: &str) -> String {
     stream.write_all(text.as_bytes()).await.unwrap();
-    let mut answer = Vec::new();
-    let read = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut answer)).await;
-    // The server may close the connection of a slow client without close_notify.
+    let mut response = Vec::new();
+    let read = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut response)).await;
+    // The read may fail, because the server may close the connection of a slow client without the TLS alert
+    // `close_notify`.
     let _ = read.unwrap();
-    String::from_utf8_lossy(&answer).into_owned()
+    String::from_utf8_lossy(&response).into_owned()
 }
 
 #[tokio::test]
@@ -99,21 +100,21 @@ async fn a_client_certificate_names_user_and_group() {
     let request = "POST /apis/authentication.k8s.io/v1/selfsubjectreviews HTTP/1.1\r\nHost: x\r\n\
         Content-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
     let mut stream = connect(&h, &[b"http/1.1"], Some(&pair)).await;
-    let answer = exchange(&mut stream, request).await;
-    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    let response = exchange(&mut stream, request).await;
+    assert!(response.starts_with("HTTP/1.1 201"), "{response}");
     for part in [
         "\"carol\"",
         "\"system:masters\"",
         "\"system:authenticated\"",
         "X509SHA256=",
     ] {
-        assert!(answer.contains(part), "{answer}");
+        assert!(response.contains(part), "{response}");
     }
     let other = Harness::start().await;
     let foreign = other.server.client_certificate("carol", None).unwrap();
     let mut stream = connect(&h, &[b"http/1.1"], Some(&foreign)).await;
-    let answer = exchange(&mut stream, request).await;
-    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    let response = exchange(&mut stream, request).await;
+    assert!(response.starts_with("HTTP/1.1 401"), "{response}");
 }
 
 #[tokio::test]
@@ -177,20 +178,20 @@ async fn slow_clients_are_disconnected() {
         ..ServerConfig::default()
     })
     .await;
-    // An incomplete head.
+    // The client sends an incomplete request head.
     let mut stream = connect(&h, &[b"http/1.1"], None).await;
-    let answer = exchange(&mut stream, "GET /healthz HTTP/1.1\r\nHost: x\r\n").await;
-    assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
-    // A head without its body.
+    let response = exchange(&mut stream, "GET /healthz HTTP/1.1\r\nHost: x\r\n").await;
+    assert!(!response.starts_with("HTTP/1.1 200"), "{response}");
+    // The client sends a complete head and an incomplete body.
     let mut stream = connect(&h, &[b"http/1.1"], None).await;
     let head = format!(
         "POST /api/v1/namespaces HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\
          Content-Type: application/json\r\nContent-Length: 100\r\nConnection: close\r\n\r\n{{",
         h.server.token()
     );
-    let answer = exchange(&mut stream, &head).await;
-    assert!(answer.starts_with("HTTP/1.1 504"), "{answer}");
-    // No handshake.
+    let response = exchange(&mut stream, &head).await;
+    assert!(response.starts_with("HTTP/1.1 504"), "{response}");
+    // The client starts no TLS handshake.
     let mut plain = TcpStream::connect(h.server.address()).await.unwrap();
     let mut nothing = Vec::new();
     let read = tokio::time::timeout(TIMEOUT, plain.read_to_end(&mut nothing)).await;

@@ -1,11 +1,11 @@
-//! Admission webhooks, called over TLS.
+//! Tests of admission webhooks. The server under test calls a webhook server over TLS.
 
+mod admission_reviews;
 mod calls;
 mod configurations;
 mod matching;
 mod mutations;
 mod responses;
-mod reviews;
 
 use serde_json::{Value, json};
 
@@ -29,9 +29,9 @@ async fn send(h: &Harness, method: &str, path: &str, body: &Value) -> (u16, Valu
 }
 
 async fn ok(h: &Harness, method: &str, path: &str, body: Value) -> Value {
-    let (code, answer) = send(h, method, path, &body).await;
-    assert!(code < 300, "{method} {path}: {answer}");
-    answer
+    let (code, response) = send(h, method, path, &body).await;
+    assert!(code < 300, "{method} {path}: {response}");
+    response
 }
 
 /// Returns a rule for all operations on a resource.
@@ -46,6 +46,7 @@ fn webhook(name: &str, client: Value, rules: Value) -> Value {
     })
 }
 
+/// Returns the webhook with the values of `fields`.
 fn with(mut webhook: Value, fields: &Value) -> Value {
     for (name, value) in fields.as_object().unwrap() {
         webhook[name] = value.clone();
@@ -53,11 +54,12 @@ fn with(mut webhook: Value, fields: &Value) -> Value {
     webhook
 }
 
+/// Returns the path of the webhook configurations of a kind: `Mutating` or `Validating`.
 fn plural(kind: &str) -> String {
     format!("{GROUP}/{}webhookconfigurations", kind.to_lowercase())
 }
 
-/// Replaces a configuration.
+/// Creates a webhook configuration. Deletes an existing configuration of the same name first.
 async fn register(h: &Harness, kind: &str, name: &str, webhooks: Value) {
     let path = plural(kind);
     send(h, "DELETE", &format!("{path}/{name}"), &Value::Null).await;
@@ -68,6 +70,7 @@ async fn register(h: &Harness, kind: &str, name: &str, webhooks: Value) {
     ok(h, "POST", &path, configuration).await;
 }
 
+/// Returns a ConfigMap.
 fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}})
 }

@@ -17,7 +17,7 @@ use tower::{BoxError, Layer, Service};
 
 /// Time without any response before the server counts as unreachable. Shorter failures are not logged, because a
 /// request also fails if its connection is being closed.
-const DOUBT: Duration = Duration::from_secs(1);
+const UNREACHABLE_AFTER: Duration = Duration::from_secs(1);
 
 /// The state of one server, shared by all requests of its client. Clones are cheap.
 #[derive(Clone, Debug)]
@@ -31,38 +31,43 @@ struct Server {
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    Answering,
+    Responding,
     /// All requests have failed since this time.
-    Doubtful(Instant),
-    AwaySince(Instant),
+    Suspect(Instant),
+    UnreachableSince(Instant),
 }
 
 impl Reachability {
     pub(crate) fn of(url: impl Into<String>) -> Self {
         Self(Arc::new(Server {
             url: url.into(),
-            state: Mutex::new(State::Answering),
+            state: Mutex::new(State::Responding),
         }))
     }
 
-    fn answered(&self) {
-        let (before, _) = self.replace(|_| State::Answering);
-        if let State::AwaySince(since) = before {
-            let (url, away) = (&self.0.url, since.elapsed());
-            tracing::info!(url, "the API server answers again after {:.0?}", away);
+    fn record_response(&self) {
+        let (before, _) = self.replace(|_| State::Responding);
+        if let State::UnreachableSince(since) = before {
+            let (url, outage) = (&self.0.url, since.elapsed());
+            tracing::info!(url, "the API server responds again after {:.0?}", outage);
         }
     }
 
-    fn failed(&self, error: &(dyn Error + 'static)) {
+    fn record_error(&self, error: &(dyn Error + 'static)) {
         let next = |state| match state {
-            State::Answering => State::Doubtful(Instant::now()),
-            State::Doubtful(since) if since.elapsed() >= DOUBT => State::AwaySince(since),
-            same @ (State::Doubtful(_) | State::AwaySince(_)) => same,
+            State::Responding => State::Suspect(Instant::now()),
+            State::Suspect(since) if since.elapsed() >= UNREACHABLE_AFTER => {
+                State::UnreachableSince(since)
+            }
+            same @ (State::Suspect(_) | State::UnreachableSince(_)) => same,
         };
         let (before, after) = self.replace(next);
-        if matches!((before, after), (State::Doubtful(_), State::AwaySince(_))) {
+        if matches!(
+            (before, after),
+            (State::Suspect(_), State::UnreachableSince(_))
+        ) {
             let (url, error) = (&self.0.url, root_cause(error));
-            tracing::warn!(url, error, "the API server does not answer; trying again");
+            tracing::warn!(url, error, "the API server does not respond; trying again");
         }
     }
 
@@ -108,14 +113,14 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let server = self.server.clone();
-        let answer = self.inner.call(request);
+        let response = self.inner.call(request);
         Box::pin(async move {
-            let answer = answer.await;
-            match &answer {
-                Ok(_) => server.answered(),
-                Err(error) => server.failed(error.as_ref()),
+            let response = response.await;
+            match &response {
+                Ok(_) => server.record_response(),
+                Err(error) => server.record_error(error.as_ref()),
             }
-            answer
+            response
         })
     }
 }
@@ -149,19 +154,19 @@ mod tests {
             .with_writer(move || writer.clone())
             .finish();
         let _guard = tracing::subscriber::set_default(subscriber);
-        let server = Reachability::of("https://here:6443");
+        let server = Reachability::of("https://server:6443");
         let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
-        server.answered();
+        server.record_response();
         // Failures within a short time, as when connections are being closed.
-        server.failed(&refused);
-        server.failed(&refused);
-        server.answered();
+        server.record_error(&refused);
+        server.record_error(&refused);
+        server.record_response();
         for _ in 0..20 {
-            server.failed(&refused);
+            server.record_error(&refused);
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        server.answered();
-        server.answered();
+        server.record_response();
+        server.record_response();
         let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
         let lines: Vec<&str> = log.lines().collect();
         assert_eq!(lines.len(), 2, "{log}");
@@ -169,7 +174,7 @@ mod tests {
             lines[0].contains("WARN") && lines[0].contains("connection refused"),
             "{log}"
         );
-        assert!(lines[0].contains("https://here:6443"), "{log}");
-        assert!(lines[1].contains("answers again after"), "{log}");
+        assert!(lines[0].contains("https://server:6443"), "{log}");
+        assert!(lines[1].contains("responds again after"), "{log}");
     }
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::*;
 
-type Answer = UnsyncBoxBody<Bytes, std::io::Error>;
+type ResponseBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
 /// Returns a client of a fake API server that stores one Lease.
 fn server() -> kube::Client {
@@ -42,7 +42,7 @@ fn server_with(watches: Watches) -> kube::Client {
                     Watches::Forbidden => {
                         let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure",
                             "code": 403, "reason": "Forbidden", "message": "" });
-                        answer(403, &status)
+                        respond(403, &status)
                     }
                 });
             }
@@ -61,7 +61,7 @@ fn server_with(watches: Watches) -> kube::Client {
             if let Some((code, reason)) = refused {
                 let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure",
                     "code": code, "reason": reason, "message": "" });
-                return Ok::<_, tower::BoxError>(answer(code, &status));
+                return Ok::<_, tower::BoxError>(respond(code, &status));
             }
             if method != Method::GET {
                 let mut lease: Lease = serde_json::from_slice(&sent)?;
@@ -71,13 +71,13 @@ fn server_with(watches: Watches) -> kube::Client {
                 *stored = Some(lease);
                 changes.send_replace(stored.clone());
             }
-            Ok(answer(200, &*stored))
+            Ok(respond(200, &*stored))
         }
     });
     kube::Client::new(service, "default")
 }
 
-fn answer(code: u16, body: &impl serde::Serialize) -> Response<Answer> {
+fn respond(code: u16, body: &impl serde::Serialize) -> Response<ResponseBody> {
     let body = Full::new(Bytes::from(serde_json::to_vec(body).unwrap()));
     Response::builder()
         .status(StatusCode::from_u16(code).unwrap())
@@ -87,7 +87,7 @@ fn answer(code: u16, body: &impl serde::Serialize) -> Response<Answer> {
 
 /// Returns the response to a watch request: one event for the current Lease, if there is one, and one event for each
 /// change.
-fn watched(mut changes: tokio::sync::watch::Receiver<Option<Lease>>) -> Response<Answer> {
+fn watched(mut changes: tokio::sync::watch::Receiver<Option<Lease>>) -> Response<ResponseBody> {
     changes.mark_changed();
     let lines = futures::stream::unfold(changes, async |mut changes| {
         loop {

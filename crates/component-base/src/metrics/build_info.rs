@@ -1,5 +1,7 @@
 //! The metric `karmada_build_info`, which describes the build. Karmada's dashboards query this name.
 
+use berth_apimachinery::go_platform::go_platform;
+
 use super::exposition::{Kind, family, quoted, sample};
 
 /// Writes the build information.
@@ -11,13 +13,8 @@ pub fn encode(out: &mut String) {
         Kind::Gauge,
         "Build information, as labels of the constant 1. The version is that of Berth.",
     );
-    let architecture = match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    };
     let version = concat!("v", env!("CARGO_PKG_VERSION"));
-    let platform = format!("{}/{architecture}", std::env::consts::OS);
+    let platform = go_platform();
     let labels = [
         ("build_date", "unknown"),
         ("compiler", "rustc"),

@@ -119,14 +119,14 @@ pub trait FlagTables {
 /// The flags that the command line sets, out of the tables of `T`.
 #[derive(Clone, Debug)]
 pub struct AcceptedFlags<T> {
-    given: Vec<&'static str>,
+    names: Vec<&'static str>,
     tables: PhantomData<fn() -> T>,
 }
 
 impl<T> Default for AcceptedFlags<T> {
     fn default() -> Self {
         Self {
-            given: Vec::new(),
+            names: Vec::new(),
             tables: PhantomData,
         }
     }
@@ -134,13 +134,13 @@ impl<T> Default for AcceptedFlags<T> {
 
 impl<T> AcceptedFlags<T> {
     /// Returns the names of the flags that the command line sets.
-    pub fn given(&self) -> &[&'static str] {
-        &self.given
+    pub fn names(&self) -> &[&'static str] {
+        &self.names
     }
 }
 
 /// Logs a warning that these flags have no effect. `flags` are the names of the flags that the command line sets.
-pub fn log_given(flags: &[&str]) {
+pub fn log_ineffective(flags: &[&str]) {
     if !flags.is_empty() {
         let names: Vec<String> = flags.iter().map(|name| format!("--{name}")).collect();
         let names = names.join(", ");
@@ -151,9 +151,9 @@ pub fn log_given(flags: &[&str]) {
 impl<T: FlagTables> FromArgMatches for AcceptedFlags<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let names = T::flags().map(|flag| flag.name);
-        let is_given = |name: &&str| matches.value_source(name) == Some(ValueSource::CommandLine);
+        let is_set = |name: &&str| matches.value_source(name) == Some(ValueSource::CommandLine);
         Ok(Self {
-            given: names.filter(is_given).collect(),
+            names: names.filter(is_set).collect(),
             tables: PhantomData,
         })
     }
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn only_flags_that_were_set_are_given() {
+    fn only_flags_that_were_set_are_returned() {
         for (words, expected) in [
             (&["p"][..], &[][..]),
             (&["p", "--one-output"], &["one-output"]),
@@ -252,7 +252,7 @@ mod tests {
             ),
         ] {
             let program = Program::try_parse_from(words).unwrap();
-            assert_eq!(program.accepted.given(), expected, "{words:?}");
+            assert_eq!(program.accepted.names(), expected, "{words:?}");
         }
         let error = Program::try_parse_from(["p", "--one-output=2"]).unwrap_err();
         assert!(error.to_string().contains("--one-output"), "{error}");

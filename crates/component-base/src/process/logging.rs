@@ -78,9 +78,9 @@ impl Write for LogOutput {
 /// only the current binding or the current configuration change, and the scheduler reports this failure as well.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
-        let place = panic.location().map(ToString::to_string);
+        let location = panic.location().map(ToString::to_string);
         let text = panic.payload_as_str().unwrap_or("without a message");
-        tracing::error!(place, "a panic: {text:?}");
+        tracing::error!(location, "a panic: {text:?}");
     }));
 }
 

@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::harness::server::{ApiResponse, TestServer};
 use crate::numbers::Numbers;
-use crate::server::{ApiResponse, TestServer};
 
 /// Valid objects of built-in kinds, and the paths of their collections.
 const BASES: &str = include_str!("../data/invalid.json");
@@ -99,8 +99,8 @@ impl Change {
 enum Body {
     Nothing,
     Fixed(Value),
-    /// The last state of the object in a response, or the given object if there was none, with these changes. The
-    /// resource version is kept if the flag is true.
+    /// The last state of the object in a response, or the given object before the first response. The changes are
+    /// applied to this state. If the flag is false, the resource version is removed.
     Live(Value, Vec<Change>, bool),
 }
 
@@ -232,8 +232,8 @@ fn random_change(numbers: &mut Numbers, object: &Value) -> Change {
     }
 }
 
-/// Returns a merge patch that makes a change. The patch contains the whole field of the first two levels, such as
-/// `spec.template`, in which a value changes.
+/// Returns a merge patch that makes a change. The patch contains the complete second-level field with the changed
+/// value, such as `spec.template`.
 fn merge_patch(object: &Value, change: &Change) -> Value {
     let mut changed = object.clone();
     change.apply(&mut changed);

@@ -79,7 +79,7 @@ async fn wait_for_bindings(client: &kube::Client, cases: &[Case]) {
     // Wait until all cases have the expected number of bindings. Then wait for a marker, so that unexpected bindings
     // appear too.
     let expected: usize = cases.iter().map(|case| case.bindings.len()).sum();
-    let all_there = async {
+    let all_present = async {
         let mut present = 0;
         while present < expected {
             present = 0;
@@ -92,7 +92,7 @@ async fn wait_for_bindings(client: &kube::Client, cases: &[Case]) {
         }
     };
     // After the timeout, the comparison reports the missing bindings.
-    let _ = tokio::time::timeout(BINDING_TIMEOUT, all_there).await;
+    let _ = tokio::time::timeout(BINDING_TIMEOUT, all_present).await;
     markers::wait_until_handled(client, cases, "end").await;
 }
 

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use berth_component_base::connect::Rate;
 use berth_scheduler::Options;
 use berth_scheduler::QueueOrder;
-use berth_scheduler::config::flags::SchedulerArgs;
-use berth_scheduler::config::{BindAddress, Mode};
-use berth_component_base::connect::Rate;
+use berth_scheduler::config::{BindAddress, Mode, SchedulerArgs};
 use berth_scheduler::estimator::{ClientIdentity, EstimatorOptions, Tls};
 use clap::{CommandFactory as _, Parser};
 
@@ -122,7 +121,7 @@ const TABLE: &[Row] = &[
     // The path is relative to the folder of the package, in which the tests run.
     ("--config=../examples/test-filter/config.yaml", |o| {
         o.declared.first_name() == "my-scheduler"
-            && o.declared.is_by_file()
+            && o.declared.are_declared_in_file()
             && o.rate == Rate::new(100.0, 150)
             && o.lease.as_ref().is_some_and(|l| l.name == "my-scheduler")
     }),
@@ -229,7 +228,7 @@ const TABLE: &[Row] = &[
         },
     ),
     ("--enable-pprof=true --profiling-bind-address=:6060", |o| {
-        o.meaningless == ["enable-pprof", "profiling-bind-address"]
+        o.ineffective_flags == ["enable-pprof", "profiling-bind-address"]
     }),
     (
         "--log-flush-frequency=5s --vmodule=a=1 --log-json-split-stream --log-json-info-buffer-size=1 \
@@ -237,7 +236,7 @@ const TABLE: &[Row] = &[
          --log-backtrace-at=:0 --log-dir=/tmp --log-file=x --log-file-max-size=1 --logtostderr \
          --one-output --skip-headers --skip-log-headers --stderrthreshold=2 \
          --alsologtostderrthreshold=0 --legacy-stderr-threshold-behavior",
-        |o| o.meaningless.len() == 19,
+        |o| o.ineffective_flags.len() == 19,
     ),
 ];
 
@@ -302,6 +301,6 @@ fn defaults_equal_those_of_karmada() {
         (address(":8080"), address(":10351"))
     );
     assert_eq!(defaults.rate, Rate::new(40.0, 60));
-    assert!(!defaults.empty_workload_propagation && defaults.meaningless.is_empty());
+    assert!(!defaults.empty_workload_propagation && defaults.ineffective_flags.is_empty());
     assert_eq!(defaults.order, QueueOrder::Priority);
 }

@@ -1,4 +1,5 @@
-//! docs/plugins.md shows what is there: its code is that of the examples, and its commands run.
+//! Tests of `docs/plugins.md`: its code and its configuration equal the files of the examples, and its commands start a
+//! scheduler.
 
 use std::path::PathBuf;
 
@@ -14,7 +15,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
 }
 
-/// The blocks of the page in a language, each line without its indentation.
+/// Returns the code blocks with this language in the page. The lines lose their indentation.
 fn blocks(language: &str) -> Vec<String> {
     let page = flat(&read("docs/plugins.md"));
     let begin = format!("```{language}\n");
@@ -29,6 +30,7 @@ fn flat(text: &str) -> String {
         .fold(String::new(), |all, line| all + line.trim() + "\n")
 }
 
+/// Each part of a Rust block occurs in the source of an example.
 #[test]
 fn the_code_of_the_page_is_that_of_the_examples() {
     let sources = flat(&read("examples/test-filter/src/main.rs"))
@@ -36,13 +38,14 @@ fn the_code_of_the_page_is_that_of_the_examples() {
     let blocks = blocks("rust");
     assert!(blocks.len() >= 5, "{blocks:?}");
     for block in blocks {
-        // Parts that the page shows together may have something in between.
+        // An empty line in a block stands for code that the page leaves out.
         for part in block.split("\n\n") {
             assert!(sources.contains(part), "{part}\nis in no example");
         }
     }
 }
 
+/// The page contains the configuration file of the example.
 #[test]
 fn the_configuration_of_the_page_is_that_of_the_example() {
     let file = read("examples/test-filter/config.yaml");
@@ -51,6 +54,7 @@ fn the_configuration_of_the_page_is_that_of_the_example() {
     assert!(read("docs/plugins.md").contains(&format!("```yaml\n{rest}```")));
 }
 
+/// Each command starts the example scheduler. The plugin is enabled unless the command disables it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_commands_of_the_page_run() {
     let commands: Vec<String> = blocks("sh").concat().lines().map(str::to_owned).collect();

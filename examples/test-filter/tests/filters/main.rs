@@ -1,4 +1,4 @@
-//! The example on a running control plane: start, log lines, filtering.
+//! Tests of the example scheduler on a control plane: its plugin, its flags, and its configuration file.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
@@ -17,7 +17,7 @@ const ANY_PORT: [&str; 3] = [
     "--leader-elect=false",
 ];
 
-/// The program, killed with the test.
+/// A process of the example scheduler, which is killed when this value is dropped.
 struct Running {
     child: Child,
     log: PathBuf,
@@ -58,7 +58,7 @@ fn command(kubeconfig: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs the program until it exits, without a control plane.
+/// Runs the example scheduler with an invalid configuration file until it exits. No control plane exists.
 fn refused(config: &str) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let (file, kubeconfig) = (
@@ -110,7 +110,7 @@ async fn control_plane() -> BareControlPlane {
     BareControlPlane::start(&members).await
 }
 
-/// Returns the clusters in which the named scheduler places a binding without restrictions.
+/// Creates a binding for a scheduler name, waits until it is placed, and returns its clusters.
 async fn placed(bare: &BareControlPlane, running: &Running, scheduler: &str) -> Vec<String> {
     let binding = json!({
         "metadata": { "name": scheduler, "namespace": "default",
@@ -141,6 +141,7 @@ async fn placed(bare: &BareControlPlane, running: &Running, scheduler: &str) -> 
     .await
 }
 
+/// Without a configuration file, the plugin is enabled and rejects the cluster with the default label.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_plugin_is_enabled_and_filters() {
     let bare = control_plane().await;
@@ -160,7 +161,7 @@ async fn the_plugin_is_enabled_and_filters() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flag_turns_it_off() {
+async fn a_flag_disables_the_plugin() {
     let bare = control_plane().await;
     let running = Running::start(&bare, &["--plugins=*,-TestFilter"]);
     assert_eq!(
@@ -176,6 +177,7 @@ async fn a_flag_turns_it_off() {
     bare.stop().await;
 }
 
+/// Each of two profiles has a scheduler name. Only the first profile enables the plugin, with another label.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn profiles_of_the_example_file_have_their_own_plugins_and_arguments() {
     let bare = control_plane().await;
@@ -192,6 +194,7 @@ async fn profiles_of_the_example_file_have_their_own_plugins_and_arguments() {
     bare.stop().await;
 }
 
+/// The error names the position and the wrong word.
 #[test]
 fn a_wrong_file_is_refused_with_line_and_column() {
     let text =
@@ -223,7 +226,7 @@ fn a_wrong_file_is_refused_with_line_and_column() {
             last.starts_with("error: ") && last.contains(words),
             "{said}"
         );
-        // No request is sent before the file is checked.
+        // The program checks the file before it sends any request.
         assert!(!said.contains("the watch broke"), "{said}");
     }
 }

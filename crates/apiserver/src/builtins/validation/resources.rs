@@ -40,7 +40,9 @@ pub(super) fn of_container(resources: &Field<'_>) {
             (_, None) if !native => {
                 limits.required("must be set for resources without overcommitment");
             }
-            (Some(asked), Some(limit)) if native && asked > limit || !native && asked != limit => {
+            (Some(amount), Some(limit))
+                if native && amount > limit || !native && amount != limit =>
+            {
                 let relation = if native {
                     "less than or equal to"
                 } else {

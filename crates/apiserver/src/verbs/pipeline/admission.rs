@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::decoding::decode_mutated;
-use super::webhooks::{self, Reviewed, Subject};
+use super::webhook_dispatch::{self, Matched, Subject};
 use super::{WriteKind, limit_range, priority};
 use crate::admission::{Admission, AdmissionRequest, Denial, Operation};
 use crate::allocation::Reserved;
@@ -25,7 +25,7 @@ pub(super) async fn mutate(
     call: &Call,
     subject: &Subject<'_>,
     value: &mut Value,
-) -> Result<Reviewed, ApiError> {
+) -> Result<Matched, ApiError> {
     let (resource, old) = (&*call.resource, subject.old);
     // An empty list resets the managed fields, and so does a list with an empty entry.
     if value["metadata"]["managedFields"] == json!([]) {
@@ -64,7 +64,7 @@ pub(super) async fn mutate(
         complete(resource, value);
         apply_related_defaults(call, subject, value)
     };
-    webhooks::mutate(call, subject, value, &settle).await
+    webhook_dispatch::mutate(call, subject, value, &settle).await
 }
 
 /// Normalizes the values of an object to their types, and sets its defaults.
@@ -212,7 +212,7 @@ pub(crate) async fn admit_delete(
     key: &Key,
     object: &Value,
     options: &DeleteOptions,
-) -> Result<Reviewed, ApiError> {
+) -> Result<Matched, ApiError> {
     let hooks = hooks(call);
     if !hooks.is_empty() {
         let request = request(call, Operation::Delete, key, Some(object));
@@ -222,5 +222,5 @@ pub(crate) async fn admit_delete(
         }
     }
     drop(hooks);
-    webhooks::review_delete(call, key, object, options).await
+    webhook_dispatch::review_delete(call, key, object, options).await
 }

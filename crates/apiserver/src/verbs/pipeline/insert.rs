@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::admission::{admit, mutate};
-use super::webhooks::{Reviewed, Subject};
+use super::webhook_dispatch::{Matched, Subject};
 use super::{
     WriteKind, check_size, commit_error, edit_meta, limit_range, namespace_mismatch, quota,
-    webhooks,
+    webhook_dispatch,
 };
 use crate::allocation::Reserved;
 use crate::authorization;
@@ -94,8 +94,8 @@ pub(crate) async fn insert(
         key: &key,
         ..subject
     };
-    let validated = webhooks::validate(call, &subject, &value).await?;
-    if [mutated, validated].contains(&Reviewed::Yes) {
+    let validated = webhook_dispatch::validate(call, &subject, &value).await?;
+    if [mutated, validated].contains(&Matched::Yes) {
         check_namespace(call, &key, &key.name)?;
         check_definition(call)?;
     }
@@ -130,7 +130,7 @@ fn store(
     reserved: Option<Reserved<'_>>,
 ) -> Result<Arc<Stored>, ApiError> {
     let resource = &*call.resource;
-    let quota_guard = quota::lock(call, &key);
+    let quota_guard = quota::global_lock(call, &key);
     if quota_guard.is_some() {
         quota::check(call, &key, &value, None)?;
     }

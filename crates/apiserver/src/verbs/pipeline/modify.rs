@@ -1,4 +1,5 @@
-//! Updates of objects: read, change, admit and write, with retries after conflicts.
+//! Updates of stored objects. Each attempt reads the object, applies the change, runs admission, and stores the result.
+//! A conflict with another write causes a new attempt.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,11 +8,11 @@ use parking_lot::MutexGuard;
 use serde_json::Value;
 
 use super::admission::{admit, mutate};
-use super::preserved_fields::{self, bump_generation, same_but_times};
-use super::webhooks::{Reviewed, Subject};
+use super::prepare_update::{bump_generation, is_no_op, restore_preserved_fields};
+use super::webhook_dispatch::{Matched, Subject};
 use super::{
     WriteKind, check_size, commit_error, limit_range, namespace_mismatch, pod_resize, quota,
-    webhooks,
+    webhook_dispatch,
 };
 use crate::allocation::Reserved;
 use crate::error::ApiError;
@@ -22,20 +23,20 @@ use crate::tables::DEFINITIONS;
 use crate::verbs::version_conversion::{self, to_stored};
 use crate::verbs::{Call, text};
 
-/// Maximum attempts at a conflicting write. Only writes without a resourceVersion are retried.
+/// Maximum number of attempts to store one update. Only updates without a resourceVersion are retried.
 const MAX_ATTEMPTS: usize = 64;
-/// Maximum attempts at a write that takes longer than [`MAX_TIME`].
+/// Maximum number of attempts if all attempts together take longer than [`MAX_TIME`].
 const MAX_SLOW_ATTEMPTS: usize = 5;
 const MAX_TIME: Duration = Duration::from_millis(500);
-/// Maximum attempts at a write that calls webhooks.
-const MAX_REVIEWED_ATTEMPTS: usize = 6;
+/// Maximum number of attempts if webhooks match an attempt.
+const MAX_WEBHOOK_ATTEMPTS: usize = 6;
 
-/// The attempts at a write that may conflict with other writes.
+/// A counter of the failed attempts to store one update.
 #[derive(Debug)]
 pub(crate) struct Attempts {
     began: Instant,
     count: usize,
-    reviewed: bool,
+    matched: bool,
 }
 
 impl Attempts {
@@ -43,16 +44,17 @@ impl Attempts {
         Self {
             began: Instant::now(),
             count: 0,
-            reviewed: false,
+            matched: false,
         }
     }
 
-    /// Counts a conflict, and reports whether the write may be retried.
-    pub(crate) fn retry(&mut self, reviewed: Reviewed) -> bool {
+    /// Counts a failed attempt, and reports whether a new attempt is allowed. `matched` is `Yes` if webhooks
+    /// matched the failed attempt.
+    pub(crate) fn retry(&mut self, matched: Matched) -> bool {
         self.count += 1;
-        self.reviewed |= reviewed == Reviewed::Yes;
-        let max = if self.reviewed {
-            MAX_REVIEWED_ATTEMPTS
+        self.matched |= matched == Matched::Yes;
+        let max = if self.matched {
+            MAX_WEBHOOK_ATTEMPTS
         } else if self.began.elapsed() > MAX_TIME {
             MAX_SLOW_ATTEMPTS
         } else {
@@ -62,7 +64,7 @@ impl Attempts {
     }
 }
 
-/// Updates an object. A conflict is retried unless the new object has a resourceVersion.
+/// Updates an object with `change`. After a conflict, retries the update unless the new object has a resourceVersion.
 pub(crate) async fn modify(
     call: &Call,
     key: &Key,
@@ -80,7 +82,7 @@ pub(crate) async fn modify(
         let old = version_conversion::value(&stored, resource);
         let mut new = change(&old)?;
         check_preconditions(call, key, &stored, &old, &new)?;
-        preserved_fields::restore(call, &old, &mut new);
+        restore_preserved_fields(call, &old, &mut new);
         let subject = Subject {
             key,
             name: &key.name,
@@ -88,33 +90,34 @@ pub(crate) async fn modify(
             write,
         };
         let mutated = mutate(call, &subject, &mut new).await?;
-        if mutated == Reviewed::Yes {
+        if mutated == Matched::Yes {
             check_preconditions(call, key, &stored, &old, &new)?;
-            preserved_fields::restore(call, &old, &mut new);
+            restore_preserved_fields(call, &old, &mut new);
         }
         let reserved = admit(call, key, &mut new, Some(&old))?;
         bump_generation(call, &old, &mut new);
         if &*resource.table == DEFINITIONS && call.subresource.is_none() {
             custom::set_status(&mut new, &call.shared.registry.snapshot());
         }
-        let validated = webhooks::validate(call, &subject, &new).await?;
-        if same_but_times(&old, &new) {
+        let validated = webhook_dispatch::validate(call, &subject, &new).await?;
+        if is_no_op(&old, &new) {
             return Ok(stored);
         }
-        let reviewed = if mutated == Reviewed::Yes {
+        let matched = if mutated == Matched::Yes {
             mutated
         } else {
             validated
         };
         match store(call, key, &stored, &old, new, reserved)? {
             Ok(object) => return Ok(object),
-            Err(CommitError::Stale) if attempts.retry(reviewed) => {}
+            Err(CommitError::Stale) if attempts.retry(matched) => {}
             Err(error) => return Err(commit_error(call, key, error)),
         }
     }
 }
 
-/// Stores an update if quotas allow it and no other write came first.
+/// Checks the quotas, and stores the new version of an object. The inner result is an error if the store refuses the
+/// new version, for example after a conflict with another write.
 fn store(
     call: &Call,
     key: &Key,
@@ -146,8 +149,8 @@ fn store(
     Ok(result)
 }
 
-/// Checks limits and quotas for an object that may use more resources. The caller must hold the returned quota lock
-/// until the object is stored.
+/// Checks the LimitRanges, the node of a resized pod, and the quotas if the update may increase the resource usage of
+/// the object. The caller must hold the returned quota lock until the object is stored.
 fn check_growth<'a>(
     call: &'a Call,
     key: &Key,
@@ -160,7 +163,7 @@ fn check_growth<'a>(
     limit_range::check_growth(call, key, old, new)?;
     limit_range::check(call, key, new)?;
     pod_resize::check(call, key, old, new)?;
-    let quota_guard = quota::lock(call, key);
+    let quota_guard = quota::global_lock(call, key);
     if quota_guard.is_some() {
         quota::check(call, key, new, Some(old))?;
     }
@@ -174,7 +177,7 @@ pub(crate) fn is_finished(resource: &Resource, value: &Value) -> bool {
         && (!resource.is("", "namespaces") || empty(&value["spec"]["finalizers"]))
 }
 
-/// Checks namespace, name, uid and resourceVersion of the new object.
+/// Checks that the namespace, name, uid and resourceVersion in the new object match the stored object.
 fn check_preconditions(
     call: &Call,
     key: &Key,
@@ -212,7 +215,7 @@ fn check_preconditions(
     Ok(())
 }
 
-/// Refuses a malformed resourceVersion.
+/// Refuses a resourceVersion that is not a number.
 pub(crate) fn check_version(version: &str) -> Result<(), ApiError> {
     if version.is_empty() || version.parse::<u64>().is_ok() {
         return Ok(());

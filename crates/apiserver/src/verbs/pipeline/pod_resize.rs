@@ -1,4 +1,4 @@
-//! Resizing of running pods, bounded by the allocatable resources of their node.
+//! The check of pod resizes: the requests of a pod must fit into the allocatable resources of its node.
 
 use berth_apimachinery::quantity::Quantity;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::verbs::{Call, text};
 
 const OS_LABEL: &str = "kubernetes.io/os";
 
-/// Refuses to resize a pod beyond the allocatable resources of its node. A pod without a node has no bound yet.
+/// Refuses to resize a pod beyond the allocatable resources of its node. A pod without a node passes this check.
 pub(super) fn check(call: &Call, key: &Key, old: &Value, new: &Value) -> Result<(), ApiError> {
     let node = text(new, &["spec", "nodeName"]);
     if call.subresource != Some(Subresource::Resize)

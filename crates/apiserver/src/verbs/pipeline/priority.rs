@@ -1,4 +1,4 @@
-//! Pod priority: a new pod gets the value of its PriorityClass, or of the default class.
+//! The priority of new pods: the value of the PriorityClass of the pod, or of the default PriorityClass.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use crate::store::{Key, Stored};
 use crate::tables;
 use crate::verbs::Call;
 
-/// Sets the priority of a new pod and refuses another value. An existing pod keeps its priority.
+/// Sets the priority and the preemption policy of a new pod. Refuses a new pod that specifies other values than the
+/// PriorityClass. An update that omits a value keeps the stored value.
 pub(super) fn assign(
     call: &Call,
     key: &Key,
@@ -69,7 +70,8 @@ pub(super) fn assign(
     Ok(())
 }
 
-/// Returns the default class, the one with the lowest value if there are several.
+/// Returns the default PriorityClass. If several classes are marked as default, returns the class with the lowest
+/// value.
 fn default_class(call: &Call) -> Option<Arc<Stored>> {
     let all = call
         .shared

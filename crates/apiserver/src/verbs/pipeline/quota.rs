@@ -1,7 +1,7 @@
-//! ResourceQuotas: refuses a write that exceeds one, and reports their use.
+//! Enforcement of ResourceQuotas: the refusal of writes that exceed a quota, and the usage in the status of a quota.
 //!
-//! Usage is counted on demand from the existing objects. Creations in a namespace with quotas are serialized, so that
-//! two cannot both take the last unit.
+//! Usage is counted on demand from the existing objects. A lock serializes creations in namespaces with quotas, so that
+//! two concurrent creations cannot both use the last unit.
 
 mod scope;
 
@@ -20,8 +20,8 @@ use crate::store::Key;
 use crate::tables::QUOTAS;
 use crate::verbs::Call;
 
-/// Core kinds that are also counted by their plain name.
-const COUNTED: &[&str] = &[
+/// Core resources that quotas also count under their plain name, such as `pods` besides `count/pods`.
+const PLAIN_NAMES: &[&str] = &[
     "configmaps",
     "persistentvolumeclaims",
     "pods",
@@ -30,8 +30,8 @@ const COUNTED: &[&str] = &[
     "secrets",
     "services",
 ];
-/// Resources that every container must declare if a quota limits them.
-const COMPUTE: &[&str] = &[
+/// Resources that every container of a pod must declare if a quota limits these resources.
+const COMPUTE_RESOURCES: &[&str] = &[
     "cpu",
     "limits.cpu",
     "limits.memory",
@@ -40,11 +40,11 @@ const COMPUTE: &[&str] = &[
     "requests.memory",
 ];
 
-/// Amounts by the names that quotas use.
+/// Amounts, keyed by the resource names in the `hard` field of quotas.
 type Amounts = BTreeMap<String, Quantity>;
 
-/// Returns the name under which objects of a resource are counted.
-fn counted(group: &str, plural: &str) -> String {
+/// Returns the name under which quotas count the objects of a resource, such as `count/deployments.apps`.
+fn count_name(group: &str, plural: &str) -> String {
     if group.is_empty() {
         format!("count/{plural}")
     } else {
@@ -52,14 +52,14 @@ fn counted(group: &str, plural: &str) -> String {
     }
 }
 
-/// Returns what an object uses of the quotas of its namespace.
-fn demand(group: &str, plural: &str, value: &Value) -> Amounts {
+/// Returns the amounts by which an object increases the usage of its namespace.
+fn usage_of(group: &str, plural: &str, value: &Value) -> Amounts {
     let one = Quantity::from_integer(1);
-    let mut all = Amounts::from([(counted(group, plural), one)]);
+    let mut all = Amounts::from([(count_name(group, plural), one)]);
     if !group.is_empty() {
         return all;
     }
-    if COUNTED.contains(&plural) {
+    if PLAIN_NAMES.contains(&plural) {
         all.insert(plural.to_owned(), one);
     }
     match plural {
@@ -72,25 +72,24 @@ fn demand(group: &str, plural: &str, value: &Value) -> Amounts {
 }
 
 fn of_pod(pod: &Value, all: &mut Amounts) {
-    if has_ended(pod) {
-        // A terminated pod uses only the count of objects.
+    if is_terminated(pod) {
+        // A terminated pod is counted only under `count/pods`.
         all.remove("pods");
         return;
     }
-    let needs = PodResources::of_pod(pod);
-    for (name, amount) in needs.requests {
+    let resources = PodResources::of_pod(pod);
+    for (name, amount) in resources.requests {
         if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") {
             all.insert(name.clone(), amount);
         }
         all.insert(format!("requests.{name}"), amount);
     }
-    for (name, amount) in needs.limits {
+    for (name, amount) in resources.limits {
         all.insert(format!("limits.{name}"), amount);
     }
 }
 
-/// Reports whether a pod has ended.
-fn has_ended(pod: &Value) -> bool {
+fn is_terminated(pod: &Value) -> bool {
     matches!(
         pod["status"]["phase"].as_str(),
         Some("Failed" | "Succeeded")
@@ -124,20 +123,20 @@ fn of_claim(claim: &Value, all: &mut Amounts) {
         .unwrap_or(Quantity::ZERO);
     all.insert("requests.storage".to_owned(), storage);
     if let Some(class) = spec["storageClassName"].as_str() {
-        let begin = format!("{class}.storageclass.storage.k8s.io");
-        all.insert(format!("{begin}/requests.storage"), storage);
+        let prefix = format!("{class}.storageclass.storage.k8s.io");
+        all.insert(format!("{prefix}/requests.storage"), storage);
         all.insert(
-            format!("{begin}/persistentvolumeclaims"),
+            format!("{prefix}/persistentvolumeclaims"),
             Quantity::from_integer(1),
         );
     }
 }
 
-/// One quota.
+/// A parsed ResourceQuota.
 struct Quota {
     name: String,
     hard: Amounts,
-    /// Restrictions on pods. A quota with scopes counts only pods.
+    /// The scopes of the quota. A quota with scopes counts only the pods that match all scopes.
     scopes: Vec<Scope>,
 }
 
@@ -159,10 +158,12 @@ impl Quota {
         }
     }
 
-    /// Reports whether an object counts.
+    /// Reports whether the object is counted under this quota.
     fn counts(&self, group: &str, plural: &str, value: &Value) -> bool {
         let is_pod = group.is_empty() && plural == "pods";
-        self.scopes.iter().all(|scope| is_pod && scope.has(value))
+        self.scopes
+            .iter()
+            .all(|scope| is_pod && scope.matches(value))
     }
 }
 
@@ -171,7 +172,7 @@ fn quotas(shared: &Shared, namespace: &str) -> Vec<Quota> {
     page.items.iter().map(|q| Quota::of(&q.value())).collect()
 }
 
-/// Returns the usage of a quota.
+/// Returns the usage of a quota: the sum over the existing objects in the namespace.
 fn used(shared: &Shared, namespace: &str, quota: &Quota) -> Amounts {
     let mut all: Amounts = quota
         .hard
@@ -194,7 +195,7 @@ fn used(shared: &Shared, namespace: &str, quota: &Quota) -> Amounts {
             if !quota.counts(group, plural, &value) {
                 continue;
             }
-            for (name, amount) in demand(group, plural, &value) {
+            for (name, amount) in usage_of(group, plural, &value) {
                 if let Some(sum) = all.get_mut(&name) {
                     *sum = *sum + amount;
                 }
@@ -204,9 +205,9 @@ fn used(shared: &Shared, namespace: &str, quota: &Quota) -> Amounts {
     all
 }
 
-/// Reports whether a quota applies to a resource.
+/// Reports whether a quota limits the objects of a resource.
 fn applies_to(quota: &Quota, group: &str, plural: &str) -> bool {
-    let count = counted(group, plural);
+    let count = count_name(group, plural);
     quota.hard.keys().any(|name| {
         *name == count
             || group.is_empty()
@@ -221,8 +222,9 @@ fn applies_to(quota: &Quota, group: &str, plural: &str) -> bool {
     })
 }
 
-/// Locks the quotas of a namespace for a write that may increase usage. The lock is held until the object is stored.
-pub(crate) fn lock<'a>(call: &'a Call, key: &Key) -> Option<MutexGuard<'a, ()>> {
+/// Locks the quotas of all namespaces for a write that may increase usage. Returns `None` if the namespace of the write
+/// has no quotas. The caller must hold the lock until the object is stored.
+pub(crate) fn global_lock<'a>(call: &'a Call, key: &Key) -> Option<MutexGuard<'a, ()>> {
     let limited = call.resource.namespaced()
         && !call
             .shared
@@ -230,20 +232,21 @@ pub(crate) fn lock<'a>(call: &'a Call, key: &Key) -> Option<MutexGuard<'a, ()>> 
             .list(QUOTAS, Some(&key.namespace))
             .items
             .is_empty();
-    limited.then(|| call.shared.quotas.lock())
+    limited.then(|| call.shared.quota_lock.lock())
 }
 
-/// Reports whether a change of an object may increase its usage.
+/// Reports whether an update of this resource and subresource may increase the usage of the object.
 pub(crate) fn may_grow(call: &Call) -> bool {
     let resource = &*call.resource;
-    let grows = ["services", "persistentvolumeclaims"];
+    let growing = ["services", "persistentvolumeclaims"];
     match call.subresource {
-        None => resource.group.is_empty() && grows.contains(&resource.plural.as_str()),
+        None => resource.group.is_empty() && growing.contains(&resource.plural.as_str()),
         Some(part) => part == Subresource::Resize,
     }
 }
 
-/// Refuses an object, or the increase of its usage, that exceeds a quota. The caller holds the lock.
+/// Refuses a new object or an update that raises the usage above a quota. `old` is `None` for a new object. The caller
+/// must hold the quota lock.
 pub(crate) fn check(
     call: &Call,
     key: &Key,
@@ -252,12 +255,12 @@ pub(crate) fn check(
 ) -> Result<(), ApiError> {
     let resource = &*call.resource;
     let (group, plural) = (resource.group.as_str(), resource.plural.as_str());
-    let had = old
-        .map(|old| demand(group, plural, old))
+    let old_usage = old
+        .map(|old| usage_of(group, plural, old))
         .unwrap_or_default();
-    let mut requested = demand(group, plural, value);
+    let mut requested = usage_of(group, plural, value);
     for (name, amount) in &mut requested {
-        *amount = *amount - had.get(name).copied().unwrap_or(Quantity::ZERO);
+        *amount = *amount - old_usage.get(name).copied().unwrap_or(Quantity::ZERO);
     }
     requested.retain(|_, amount| *amount > Quantity::ZERO);
     if requested.is_empty() && old.is_some() {
@@ -278,8 +281,8 @@ pub(crate) fn check(
         let exceeded: BTreeSet<&String> = requested
             .iter()
             .filter(|(name, amount)| {
-                let room = quota.hard.get(*name).zip(used.get(*name));
-                room.is_some_and(|(hard, used)| *used + **amount > *hard)
+                let limit = quota.hard.get(*name).zip(used.get(*name));
+                limit.is_some_and(|(hard, used)| *used + **amount > *hard)
             })
             .map(|(name, _)| name)
             .collect();
@@ -305,7 +308,8 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Returns the resources that a quota limits and containers do not declare, with the names of the containers.
+/// Returns text for an error message: each resource in [`COMPUTE_RESOURCES`] that the quota limits, with the containers that do
+/// not declare this resource. Returns `None` if every container declares all limited resources.
 fn undeclared(resource: &Resource, pod: &Value, quota: &Quota) -> Option<String> {
     if !resource.is("", "pods") {
         return None;
@@ -313,7 +317,7 @@ fn undeclared(resource: &Resource, pod: &Value, quota: &Quota) -> Option<String>
     let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let lists = ["containers", "initContainers"].map(|list| pod["spec"][list].as_array());
     for container in lists.into_iter().flatten().flatten() {
-        for name in COMPUTE
+        for name in COMPUTE_RESOURCES
             .iter()
             .filter(|name| quota.hard.contains_key(**name))
         {
@@ -335,7 +339,7 @@ fn undeclared(resource: &Resource, pod: &Value, quota: &Quota) -> Option<String>
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Returns the status of a quota.
+/// Returns the status of the ResourceQuota `value`: its limits and its current usage.
 pub(crate) fn status(shared: &Shared, namespace: &str, value: &Value) -> Value {
     let quota = Quota::of(value);
     let used: BTreeMap<String, String> = used(shared, namespace, &quota)

@@ -1,4 +1,4 @@
-//! The type metadata of a received object: `apiVersion` and `kind` must fit the resource.
+//! The check of the type metadata of a received object: `apiVersion` and `kind` must match the resource in the URL.
 
 use serde_json::{Value, json};
 
@@ -8,16 +8,16 @@ use crate::go_text::type_name;
 use crate::resource::Resource;
 use crate::verbs::{Call, text};
 
-/// The source of an object. Error messages depend on it.
+/// The source of a received object. The error messages depend on the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A request body.
     Body,
-    /// A patch of a stored object.
+    /// A patch that was applied to the stored object.
     Patch,
 }
 
-/// Refuses an object of another kind or version than the resource.
+/// Refuses an object if its kind or version differs from the resource. Objects of built-in kinds may omit both fields.
 pub(super) fn check(call: &Call, value: &mut Value, source: Source) -> Result<(), ApiError> {
     let resource = &*call.resource;
     if value.is_null() {
@@ -51,7 +51,7 @@ pub(super) fn check(call: &Call, value: &mut Value, source: Source) -> Result<()
     }
 }
 
-/// Checks that the value is an object with strings as `apiVersion` and `kind`.
+/// Checks that the value is a JSON object, and that `apiVersion` and `kind` are strings or are missing.
 pub(in crate::verbs) fn check_type_meta(value: &Value) -> Result<(), String> {
     let refuse = |field: &str, found: &Value, expected: &str| {
         let found = type_name(found);
@@ -71,7 +71,7 @@ pub(in crate::verbs) fn check_type_meta(value: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a custom resource, whose type metadata is required.
+/// Checks the type metadata of a custom object. Custom objects must contain `apiVersion` and `kind`.
 fn check_custom(resource: &Resource, value: &Value, source: Source) -> Result<(), ApiError> {
     let (version, kind) = (text(value, &["apiVersion"]), text(value, &["kind"]));
     let expected = resource.api_version();

@@ -1,5 +1,5 @@
-//! Server-side apply requests: validation of the configuration, and the write. [`crate::patch::apply`] merges and tracks
-//! ownership.
+//! Server-side apply requests. This module validates the applied configuration and stores the result.
+//! [`crate::patch::apply`] merges the configuration into the stored object and tracks the owners of fields.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -16,14 +16,14 @@ use crate::schema::shape;
 use crate::verbs::pipeline::{self, Source, WriteKind, modify};
 use crate::verbs::{Call, Outcome, scale, text};
 
-/// The metadata fields that identify an object. An applied status of a custom resource has no others.
+/// The metadata fields that identify an object. An apply to the status of a custom object ignores all other metadata.
 const IDENTITY_FIELDS: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
-/// Annotation of client-side apply with the last applied configuration.
+/// Annotation in which kubectl stores the configuration of the last client-side apply.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Returns the last configuration that kubectl applied client-side. It owns these fields, and the annotation is kept up to
-/// date.
+/// Returns the last configuration that kubectl applied client-side, if the field manager of the request is `kubectl`.
+/// The apply may take the fields of this configuration from their owners, and updates the annotation.
 fn last_applied(call: &Call, live: &Value) -> Option<Value> {
     if call.options.field_manager != "kubectl" {
         return None;
@@ -34,7 +34,7 @@ fn last_applied(call: &Call, live: &Value) -> Option<Value> {
     serde_json::from_str(annotation).ok()
 }
 
-/// Decodes and validates the applied configuration.
+/// Decodes and validates the applied configuration. Returns the configuration and warnings.
 fn configuration(
     call: &Call,
     bytes: &Bytes,
@@ -71,14 +71,14 @@ fn configuration(
             found.1
         )));
     }
-    // For an existing object the name may be missing.
+    // The configuration of an existing object may omit the name.
     if is_new || !text(&config, &["metadata", "name"]).is_empty() {
         check_name(call, &config)?;
     }
     if scaled {
         config = scale::as_object(&config, resource);
     } else if let Some(object) = config.as_object_mut() {
-        // Each of the two endpoints ignores the fields of the other.
+        // An apply to the status subresource ignores the spec. An apply to the main resource ignores the status.
         match call.subresource {
             Some(Subresource::Status) => {
                 object.remove("spec");
@@ -120,14 +120,15 @@ fn configuration(
     if let Some(message) = apply::duplicate(&config, resource.schema()) {
         return Err(ApiError::unknown(format!("{context}: {message}")));
     }
-    // A correctly typed built-in object is decoded after the merge instead.
+    // The function `decode_merged` decodes a correctly typed object of a built-in kind after the merge.
     if resource.is_custom() || mistyped.is_some() {
         pipeline::decode(call, &mut config.clone(), Source::Patch, &[])?;
     }
     Ok((config, warnings))
 }
 
-/// Decodes a merged object of a built-in kind, which drops empty values. They keep their owner.
+/// Decodes a merged object of a built-in kind. Decoding removes empty values from the object. The managed fields still
+/// contain the owners of these values.
 fn decode_merged(call: &Call, value: &mut Value) -> Result<(), ApiError> {
     let resource = &call.resource;
     if !resource.is_custom() {
@@ -137,7 +138,7 @@ fn decode_merged(call: &Call, value: &mut Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Applies a configuration.
+/// Applies a configuration to the stored object, or creates the object.
 pub(super) async fn server_side(call: &Call, bytes: &Bytes) -> Result<Outcome, ApiError> {
     let (resource, key) = (&call.resource, call.key());
     if !call.options.manager_named {
@@ -201,7 +202,7 @@ pub(super) async fn server_side(call: &Call, bytes: &Bytes) -> Result<Outcome, A
             claim,
             decode,
         )?;
-        // The merge may have removed the metadata.
+        // The merge may have removed the metadata and thus the name.
         check_name(call, &new)?;
         if applied.is_some() {
             new["metadata"]["annotations"][LAST_APPLIED] = json!(format!("{config}\n"));

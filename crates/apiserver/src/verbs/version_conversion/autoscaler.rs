@@ -1,15 +1,15 @@
-//! Conversion of HorizontalPodAutoscalers, which are stored as `autoscaling/v2`. Annotations of `autoscaling/v1` keep the
-//! fields that it lacks.
+//! Conversion of HorizontalPodAutoscalers between the stored version `autoscaling/v2` and `autoscaling/v1`. Annotations
+//! of the `autoscaling/v1` object contain the fields that exist only in `autoscaling/v2`.
 
 use serde_json::{Value, json};
 
-/// Annotation with the metrics except CPU utilisation.
+/// Annotation that contains all metrics of the spec except the CPU utilization.
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const CURRENT: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 
-/// Returns the average CPU utilisation of a metric.
+/// Returns the average utilization in the field `figure` of a CPU metric. Returns `None` for any other metric.
 fn utilization<'a>(metric: &'a Value, figure: &str) -> Option<&'a Value> {
     let of_cpu = metric["type"] == "Resource" && metric["resource"]["name"] == "cpu";
     let found = metric["resource"][figure].get("averageUtilization")?;
@@ -26,7 +26,7 @@ fn annotate(meta: &mut Value, name: &str, value: &Value) {
     }
 }
 
-/// Removes and parses an annotation.
+/// Removes an annotation, and parses its value as JSON.
 fn take_annotation(meta: &mut Value, name: &str) -> Option<Value> {
     let annotations = meta.get_mut("annotations")?.as_object_mut()?;
     let value = annotations.remove(name)?;
@@ -44,7 +44,7 @@ fn take_list(meta: &mut Value, name: &str) -> Vec<Value> {
     }
 }
 
-/// Returns the CPU utilisation metric of a list, and annotates the others.
+/// Returns the CPU utilization in a list of metrics, and stores the other metrics in the annotation `name`.
 fn split(meta: &mut Value, list: &Value, figure: &str, name: &str) -> Option<Value> {
     let mut list = list.as_array()?.clone();
     let position = list.iter().position(|m| utilization(m, figure).is_some());

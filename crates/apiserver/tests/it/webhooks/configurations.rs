@@ -1,4 +1,5 @@
-//! Configurations of webhooks: defaults, validation, and objects whose webhook is deleted.
+//! Tests of webhook configurations: defaults, validation, and the deletion of a configuration whose webhook denies
+//! deletions.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{GROUP, map, ok, plural, register, rule, send, webhook, with};
 use crate::harness::{Harness, TIMEOUT};
-use crate::hook::{Answer, Hook, allowed};
+use crate::webhook_server::{WebhookResponse, WebhookServer, allowed};
 
 #[tokio::test]
 async fn configurations_are_defaulted_and_validated() {
@@ -95,7 +96,7 @@ async fn configurations_are_defaulted_and_validated() {
     }
     let item = format!("{path}/c");
     let (code, _) = send(&h, "PUT", &item, &configuration(fine.clone())).await;
-    assert_eq!(code, 422, "a replacement without a version");
+    assert_eq!(code, 422, "a replacement without a resourceVersion");
     let longer = json!({"webhooks": [with(fine, &json!({"timeoutSeconds": 5}))]});
     let changed = ok(&h, "PATCH", &item, longer).await;
     assert_eq!(changed["metadata"]["generation"], 2);
@@ -111,11 +112,11 @@ async fn configurations_are_defaulted_and_validated() {
 }
 
 #[tokio::test]
-async fn refused_deletions_resume_without_the_webhook_and_configurations_are_exempt() {
+async fn a_namespace_deletion_resumes_after_the_denying_webhook_is_deleted() {
     let h = Harness::start().await;
-    let hook = Hook::start(|_, request| match request["operation"].as_str() {
+    let server = WebhookServer::start(|_, request| match request["operation"].as_str() {
         Some("DELETE") => {
-            Answer::Review(json!({"allowed": false, "status": {"message": "it stays"}}))
+            WebhookResponse::Review(json!({"allowed": false, "status": {"message": "it stays"}}))
         }
         _ => allowed(),
     })
@@ -125,25 +126,28 @@ async fn refused_deletions_resume_without_the_webhook_and_configurations_are_exe
     ok(&h, "POST", "/api/v1/namespaces/n/configmaps", map("a")).await;
     let everything = json!([{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}]);
     let only_maps = json!({"matchConditions": [{"name": "maps", "expression": "request.kind.kind != 'Namespace'"}]});
-    let of = with(webhook("w", hook.at("/"), everything), &only_maps);
+    let of = with(
+        webhook("w", server.client_config("/"), everything),
+        &only_maps,
+    );
     register(&h, "Validating", "c", json!([of])).await;
-    let (code, answer) = send(
+    let (code, response) = send(
         &h,
         "DELETE",
         "/api/v1/namespaces/n/configmaps",
         &Value::Null,
     )
     .await;
-    assert_eq!(code, 400, "{answer}");
+    assert_eq!(code, 400, "{response}");
     ok(&h, "DELETE", "/api/v1/namespaces/n", Value::Null).await;
     let until = tokio::time::Instant::now() + TIMEOUT;
-    hook.take();
-    // The server calls webhooks for its own deletions and retries them.
-    let mut asked = 0;
-    while asked < 2 {
+    server.take_requests();
+    // The server also calls the webhook when it deletes the objects of the namespace, and retries these deletions.
+    let mut calls = 0;
+    while calls < 2 {
         assert!(tokio::time::Instant::now() < until);
-        let seen = hook.take();
-        asked += seen
+        let seen = server.take_requests();
+        calls += seen
             .iter()
             .filter(|(_, r)| r["operation"] == "DELETE" && r["name"] == "a")
             .count();
@@ -155,6 +159,7 @@ async fn refused_deletions_resume_without_the_webhook_and_configurations_are_exe
             .0,
         200
     );
+    // The webhook does not review this deletion, because requests on webhook configurations are exempt.
     ok(
         &h,
         "DELETE",
@@ -167,7 +172,10 @@ async fn refused_deletions_resume_without_the_webhook_and_configurations_are_exe
         .0
         != 404
     {
-        assert!(tokio::time::Instant::now() < until, "the namespace stays");
+        assert!(
+            tokio::time::Instant::now() < until,
+            "the namespace still exists"
+        );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

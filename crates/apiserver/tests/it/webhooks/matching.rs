@@ -1,15 +1,15 @@
-//! Rules, selectors and match conditions.
+//! Tests of the rules, selectors and match conditions that select the requests for a webhook.
 
 use serde_json::{Value, json};
 
 use super::{DEPLOYMENTS, MAPS, deployment, map, ok, plural, register, rule, send, webhook, with};
 use crate::harness::Harness;
-use crate::hook::{Hook, allowed};
+use crate::webhook_server::{WebhookServer, allowed};
 
 #[tokio::test]
 async fn webhooks_are_called_for_matching_requests() {
     let h = Harness::start().await;
-    let hook = Hook::start(|_, _| allowed()).await;
+    let server = WebhookServer::start(|_, _| allowed()).await;
     ok(&h, "POST", MAPS, map("there")).await;
     ok(&h, "POST", DEPLOYMENTS, deployment("d")).await;
     let scaler = json!({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "s"},
@@ -152,13 +152,13 @@ async fn webhooks_are_called_for_matching_requests() {
         ),
     ] {
         for kind in ["Mutating", "Validating"] {
-            let of = webhook("w", hook.at("/"), json!([]));
+            let of = webhook("w", server.client_config("/"), json!([]));
             register(&h, kind, "c", json!([with(of, &fields)])).await;
             let trial = format!("{path}?dryRun=All");
-            let (code, answer) = send(&h, method, &trial, body).await;
-            assert!(code < 300, "{fields} {method} {path}: {answer}");
+            let (code, response) = send(&h, method, &trial, body).await;
+            assert!(code < 300, "{fields} {method} {path}: {response}");
             assert_eq!(
-                !hook.take().is_empty(),
+                !server.take_requests().is_empty(),
                 called,
                 "{kind} {fields} {method} {path}"
             );
@@ -166,14 +166,14 @@ async fn webhooks_are_called_for_matching_requests() {
         }
     }
     let failing = with(
-        webhook("w", hook.at("/"), rule("", "v1", "configmaps")),
+        webhook("w", server.client_config("/"), rule("", "v1", "configmaps")),
         &condition("object.absent"),
     );
     register(&h, "Validating", "c", json!([failing])).await;
-    let (code, answer) = send(&h, "POST", MAPS, &labelled).await;
+    let (code, response) = send(&h, "POST", MAPS, &labelled).await;
     assert_eq!(
-        (code, &answer["reason"]),
+        (code, &response["reason"]),
         (403, &json!("Forbidden")),
-        "{answer}"
+        "{response}"
     );
 }

@@ -1,15 +1,15 @@
-//! The order and the effect of mutating webhooks.
+//! A test of the order and the effect of mutating webhooks.
 
 use serde_json::{Value, json};
 
 use super::{APPLY, DEPLOYMENTS, deployment, register, rule, webhook, with};
 use crate::harness::Harness;
-use crate::hook::{Hook, allowed, patched};
+use crate::webhook_server::{WebhookServer, allowed, patched};
 
 #[tokio::test]
-async fn mutations_are_ordered_defaulted_and_visible_to_validating_webhooks() {
+async fn mutating_webhooks_run_in_order_and_before_validating_webhooks() {
     let h = Harness::start().await;
-    let hook = Hook::start(|path, request| match path {
+    let server = WebhookServer::start(|path, request| match path {
         "/sidecar" => {
             let containers = request["object"]["spec"]["template"]["spec"]["containers"].as_array();
             if containers.unwrap().len() > 1 {
@@ -24,12 +24,15 @@ async fn mutations_are_ordered_defaulted_and_visible_to_validating_webhooks() {
     .await;
     let rules = || rule("apps", "v1", "deployments");
     let again = json!({"reinvocationPolicy": "IfNeeded"});
-    let first = webhook("first", hook.at("/first"), rules());
+    let first = webhook("first", server.client_config("/first"), rules());
     register(
         &h,
         "Mutating",
         "b",
-        json!([with(webhook("l", hook.at("/label"), rules()), &again)]),
+        json!([with(
+            webhook("l", server.client_config("/label"), rules()),
+            &again
+        )]),
     )
     .await;
     register(
@@ -40,7 +43,7 @@ async fn mutations_are_ordered_defaulted_and_visible_to_validating_webhooks() {
             with(first.clone(), &again),
             with(
                 first.clone(),
-                &json!({"name": "never.example.com", "clientConfig": hook.at("/never")})
+                &json!({"name": "never.example.com", "clientConfig": server.client_config("/never")})
             )
         ]),
     )
@@ -49,28 +52,28 @@ async fn mutations_are_ordered_defaulted_and_visible_to_validating_webhooks() {
         &h,
         "Mutating",
         "c",
-        json!([webhook("s", hook.at("/sidecar"), rules())]),
+        json!([webhook("s", server.client_config("/sidecar"), rules())]),
     )
     .await;
     register(
         &h,
         "Validating",
         "a",
-        json!([webhook("v", hook.at("/validate"), rules())]),
+        json!([webhook("v", server.client_config("/validate"), rules())]),
     )
     .await;
     let apply = async |image: &str| {
         let mut wanted = deployment("d");
         wanted["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
         let path = format!("{DEPLOYMENTS}/d?fieldManager=me");
-        let (code, answer) = h
+        let (code, response) = h
             .raw("PATCH", &path, APPLY, wanted.to_string().into_bytes())
             .await;
-        assert!(code < 300, "{answer}");
-        answer
+        assert!(code < 300, "{response}");
+        response
     };
     let made = apply("i").await;
-    let seen = hook.take();
+    let seen = server.take_requests();
     let paths: Vec<&str> = seen.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(
         paths,
@@ -89,7 +92,7 @@ async fn mutations_are_ordered_defaulted_and_visible_to_validating_webhooks() {
         .as_array()
         .unwrap();
     assert_eq!(containers.len(), 2);
-    // Defaults are set and unknown fields are dropped.
+    // The server sets the defaults of the added container and removes its unknown field.
     assert_eq!(
         containers[1]["terminationMessagePath"],
         "/dev/termination-log"
@@ -97,7 +100,7 @@ async fn mutations_are_ordered_defaulted_and_visible_to_validating_webhooks() {
     assert_eq!(containers[1]["unknown"], Value::Null);
     assert_eq!(validated["spec"], made["spec"]);
     assert_eq!(made["metadata"]["labels"], json!({"hook": "1"}));
-    // Fields of webhooks have no manager, so applying the same object again changes nothing.
+    // Fields that a webhook sets have no manager. Therefore, applying the same object again changes nothing.
     let managed = made["metadata"]["managedFields"].to_string();
     assert!(
         !managed.contains("side") && !managed.contains("hook"),

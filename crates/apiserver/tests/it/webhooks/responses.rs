@@ -1,107 +1,108 @@
-//! Responses of webhooks, and the failure policy.
+//! A test of the responses of webhooks, and of the failure policy for failed calls.
 
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
 use super::{JSON, MAPS, map, ok, plural, register, rule, send, webhook, with};
 use crate::harness::Harness;
-use crate::hook::{Answer, Hook, allowed, patched};
+use crate::webhook_server::{WebhookResponse, WebhookServer, allowed, patched};
 
 #[tokio::test]
-async fn responses_decide_and_failures_follow_the_policy() {
+async fn responses_allow_or_deny_and_failed_calls_follow_the_failure_policy() {
     let h = Harness::start().await;
-    let hook = Hook::start(|path, _| match path {
+    let server = WebhookServer::start(|path, _| match path {
         "/allow" => allowed(),
-        "/warn" => Answer::Review(json!({"allowed": true, "warnings": ["careful", "careful"]})),
-        "/no" => Answer::Review(json!({"allowed": false})),
-        "/taken" => Answer::Review(json!({"allowed": false, "warnings": ["it hurts"],
+        "/warn" => WebhookResponse::Review(json!({"allowed": true, "warnings": ["careful", "careful"]})),
+        "/no" => WebhookResponse::Review(json!({"allowed": false})),
+        "/taken" => WebhookResponse::Review(json!({"allowed": false, "warnings": ["it hurts"],
             "status": {"code": 409, "reason": "Conflict", "message": "it is taken", "details": {"name": "x"}}})),
-        "/fine" => Answer::Review(json!({"allowed": false, "status": {"code": 200, "message": "all right"}})),
-        "/other" => Answer::Review(json!({"allowed": true, "uid": "another"})),
+        "/fine" => WebhookResponse::Review(json!({"allowed": false, "status": {"code": 200, "message": "all right"}})),
+        "/other" => WebhookResponse::Review(json!({"allowed": true, "uid": "another"})),
         "/patch" => patched(&json!([{"op": "add", "path": "/data/new", "value": "1"}])),
         "/misfit" => patched(&json!([{"op": "remove", "path": "/absent"}])),
         "/broken" => patched(&json!([{"op": "add", "path": "/data", "value": 5}])),
-        "/garbage" => Answer::Raw(200, "<html>".to_owned()),
-        "/error" => Answer::Raw(500, "out of order".to_owned()),
-        "/long" => Answer::Raw(200, " ".repeat(9 << 20)),
-        _ => Answer::Silence,
+        "/garbage" => WebhookResponse::Raw(200, "<html>".to_owned()),
+        "/error" => WebhookResponse::Raw(500, "out of order".to_owned()),
+        "/long" => WebhookResponse::Raw(200, " ".repeat(9 << 20)),
+        _ => WebhookResponse::None,
     })
     .await;
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let nowhere = format!("https://127.0.0.1:{}/", closed.local_addr().unwrap().port());
     drop(closed);
-    let stranger = Hook::start(|_, _| allowed()).await;
-    let mut untrusted = hook.at("/allow");
-    untrusted["caBundle"] = json!(stranger.bundle);
-    let mut unreadable = hook.at("/allow");
+    let other_server = WebhookServer::start(|_, _| allowed()).await;
+    let mut untrusted = server.client_config("/allow");
+    untrusted["caBundle"] = json!(other_server.ca_bundle);
+    let mut unreadable = server.client_config("/allow");
     unreadable["caBundle"] = json!("bm8gY2VydGlmaWNhdGU=");
     let denied = "admission webhook \"w.example.com\" denied the request";
     let failed = "Internal error occurred: failed calling webhook \"w.example.com\": ";
-    let service = |name: &str| json!({"service": {"namespace": "default", "name": name, "path": "/allow"}, "caBundle": hook.bundle});
-    // Client, phase, code and message with Fail, and whether Ignore admits the request.
+    let service = |name: &str| json!({"service": {"namespace": "default", "name": name, "path": "/allow"}, "caBundle": server.ca_bundle});
+    // Each case contains the `clientConfig`, the phase (empty for both phases), the code and the message for the policy
+    // `Fail`, and whether the policy `Ignore` admits the request.
     for (client, phase, code, message, ignored) in [
-        (hook.at("/allow"), "", 201, "", true),
+        (server.client_config("/allow"), "", 201, "", true),
         (
-            hook.at("/no"),
+            server.client_config("/no"),
             "",
             400,
             &*format!("{denied} without explanation"),
             false,
         ),
         (
-            hook.at("/taken"),
+            server.client_config("/taken"),
             "",
             409,
             &*format!("{denied}: it is taken"),
             false,
         ),
         (
-            hook.at("/fine"),
+            server.client_config("/fine"),
             "",
             400,
             &*format!("{denied}: all right"),
             false,
         ),
         (
-            hook.at("/other"),
+            server.client_config("/other"),
             "",
             500,
             &*format!("{failed}received invalid webhook response: expected response.uid"),
             true,
         ),
-        (hook.at("/patch"), "Mutating", 201, "", true),
+        (server.client_config("/patch"), "Mutating", 201, "", true),
         (
-            hook.at("/patch"),
+            server.client_config("/patch"),
             "Validating",
             500,
             "validating webhook may not return response.patch",
             true,
         ),
         (
-            hook.at("/misfit"),
+            server.client_config("/misfit"),
             "Mutating",
             500,
-            "Internal error occurred: the patch of admission webhook",
+            "Internal error occurred: cannot apply the patch of admission webhook",
             false,
         ),
         (
-            hook.at("/broken"),
+            server.client_config("/broken"),
             "Mutating",
             500,
             "Internal error occurred: ",
             false,
         ),
-        (hook.at("/garbage"), "", 500, failed, true),
+        (server.client_config("/garbage"), "", 500, failed, true),
         (
-            hook.at("/error"),
+            server.client_config("/error"),
             "",
             500,
             "500 Internal Server Error: out of order",
             true,
         ),
-        (hook.at("/long"), "", 500, failed, true),
+        (server.client_config("/long"), "", 500, failed, true),
         (
-            hook.at("/silence"),
+            server.client_config("/silence"),
             "",
             500,
             "context deadline exceeded",
@@ -127,13 +128,13 @@ async fn responses_decide_and_failures_follow_the_policy() {
                 let of = with(of, &json!({"failurePolicy": policy, "timeoutSeconds": 1}));
                 register(&h, kind, "c", json!([of])).await;
                 let path = format!("{MAPS}?dryRun=All");
-                let (found, answer) = send(&h, "POST", &path, &map("a")).await;
-                let about = format!("{client} {kind} {policy}: {answer}");
+                let (found, response) = send(&h, "POST", &path, &map("a")).await;
+                let about = format!("{client} {kind} {policy}: {response}");
                 if policy == "Ignore" && ignored {
                     assert_eq!(found, 201, "{about}");
                 } else {
                     assert_eq!(found, code, "{about}");
-                    let actual = answer["message"].as_str().unwrap_or_default();
+                    let actual = response["message"].as_str().unwrap_or_default();
                     assert!(actual.contains(message), "{about}");
                 }
                 ok(&h, "DELETE", &format!("{}/c", plural(kind)), Value::Null).await;
@@ -144,7 +145,11 @@ async fn responses_decide_and_failures_follow_the_policy() {
         ("/warn", 201, vec!["299 - \"careful\""]),
         ("/taken", 409, vec!["299 - \"it hurts\""]),
     ] {
-        let of = webhook("w", hook.at(path), rule("", "v1", "configmaps"));
+        let of = webhook(
+            "w",
+            server.client_config(path),
+            rule("", "v1", "configmaps"),
+        );
         register(&h, "Validating", "c", json!([of])).await;
         let request = http::Request::post(format!("{MAPS}?dryRun=All"));
         let request = request.header("content-type", JSON);

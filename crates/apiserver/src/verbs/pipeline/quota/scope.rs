@@ -1,27 +1,26 @@
-//! Scopes of quotas, which restrict them to certain pods.
+//! Scopes of ResourceQuotas. A quota with scopes counts only the pods that match all its scopes.
 
 use serde_json::Value;
 
-/// A restriction on pods.
+/// A scope of a quota: a condition on pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Scope {
+    /// The QoS class of the pod is `BestEffort`, or is another class if the value is false.
     BestEffort(bool),
+    /// The pod has an active deadline, or has no deadline if the value is false.
     Terminating(bool),
-    /// The priority class is or is not one of these.
-    Class {
-        among: bool,
-        names: Vec<String>,
-    },
+    /// The priority class of the pod is in `names` if `among` is true, and is not in `names` if `among` is false.
+    Class { among: bool, names: Vec<String> },
     /// The pod has a priority class.
     SomeClass,
     /// The pod has an affinity to pods of other namespaces.
     CrossNamespaceAffinity,
-    /// No pod matches: scopes of volumes, and contradictions.
+    /// No pod matches. The server uses this variant for scopes of volumes, unknown scopes and unsupported operators.
     Never,
 }
 
 impl Scope {
-    /// Returns the scopes of a quota, listed or selected.
+    /// Returns the scopes in the fields `scopes` and `scopeSelector` of a quota.
     pub(super) fn all_of(spec: &Value) -> Vec<Self> {
         let listed = spec["scopes"].as_array().into_iter().flatten();
         let listed = listed
@@ -56,8 +55,8 @@ impl Scope {
         }
     }
 
-    /// Reports whether a pod matches.
-    pub(super) fn has(&self, pod: &Value) -> bool {
+    /// Reports whether the pod matches this scope.
+    pub(super) fn matches(&self, pod: &Value) -> bool {
         let spec = &pod["spec"];
         let class = spec["priorityClassName"].as_str().unwrap_or_default();
         match self {
@@ -71,7 +70,7 @@ impl Scope {
     }
 }
 
-/// Reports whether an affinity refers to pods of other namespaces.
+/// Reports whether a pod affinity or anti-affinity refers to pods of other namespaces.
 fn crosses_namespaces(affinity: &Value) -> bool {
     let list =
         |kind: &str, list: &str| affinity[kind][list].as_array().cloned().unwrap_or_default();
@@ -121,7 +120,7 @@ mod tests {
             ),
         ] {
             let scopes = Scope::all_of(&spec);
-            let has = |pod: &Value| scopes.iter().all(|scope| scope.has(pod));
+            let has = |pod: &Value| scopes.iter().all(|scope| scope.matches(pod));
             assert_eq!((has(&urgent), has(&plain)), (of_urgent, of_plain), "{spec}");
         }
     }
