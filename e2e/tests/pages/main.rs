@@ -1,11 +1,7 @@
 //! Tests of the pages about installation, configuration and propagation. The commands of the pages run against servers
 //! of `berth up`. The files and flags that the pages name exist.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "this is how a test fails"
-)]
+#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
 mod blocks;
 mod chart_values;
