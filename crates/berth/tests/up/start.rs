@@ -133,7 +133,10 @@ fn a_kubeconfig_with_other_contexts_is_not_overwritten() {
         home.path(),
         &["up", "--port=0", "--kubeconfig", path.to_str().unwrap()],
     ));
-    assert!(line.contains("has contexts that `berth up` did not write"), "{line}");
+    assert!(
+        line.contains("has contexts that `berth up` did not write"),
+        "{line}"
+    );
     assert_eq!(std::fs::read_to_string(&path).unwrap(), theirs);
 }
 
