@@ -17,6 +17,8 @@ esac
 fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 cargo run --quiet --locked --manifest-path hack/estimator-protocol/Cargo.toml --target-dir target/estimator-protocol -- "$fresh"
+sed -i "1i //! The messages of the estimators' protocol.\\n" "$fresh/pb.rs"
+sed -i "1i //! The client and the server of the estimators' gRPC service.\\n" "$fresh/service.rs"
 rustfmt --edition 2024 --config-path rustfmt.toml "$fresh"/*.rs
 
 if [[ -z "${1:-}" ]]; then

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use berth_api::{Cluster, ResourceBinding};
 use berth_apiserver::{Server, ServerConfig};
-use berth_component_base::connect;
-use berth_component_base::process::logging::LogArgs;
+use berth_component_base::kube_client;
+use berth_component_base::program::logging::LogArgs;
 use berth_component_base::user_agent::Component;
 use berth_scheduler::{Options, ServiceError};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -53,7 +53,7 @@ impl BareControlPlane {
     /// If the server does not start.
     pub async fn start(clusters: &[Cluster]) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        berth_component_base::process::logging::init(&LogArgs::default(), "off");
+        berth_component_base::program::logging::init(&LogArgs::default(), "off");
         let folder = tempfile::tempdir().unwrap();
         let (client, server) = if let Some(assets) = KubeApiserver::assets() {
             let server = KubeApiserver::start(&assets, folder.path()).await;
@@ -134,12 +134,12 @@ impl BareControlPlane {
     /// # Panics
     /// If the server's kubeconfig cannot be used.
     pub async fn remote_client(&self) -> Client {
-        let target = connect::Target {
+        let target = kube_client::Target {
             kubeconfig: Some(self.kubeconfig()),
-            ..connect::Target::default()
+            ..kube_client::Target::default()
         };
-        let config = connect::config(&target).await.unwrap();
-        connect::client(config, Component::Scheduler).unwrap()
+        let config = kube_client::config(&target).await.unwrap();
+        kube_client::client(config, Component::Scheduler).unwrap()
     }
 
     /// Returns the API for the ResourceBindings in a namespace.

@@ -8,7 +8,7 @@ use berth_controllers::detector;
 use berth_controllers::monitor::Monitor;
 use berth_controllers::propagation::{self, PropagationOptions};
 use berth_scheduler::Options;
-use berth_scheduler::gates::ControllerGates;
+use berth_scheduler::feature_gates::ControllerGates;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use tokio_util::sync::CancellationToken;
@@ -21,14 +21,14 @@ const TEST_MEMBER: &str = "e2e.berth/member";
 
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
 pub(crate) async fn client_of(kubeconfig: &Path) -> Client {
-    let target = berth_component_base::connect::Target {
+    let target = berth_component_base::kube_client::Target {
         kubeconfig: Some(kubeconfig.to_owned()),
         ..Default::default()
     };
-    let config = berth_component_base::connect::config(&target)
+    let config = berth_component_base::kube_client::config(&target)
         .await
         .unwrap();
-    berth_component_base::connect::client(config, Component::CommandLine).unwrap()
+    berth_component_base::kube_client::client(config, Component::CommandLine).unwrap()
 }
 
 /// Installs CustomResourceDefinitions, creates this number of members, and starts the controllers and a scheduler, as

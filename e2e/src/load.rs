@@ -44,7 +44,7 @@ pub enum LoadError {
     Server(#[from] kube::Error),
     /// The kubeconfig cannot be used.
     #[error(transparent)]
-    Connect(#[from] berth_component_base::connect::ConnectError),
+    Connect(#[from] berth_component_base::kube_client::ConnectError),
     /// A step of the scenario takes too long.
     #[error("{what} took longer than {limit:?}")]
     Timeout {

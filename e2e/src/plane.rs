@@ -8,7 +8,7 @@ use berth::controllers::controller_set::ControllerFlags;
 use berth::controllers::selection::{Controller, Selection};
 use berth::up::{ControlPlane, UpArgs};
 use berth_api::Cluster;
-use berth_component_base::process::logging::LogArgs;
+use berth_component_base::program::logging::LogArgs;
 use berth_scheduler::Options;
 use berth_scheduler::config::DeclaredProfiles;
 use kube::api::{Api, DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
@@ -24,7 +24,7 @@ use crate::eventually::eventually;
 use crate::kube_apiserver::KubeApiserver;
 use crate::kubectl;
 
-/// A lock with which tests use an existing cluster one after the other.
+/// A lock that lets only one test at a time use an existing cluster.
 static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// Options of a control plane.
@@ -86,7 +86,7 @@ impl Plane {
     pub async fn start_with(setup: Setup) -> Self {
         // The call fails if another test of this process has already installed the provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        berth_component_base::process::logging::init(&LogArgs::default(), "off");
+        berth_component_base::program::logging::init(&LogArgs::default(), "off");
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
         let cancel = CancellationToken::new();

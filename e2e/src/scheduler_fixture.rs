@@ -74,7 +74,7 @@ impl SchedulerFixture {
     /// Creates a binding, and waits for its first [`Outcome`].
     ///
     /// # Panics
-    /// If the server rejects the binding, or if no outcome is stored in time.
+    /// If the server rejects the binding, or if the binding gets no `Scheduled` condition in time.
     pub async fn schedule(&self, binding: &ResourceBinding) -> Outcome {
         self.bare.bind(binding).await;
         self.outcome(binding.metadata.name.as_deref().unwrap())
@@ -84,7 +84,7 @@ impl SchedulerFixture {
     /// Waits until a binding has a `Scheduled` condition, and returns its [`Outcome`].
     ///
     /// # Panics
-    /// If no outcome is stored in time.
+    /// If the binding gets no `Scheduled` condition in time.
     pub async fn outcome(&self, name: &str) -> Outcome {
         outcome(&self.bare, name).await
     }
@@ -169,7 +169,7 @@ pub async fn four_clusters() -> BareControlPlane {
 /// Waits until a binding has a `Scheduled` condition, and returns its [`Outcome`].
 ///
 /// # Panics
-/// If no outcome is stored in time.
+/// If the binding gets no `Scheduled` condition in time.
 pub async fn outcome(bare: &BareControlPlane, name: &str) -> Outcome {
     eventually(&format!("the condition of {name}"), async || {
         current_outcome(bare, name).await.ok_or("it has none")

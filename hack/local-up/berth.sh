@@ -21,7 +21,8 @@ apply_api() {
   run "${CONTROL_PLANE[@]}" apply --filename=deploy/scheduler/rbac.yaml --filename=deploy/controllers/rbac.yaml
 }
 
-# give_kubeconfig ACCOUNT SECRET: stores a kubeconfig for the account of the control plane in the secret of the host.
+# give_kubeconfig ACCOUNT SECRET: creates a kubeconfig with a token of the control plane's ServiceAccount ACCOUNT, and
+# stores it in the Secret SECRET of the host cluster.
 give_kubeconfig() {
   local account=$1 secret=$2 token="" ca=""
   write "$WORK/token.yaml" <<MANIFEST
@@ -80,14 +81,14 @@ deploy_components() {
   give_kubeconfig berth-controllers berth-controllers-config
   run "${HOST[@]}" apply --filename=deploy/scheduler/default-scheduler.yaml --filename=deploy/controllers/controllers.yaml
   if exists "$HOST_CLUSTER_NAME"; then
-    # The image keeps its name, so running pods would keep the old one.
+    # The new image has the name of the old image, so without a restart the running pods would keep the old image.
     run "${HOST[@]}" rollout restart "--namespace=$SYSTEM_NAMESPACE" "${deployments[@]/#/deployment/}"
   fi
   wait_for_rollout "${deployments[@]}"
 }
 
-# join_in_container ARGUMENTS...: runs `berth join` in a container of the clusters' network, because the pods of the host
-# use the addresses of that network.
+# join_in_container ARGUMENTS...: runs `berth join` in a container of the clusters' network, because the kubeconfigs
+# in $WORK contain names and addresses of that network.
 join_in_container() {
   run docker run --rm "--network=$NETWORK" "--user=$UID:${GROUPS[0]}" "--volume=$WORK:/kubeconfigs:ro" "$IMAGE" join "$@"
 }

@@ -1,4 +1,4 @@
-//! Matching of cluster affinities against Cluster objects.
+//! [`ClusterAffinity::matches`] for one Cluster object, without a snapshot. The engine uses compiled affinities.
 
 use std::collections::BTreeMap;
 

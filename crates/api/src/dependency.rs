@@ -1,11 +1,12 @@
-//! The dependencies of a resource: objects, such as ConfigMaps, that must exist in the same clusters as the resource.
+//! [`DependentObjectReference`]: a dependency of a resource, by name or label selector, and the annotation that lists
+//! dependencies. A dependency, such as a ConfigMap, must exist in the same clusters as the resource.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::selector::LabelSelector;
+use crate::label_selector::LabelSelector;
 
 /// A reference to one object by name, or to several objects by labels. Karmada stores the references of a binding as a
 /// list in the annotation [`DEPENDENCIES`](crate::well_known::DEPENDENCIES).

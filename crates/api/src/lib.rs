@@ -6,7 +6,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`policy`], [`override_policy`], [`taint_policy`] | the policies |
-//! | [`placement`], [`selector`], [`toleration`] | the placement in a policy or binding |
+//! | [`placement`], [`field_selector`], [`label_selector`], [`toleration`] | the placement in a policy or binding |
 //! | [`binding`], [`work`] | bindings and Works |
 //! | [`cluster`] | member clusters |
 //! | [`interpreter_customization`] | scripts that interpret the objects of a kind |
@@ -17,7 +17,7 @@
 //! | [`crds`] | the CustomResourceDefinitions of these types |
 //! | [`manifest`] | preparation of manifests for member clusters |
 //! | [`names`], [`well_known`] | derived names; labels, annotations, finalizers, namespaces |
-//! | [`canonical`], [`go_zero`] | JSON as Go's encoder writes it |
+//! | [`go_json`], [`go_zero`] | JSON as Go's encoder writes it |
 //! | [`pod_requests`], [`quantity`] | resource requests of pods; resource quantities |
 //! | [`condition_message`] | length of condition messages |
 //!
@@ -25,7 +25,7 @@
 //! Karmada's applied-placement annotation:
 //!
 //! ```
-//! use berth_api::canonical::placement_json;
+//! use berth_api::go_json::placement_json;
 //! use berth_api::placement::Placement;
 //! use serde_json::json;
 //!
@@ -42,13 +42,14 @@
 
 pub mod admission;
 pub mod binding;
-pub mod canonical;
 pub mod cluster;
 mod cluster_match;
 pub mod condition_message;
 pub mod crds;
 pub mod dependency;
 mod field_schema;
+pub mod field_selector;
+pub mod go_json;
 pub mod go_zero;
 pub mod interpreter_context;
 pub mod interpreter_customization;
@@ -61,14 +62,13 @@ pub mod placement;
 pub mod pod_requests;
 pub mod policy;
 mod root_kind;
-pub mod selector;
 pub mod taint_policy;
 pub mod toleration;
 pub mod well_known;
 pub mod work;
 pub mod workload_rebalancer;
 
-pub use berth_apimachinery::quantity;
+pub use berth_apimachinery::{label_selector, quantity};
 pub use binding::{ClusterResourceBinding, ResourceBinding};
 pub use cluster::Cluster;
 pub use interpreter_customization::ResourceInterpreterCustomization;

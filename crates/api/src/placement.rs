@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::field_schema;
+use crate::field_selector::FieldSelector;
 use crate::go_zero::is_go_zero;
+use crate::label_selector::LabelSelector;
 use crate::open_enum::open_enum;
-use crate::selector::{FieldSelector, LabelSelector};
 use crate::toleration::Toleration;
 
 /// The rules by which the scheduler selects clusters and assigns replicas.

@@ -1,4 +1,4 @@
-//! The resource requests of pods, as exact quantities.
+//! Exact requests of pods, without defaults from limits, for cluster status and simulated nodes.
 
 use std::collections::BTreeMap;
 

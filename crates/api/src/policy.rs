@@ -5,10 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::go_zero::is_go_zero;
+use crate::label_selector::LabelSelector;
 use crate::open_enum::open_enum;
 use crate::placement::Placement;
 use crate::root_kind::root_kind;
-use crate::selector::LabelSelector;
 
 root_kind! {
     /// Propagates resources of its own namespace to member clusters.

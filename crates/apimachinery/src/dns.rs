@@ -1,4 +1,4 @@
-//! The syntax of DNS names.
+//! Checks of DNS labels and subdomains, which return only true or false.
 
 /// Maximum length of a DNS label.
 const MAX_LABEL: usize = 63;

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 /// Returns the typed form of an object.
 ///
 /// # Errors
-/// When a field has another type. The error does not name the object.
+/// When a field does not have the type that `K` declares. The error does not name the object.
 pub fn decode<K: Resource + DeserializeOwned>(
     object: DynamicObject,
 ) -> Result<K, serde_json::Error> {
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_another_type_is_an_error() {
+    fn a_field_of_the_wrong_type_is_an_error() {
         let source = json!({ "metadata": { "name": "c" }, "data": { "key": 1 } });
         let dynamic: DynamicObject = serde_json::from_value(source).unwrap();
         let error = decode::<ConfigMap>(dynamic).unwrap_err().to_string();

@@ -11,7 +11,8 @@ use crate::json_size::json_size;
 pub const MAX_OPERATIONS: usize = 10_000;
 /// Maximum total size of the values that a patch copies, in bytes of JSON.
 const MAX_COPIED: usize = 3 << 20;
-/// Maximum number of list items that a patch shifts and of values that it moves. Each takes some nanoseconds.
+/// Maximum sum of the list items that a patch shifts and the values that it moves. Each item or value takes some
+/// nanoseconds.
 const MAX_MOVED: usize = 50_000_000;
 /// Maximum nesting depth of an object. A deeper object cannot be parsed.
 pub const MAX_DEPTH: usize = 127;
@@ -129,7 +130,7 @@ fn moved_values(operation: &PatchOperation, object: &Value) -> usize {
     }
 }
 
-/// Returns the number of values in a value, including the value itself.
+/// Returns the number of values in a JSON tree, including the root.
 fn values(value: &Value) -> usize {
     match value {
         Value::Object(map) => 1 + map.values().map(values).sum::<usize>(),

@@ -1,4 +1,5 @@
-//! The size of a JSON value in bytes. Callers use the size to limit the status that members report.
+//! The size of a JSON value in bytes. Callers limit the size of JSON patches and of the statuses that member clusters
+//! report.
 
 use std::io::{self, Write};
 

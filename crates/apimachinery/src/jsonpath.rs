@@ -70,7 +70,8 @@ impl Path {
 /// Renders a template for a document. Each path in braces is replaced by the values at this path, separated by spaces.
 ///
 /// # Errors
-/// When the template is malformed, or a path without wildcard, filter or slice finds no value.
+/// When the template is malformed, when a path without wildcard, filter, slice or `..` finds no value, or when a value
+/// is null, a list or an object.
 pub fn render(template: &str, document: &Value) -> Result<String, JsonPathError> {
     let unmatched = || JsonPathError::Braces(template.to_owned());
     let mut text = String::new();
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_without_text_are_errors() {
+    fn missing_values_null_lists_objects_and_malformed_paths_are_errors() {
         for (template, expected) in [
             ("{.nothing}", ".nothing is not found"),
             ("{.nested}", ".nested is not a string, number or boolean"),

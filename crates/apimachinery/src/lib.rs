@@ -7,10 +7,10 @@
 //! |---|---|---|
 //! | [`quantity`] | resource quantities such as `500m` and `1Gi`: text, exact number, arithmetic | |
 //! | [`label_selector`] | label selectors: the API type, its compiled form, the syntax of labels; the text form with the feature `json` | |
-//! | [`dns`] | the syntax of DNS labels and subdomains | |
+//! | [`dns`] | checks of DNS labels and subdomains | |
 //! | [`go_platform`] | the platform of the program, as Go reports it | |
 //! | [`namespaced_name`] | the name of a namespaced object, as `NAMESPACE/NAME` | |
-//! | [`process`] | `process_*` metrics of the current process | |
+//! | [`process_metrics`] | `process_*` metrics of the current process | |
 //! | `jsonpath` | JSONPath as in `kubectl -o jsonpath` and printer columns | `jsonpath` |
 //! | `json_fields`, `json_size` | fields of objects as JSON, and the size of JSON values | `json` |
 //! | `json_patch` | JSON patches with bounds | `json-patch` |
@@ -33,5 +33,5 @@ pub mod json_size;
 pub mod jsonpath;
 pub mod label_selector;
 pub mod namespaced_name;
-pub mod process;
+pub mod process_metrics;
 pub mod quantity;

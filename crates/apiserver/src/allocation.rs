@@ -119,7 +119,7 @@ impl Inner {
 }
 
 impl Allocation {
-    /// Adds the Services of a store whose changes are not observed yet.
+    /// Adds all Services of a store to the index.
     pub(crate) fn load(&self, store: &Store) {
         let mut inner = self.inner.lock();
         for service in store.list(SERVICES, None).items {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_released_with_the_service_or_by_an_update() {
+    fn items_are_released_when_a_service_is_deleted_or_changes_them() {
         let (all, a, b) = (
             Allocation::default(),
             Key::new("n", "a"),

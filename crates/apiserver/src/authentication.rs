@@ -15,7 +15,7 @@ use crate::store::Store;
 use certificate::PresentedCertificate;
 use service_account::{Signer, TokenError};
 
-/// The credentials of the server, with which it checks requests.
+/// The checker of the credentials in requests.
 pub(crate) struct Authenticator {
     /// The token of the administrator.
     token: String,

@@ -2,15 +2,15 @@
 //! code for specific kinds.
 
 mod autoscaler;
-mod definition;
+pub(crate) mod bootstrap;
+mod custom_resource_definition;
 mod network;
+mod persistent_volume_claim;
 mod pod;
 pub(crate) mod pod_resources;
 pub(crate) mod pod_subresources;
-pub(crate) mod seed;
 mod service;
 pub(crate) mod signing_request;
-mod storage;
 mod validation;
 mod webhook;
 mod workloads;
@@ -67,7 +67,7 @@ pub(crate) fn default(resource: &Resource, value: &mut Value) {
         ("", "pods") => pod::pod(value),
         ("", "podtemplates") => workloads::template(value),
         ("", "nodes") => node(value),
-        ("", "persistentvolumeclaims") => storage::claim(value),
+        ("", "persistentvolumeclaims") => persistent_volume_claim::claim(value),
         ("", "persistentvolumes") => {
             let defaults =
                 json!({"volumeMode": "Filesystem", "persistentVolumeReclaimPolicy": "Retain"});
@@ -104,7 +104,9 @@ pub(crate) fn default(resource: &Resource, value: &mut Value) {
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
             role_binding(value);
         }
-        ("apiextensions.k8s.io", "customresourcedefinitions") => definition::default(value),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            custom_resource_definition::default(value);
+        }
         ("scheduling.k8s.io", "priorityclasses") => {
             set(value, "preemptionPolicy", json!("PreemptLowerPriority"));
         }
@@ -130,7 +132,9 @@ pub(crate) fn set_system_fields(
     let creating = old.is_none();
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "services") => service::adapt(value, old),
-        ("", "persistentvolumeclaims") => storage::copy_data_source(&mut value["spec"], creating),
+        ("", "persistentvolumeclaims") => {
+            persistent_volume_claim::copy_data_source(&mut value["spec"], creating);
+        }
         ("", "serviceaccounts") => keep_secret_names(value),
         ("coordination.k8s.io", "leases") => remove_coordination(value),
         ("apps", "daemonsets") => {

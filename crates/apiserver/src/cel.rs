@@ -7,26 +7,26 @@
 //! | [`compile`] | the check of an expression, and its rewriting for the interpreter |
 //! | [`functions`] | the functions that the CEL crates lack or implement differently |
 //! | [`budget`] | the limits of an evaluation |
-//! | [`condition`] | the `matchConditions` of webhooks |
+//! | [`match_condition`] | the `matchConditions` of webhooks |
 //!
 //! This module must not know schemas or kinds.
 
 mod bounds;
 mod budget;
 mod compile;
-mod condition;
 mod expression;
 mod functions;
 mod macros;
+mod match_condition;
 mod names;
 mod parse;
 mod uses;
 
 pub(crate) use budget::Budget;
 pub(crate) use compile::ResultType;
-pub(crate) use condition::{Condition, ConditionInput};
 pub(crate) use expression::{Expression, Failure};
 pub(crate) use functions::timestamp;
+pub(crate) use match_condition::{Condition, ConditionInput};
 pub(crate) use names::escape;
 
 /// A variable of an expression.

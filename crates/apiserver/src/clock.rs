@@ -1,4 +1,5 @@
-//! The wall clock in the format of the API: RFC 3339 with whole seconds.
+//! The current time as API text (RFC 3339, whole seconds), ages of timestamps, and durations in kubectl's form, such as
+//! `5m`.
 
 use jiff::Timestamp;
 

@@ -115,7 +115,7 @@ pub(crate) async fn serve(
 async fn wait_unreachable(reachable: &mut watch::Receiver<bool>) {
     let cut = reachable.wait_for(|reachable| !reachable).await.is_ok();
     if !cut {
-        // The sender is dropped together with the server, which ends its connections itself.
+        // The server has dropped the sender at its shutdown. The token `stopping` ends the connection instead.
         std::future::pending::<()>().await;
     }
 }

@@ -184,8 +184,8 @@ mod tests {
                 whole[..whole.len() / 2].to_vec(),
                 vec![0xff; 40],
             ];
-            // These damages are not detected in a token, which has no checksum, or in a signing key, because any key
-            // may sign.
+            // A token has no checksum, and any key may sign tokens. So the server cannot detect a changed byte or a
+            // file of another server in these two cases.
             if name != TOKEN && name != SIGNING_KEY {
                 damages.extend([flipped(&whole), fs::read(other.join(name)).unwrap()]);
             }
@@ -204,6 +204,9 @@ mod tests {
         fs::remove_file(folder.join(CA_KEY)).unwrap();
         let refused = Credentials::load(Some(&folder)).err().unwrap().to_string();
         assert!(refused.contains("ca.key: it is missing"), "{refused}");
-        assert!(!folder.join(CA_KEY).exists(), "no key is generated");
+        assert!(
+            !folder.join(CA_KEY).exists(),
+            "no key replaces the missing key"
+        );
     }
 }

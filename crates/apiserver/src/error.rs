@@ -250,7 +250,7 @@ pub struct ApiError {
     pub causes: Vec<Cause>,
     pub(crate) subject: Option<Box<Subject>>,
     pub(crate) retry_after: Option<u32>,
-    /// A continue token for the rest of a list whose own token has expired.
+    /// A new continue token for the rest of a list, if the token in the request has expired.
     pub(crate) continue_token: Option<String>,
     /// The code and `Status` of a denial by a webhook. They override all other fields.
     own_status: Option<Box<(u16, Value)>>,

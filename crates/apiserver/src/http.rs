@@ -193,7 +193,7 @@ impl RequestContext<'_> {
         Ok(requested.map_or(max, |requested| requested.min(max)))
     }
 
-    /// Returns the call with which a verb executes the request on the target.
+    /// Returns the call that a verb executes for this request on the target.
     fn call(self, target: Target) -> Result<Call, ApiError> {
         let user_agent = header_text(self.parts, &header::USER_AGENT);
         let subresource = target

@@ -18,10 +18,10 @@
 //! | registry | `registry`: the served resources, built-in and custom |
 //! | built-in kinds | `builtins`: defaults, validation and warnings; `selector` |
 //! | patch | `patch`: JSON, merge, strategic merge and apply patches |
-//! | resource | `resource`: scope, schema and columns of one resource; `names`: syntax of object names |
+//! | resource | `resource`: scope, schema and columns of one resource; `text_rules`: syntax of names, labels, ports and addresses |
 //! | store | `store` (in memory) `storage` (on disk) |
 //! | schema | `schema` `codec` `table` |
-//! | leaves | `error` `identity` `query` `admission` `connect` `cel` `pattern` `protobuf` `clock` `tables` `go_text` `percent_encoding` |
+//! | leaves | `error` `identity` `query` `admission` `connect` `cel` `pattern` `protobuf` `clock` `table_names` `go_text` `percent_encoding` |
 //!
 //! A verb takes a call and returns values. Status codes, tables and content types belong to `http`.
 
@@ -42,7 +42,6 @@ mod http;
 mod identity;
 mod in_flight;
 mod metrics;
-mod names;
 mod patch;
 mod pattern;
 mod percent_encoding;
@@ -57,8 +56,9 @@ mod shared;
 mod storage;
 mod store;
 mod table;
-mod tables;
+mod table_names;
 mod tasks;
+mod text_rules;
 mod tls;
 mod verbs;
 mod webhook_registry;

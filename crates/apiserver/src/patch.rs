@@ -8,7 +8,7 @@ pub(crate) mod managed;
 pub(crate) mod nulls;
 mod removed_fields;
 pub(crate) mod strategic;
-pub(crate) mod typed;
+pub(crate) mod type_check;
 
 use serde_json::Value;
 

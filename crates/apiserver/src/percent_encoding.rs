@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn malformed_encodings_are_rejected() {
+    fn paths_are_decoded_unless_an_encoding_is_malformed() {
         let decoded = |text: &'static str| path(&Uri::from_static(text)).map(Cow::into_owned);
         assert_eq!(decoded("/a%2Fb/%64"), Some("/a/b/d".to_owned()));
         assert_eq!(decoded("/a"), Some("/a".to_owned()));

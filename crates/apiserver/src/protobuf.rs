@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn leases_keep_times_and_managed_fields() {
+    fn times_and_managed_fields_of_leases_are_decoded() {
         // The fields of a time: 1,700,000,000 seconds and 120,000 nanoseconds.
         let time = [vec![8, 0x80, 0xe2, 0xcf, 0xaa, 6], vec![16, 0xc0, 0xa9, 7]].concat();
         let managed = [
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_are_decoded_in_both_forms() {
+    fn additional_properties_are_decoded_as_a_schema_or_a_boolean() {
         let text = field(5, b"string");
         let either = |message: Vec<u8>| {
             [vec![0xf2, 1, u8::try_from(message.len()).unwrap()], message].concat()

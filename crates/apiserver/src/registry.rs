@@ -2,7 +2,7 @@
 //! replaces the current snapshot.
 
 mod builtin_resources;
-pub(crate) mod custom;
+pub(crate) mod custom_resource_definition;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock, OnceLock};

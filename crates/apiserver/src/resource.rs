@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use crate::admission::GroupResource;
-use crate::schema::{self, Schema, shape};
+use crate::schema::{self, Schema, normalize};
 use crate::store::{Stored, TableName};
 use crate::table::Columns;
 
@@ -142,8 +142,8 @@ impl Resource {
     pub(crate) fn read(&self, object: &Stored) -> Value {
         let mut value = object.value();
         if self.may_lack_defaults(object) {
-            shape::drop_nulls(&mut value, self.schema());
-            shape::default(&mut value, self.schema());
+            normalize::drop_nulls(&mut value, self.schema());
+            normalize::default(&mut value, self.schema());
         }
         value
     }

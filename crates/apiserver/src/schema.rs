@@ -1,7 +1,7 @@
 //! Structural schemas, compiled once from OpenAPI JSON.
 //!
 //! [`compile`] compiles schemas, [`custom`] compiles the schemas of CustomResourceDefinitions, and [`builtin`] the
-//! schemas of built-in kinds. [`decode`] checks the types of built-in kinds, [`shape`] sets defaults and prunes,
+//! schemas of built-in kinds. [`decode`] checks the types of built-in kinds, [`normalize`] sets defaults and prunes,
 //! [`validate`] checks values, [`rules`] evaluates CEL rules, and [`structural`] validates the schemas of
 //! CustomResourceDefinitions. These modules must not know where objects are stored.
 
@@ -11,10 +11,10 @@ pub(crate) mod custom;
 pub(crate) mod decode;
 mod keywords;
 mod merge_keys;
+pub(crate) mod normalize;
 mod null_lists;
 pub(crate) mod published;
 pub(crate) mod rules;
-pub(crate) mod shape;
 pub(crate) mod structural;
 pub(crate) mod validate;
 
@@ -160,11 +160,11 @@ pub(crate) struct Schema {
     pub(crate) has_defaults: bool,
     /// True for a list that is served as null if it is absent. See `null_lists`.
     pub(crate) always_written: bool,
-    /// True if this node or a node below this node has such a list.
+    /// True if `always_written` is true for this node or a node below this node.
     pub(crate) has_always_written: bool,
     /// True for `metadata` of the root and of embedded resources.
     pub(crate) object_meta: bool,
-    /// True for a field that contains an OpenAPI schema, in a CustomResourceDefinition.
+    /// True for the fields of a CustomResourceDefinition that contain an OpenAPI schema.
     pub(crate) of_schemas: bool,
 }
 

@@ -18,8 +18,6 @@ use tokio_util::task::TaskTracker;
 use crate::admission::Admission;
 use crate::authentication::Authenticator;
 use crate::authentication::service_account::Signer;
-use crate::authorization::bootstrap;
-use crate::builtins::seed;
 use crate::connect::Connect;
 use crate::credentials::Credentials;
 use crate::error::{ApiError, Reason};
@@ -30,7 +28,7 @@ use crate::storage::{Storage, StorageError, Volatile};
 use crate::store::{Key, Store};
 use crate::tls::{Authority, ClientCertificate, TlsError};
 use crate::verbs::{self, Call, Origin, WriteKind};
-use crate::{connection, tasks, tls};
+use crate::{authorization, builtins, connection, tasks, tls};
 
 /// The configuration of a server.
 pub struct ServerConfig {
@@ -262,7 +260,7 @@ impl Server {
         value["apiVersion"] = json!("apiextensions.k8s.io/v1");
         value["kind"] = json!("CustomResourceDefinition");
         let result = put(&self.shared, &value).await;
-        // Tasks that waited for a lock during the write can run now.
+        // A write may complete without waiting. The yield lets other tasks run between the calls of a loop.
         tokio::task::yield_now().await;
         result
     }
@@ -322,7 +320,10 @@ fn reachable_at(mut address: SocketAddr) -> SocketAddr {
 
 /// Creates the initial objects that do not exist yet.
 async fn seed_objects(shared: &Arc<Shared>) -> Result<(), ApiError> {
-    for object in seed::objects().into_iter().chain(bootstrap::objects()) {
+    for object in builtins::bootstrap::objects()
+        .into_iter()
+        .chain(authorization::bootstrap::objects())
+    {
         match insert(shared, &object).await {
             Err(error) if error.reason == Reason::AlreadyExists => {}
             result => result?,

@@ -18,10 +18,10 @@ use crate::authorization::index::Index;
 use crate::connect::Connect;
 use crate::in_flight::{InFlight, Limits};
 use crate::metrics::Metrics;
-use crate::registry::{Registry, custom};
+use crate::registry::{Registry, custom_resource_definition};
 use crate::resource::Resource;
 use crate::store::{Change, Store, TableName};
-use crate::tables::DEFINITIONS;
+use crate::table_names::DEFINITIONS;
 use crate::webhook_registry::Webhooks;
 use event_ages::EventAges;
 use work_queue::{Work, WorkQueue};
@@ -154,7 +154,7 @@ impl Shared {
                 Some(definition) if definition.version == stored.version => definition,
                 _ => CompiledDefinition {
                     version: stored.version,
-                    resources: custom::served(&stored.value(), stored.version),
+                    resources: custom_resource_definition::served(&stored.value(), stored.version),
                 },
             };
             next.insert(stored.key.name.clone(), compiled);

@@ -124,13 +124,13 @@ pub struct Kept {
 pub struct Progress {
     /// The last durable version.
     pub kept: u64,
-    /// The number of times that the storage had changes undone.
+    /// The number of times that the storage called [`Undo`] for changes that it could not persist.
     pub losses: u64,
     /// The reason for which the storage refuses changes, if it does.
     pub refusing: Option<StorageError>,
 }
 
-/// A callback that undoes all changes after a version in the store.
+/// A callback that undoes all changes in the store after a version.
 pub type Undo = Box<dyn Fn(u64) + Send + Sync>;
 
 /// An error of a storage, with its message.
@@ -144,8 +144,8 @@ pub trait Storage: Send + Sync + 'static {
     fn load(&self) -> Result<Kept, StorageError>;
     /// Sets the callback that undoes changes. The store calls this method once, before the first change.
     ///
-    /// If a storage cannot persist changes, the storage first refuses further changes. Then it undoes all changes that
-    /// are not durable with the callback. Then it increments the losses of its progress.
+    /// If a storage cannot persist changes, the storage first refuses further changes. Then it calls the callback to
+    /// undo all changes that are not durable. Then it increments [`Progress::losses`].
     fn on_loss(&self, undo: Undo);
     /// Accepts a change, and returns without waiting for the disk. The store calls this method in version order.
     ///

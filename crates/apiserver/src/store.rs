@@ -410,7 +410,7 @@ impl Store {
 }
 
 impl Inner {
-    /// Undoes all changes after a version in the memory.
+    /// Undoes, in memory, all changes after a version.
     fn undo_after(&mut self, version: u64, observer: &Observer) {
         let is_lost = |(_, change): &mut (TableName, Change)| change.version() > version;
         while let Some((name, change)) = self.pending.pop_back_if(is_lost) {

@@ -4,8 +4,8 @@
 
 mod accounts;
 pub(crate) mod aggregation;
-mod collector;
 mod events;
+mod garbage_collector;
 pub(crate) mod kubernetes_service;
 mod namespaces;
 mod quotas;
@@ -49,7 +49,7 @@ const RETRY_MAX: Duration = Duration::from_mins(1);
 /// Processes the items of the work queue. An item that waits for a webhook does not block other items.
 async fn work(shared: Arc<Shared>) {
     let mut waiting = FuturesUnordered::new();
-    // The waiting items. The value is true if the item was queued again while it waits.
+    // The items in `waiting`. The value is true if the item was queued again in the meantime.
     let mut requeued: HashMap<Work, bool> = HashMap::new();
     let (mut pause, mut retry_at) = (RETRY_MIN, None);
     let mut lost = false;
@@ -117,10 +117,10 @@ async fn work(shared: Arc<Shared>) {
 /// Processes an item, and returns the item.
 async fn handle(shared: &Arc<Shared>, item: Work) -> Work {
     match &item {
-        Work::CollectDependents(uid) => collector::collect_dependents(shared, uid).await,
-        Work::ContinueDeletion(uid) => collector::continue_deletion(shared, uid).await,
-        Work::CheckOwners(location) => collector::check_owners(shared, location).await,
-        Work::Finalize(location) => collector::finalize(shared, location).await,
+        Work::CollectDependents(uid) => garbage_collector::collect_dependents(shared, uid).await,
+        Work::ContinueDeletion(uid) => garbage_collector::continue_deletion(shared, uid).await,
+        Work::CheckOwners(location) => garbage_collector::check_owners(shared, location).await,
+        Work::Finalize(location) => garbage_collector::finalize(shared, location).await,
         Work::StartGrace(name) => namespaces::start_grace(shared, name),
         Work::EmptyNamespace(name) => namespaces::empty(shared, name).await,
         Work::EmptyDefinition(name) => namespaces::definition(shared, name).await,

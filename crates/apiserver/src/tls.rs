@@ -1,4 +1,5 @@
-//! Certificates of one server: of its certificate authority, for serving, and for clients.
+//! The certificate authority of a server: serving and client certificates, the TLS configuration, and random tokens.
+//! `credentials` stores the keys.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -126,7 +127,7 @@ pub(crate) fn pkcs8(key_pem: &str) -> Result<Vec<u8>, TlsError> {
         .serialize_der())
 }
 
-/// Returns the reason for which a self-signed certificate does not belong to a key, or `None` if it does.
+/// Returns the reason for which a self-signed certificate does not match a key, or `None` if it matches.
 pub(crate) fn mismatch(key_pem: &str, certificate_pem: &str) -> Option<String> {
     let Ok(key) = KeyPair::from_pem(key_pem) else {
         return Some(TlsError::Key.to_string());

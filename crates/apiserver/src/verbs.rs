@@ -4,13 +4,13 @@
 //! belong to [`crate::http`].
 
 pub(crate) mod auth_reviews;
-pub(crate) mod binding;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod delete_options;
 pub(crate) mod eviction;
 pub(crate) mod kubelet;
 mod pipeline;
+pub(crate) mod pod_binding;
 pub(crate) mod read;
 mod scale;
 pub(crate) mod token_request;

@@ -1,8 +1,8 @@
 //! The registry of admission webhooks. It contains the parsed webhook configurations, the matching of requests, the
 //! resolution of webhook addresses, and the format of AdmissionReviews.
 //!
-//! `verbs::pipeline::webhook_dispatch` calls the webhooks. This module must not know when webhooks are called, or how their
-//! responses affect a request.
+//! `verbs::pipeline::webhook_dispatch` calls the webhooks. This module must not know when webhooks are called, or how
+//! their responses affect a request.
 
 pub(crate) mod admission_review;
 pub(crate) mod configuration;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use crate::store::{Change, Store, TableName};
-use crate::tables::{MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS};
+use crate::table_names::{MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS};
 use configuration::Webhook;
 
 /// The API group of webhook configurations.

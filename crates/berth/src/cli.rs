@@ -1,20 +1,20 @@
 //! The command line of `berth`: its commands, and the function that runs each command.
 
-mod command;
+mod berth_command;
 
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use berth_component_base::process::logging::{self, LogArgs};
-use berth_component_base::process::{command_line, runtime, signals};
+use berth_component_base::program::logging::{self, LogArgs};
+use berth_component_base::program::{command_line, runtime, signals};
 use berth_scheduler::SchedulerCommand;
 use berth_scheduler::config::SchedulerArgs;
 use berth_scheduler::framework::Registry;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
-pub use self::command::BerthCommand;
+pub use self::berth_command::BerthCommand;
 use crate::clusters::ClustersError;
 use crate::clusters::cordon::{self, CordonArgs, CordonState};
 use crate::clusters::list::{self, Get};

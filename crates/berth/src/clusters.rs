@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use berth_api::Cluster;
 use berth_apimachinery::api_error::api_error_message;
-use berth_component_base::connect::ConnectError;
+use berth_component_base::kube_client::ConnectError;
 use k8s_openapi::api::core::v1::Taint;
 use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams};
@@ -73,8 +73,8 @@ async fn get(clusters: &Api<Cluster>, name: &str) -> Result<Cluster, ClustersErr
 
 /// Changes the taints of a member. After a conflict, reads the Cluster and calls `change` again.
 ///
-/// `change` receives the existing taints. It returns the new taints, or `None` if the taints stay the same, and a
-/// result for the caller. With `dry_run`, nothing is written.
+/// `change` receives the existing taints. It returns the new taints (`None` if the taints stay the same) and a result
+/// for the caller. With `dry_run`, nothing is written.
 async fn change_taints<T>(
     clusters: &Api<Cluster>,
     name: &str,

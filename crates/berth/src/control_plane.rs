@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use berth_component_base::connect::{self, ConnectError, Target};
+use berth_component_base::kube_client::{self, ConnectError, Target};
 use berth_component_base::user_agent::Component;
 use clap::Args;
 use kube::Client;
@@ -37,9 +37,9 @@ impl ControlPlaneArgs {
     /// Fails if no kubeconfig is found, if the kubeconfig is invalid, or if the server does not respond.
     pub async fn client(&self) -> Result<Client, ConnectError> {
         let target = target(self.kubeconfig.clone(), self.karmada_context.clone());
-        let mut config = connect::config(&target).await?;
+        let mut config = kube_client::config(&target).await?;
         retry_requests(&mut config);
-        connect::reach(config, Component::CommandLine).await
+        kube_client::reach(config, Component::CommandLine).await
     }
 }
 
@@ -53,10 +53,10 @@ pub(crate) fn target(kubeconfig: Option<PathBuf>, context: Option<String>) -> Ta
 }
 
 /// Returns the kubeconfig that a flag names. If there is no flag and `$KUBECONFIG` is unset, returns the kubeconfig of
-/// `berth up`. If the result is `None`, [`connect::config`] reads `$KUBECONFIG` or kubectl's default.
+/// `berth up`. If the result is `None`, [`kube_client::config`] reads `$KUBECONFIG` or kubectl's default.
 pub(crate) fn kubeconfig_of(flag: Option<PathBuf>) -> Option<PathBuf> {
     flag.or_else(|| {
-        let is_unset = connect::kubeconfig_of_environment().is_none();
+        let is_unset = kube_client::kubeconfig_of_environment().is_none();
         let path = kubeconfig::path(None).ok().filter(|path| path.exists());
         path.filter(|_| is_unset)
     })
@@ -122,7 +122,7 @@ pub(crate) struct Instance {
 /// # Errors
 /// Fails if no `berth up` runs with this kubeconfig.
 pub(crate) fn instance(flag: Option<PathBuf>) -> Result<Instance, LookupError> {
-    let of_environment = connect::kubeconfig_of_environment();
+    let of_environment = kube_client::kubeconfig_of_environment();
     let is_of_environment = flag.is_none() && of_environment.is_some();
     let named = match flag.or(of_environment) {
         Some(named) => named,

@@ -8,21 +8,21 @@ pub mod controller_set;
 mod election;
 mod endpoints;
 pub mod failover_flags;
-pub mod flags_without_effect;
+pub mod ignored_flags;
 mod leader_gate;
 pub mod propagation_flags;
 pub mod selection;
 
 use std::path::PathBuf;
 
-use berth_component_base::connect::{self, ConnectError, Target};
-use berth_component_base::lease::LeaseOptionsError;
-use berth_component_base::lease::flags::ElectionFlags;
-use berth_component_base::process::accepted_flags::{self, AcceptedFlags};
+use berth_component_base::kube_client::{self, ConnectError, Target};
+use berth_component_base::leader_election::LeaseOptionsError;
+use berth_component_base::leader_election::flags::ElectionFlags;
+use berth_component_base::program::ignored_flags::{AcceptedFlags, log_ineffective};
 use berth_component_base::user_agent::Component;
 use berth_controllers::detector::{DetectorOptions, Gates, OptionsError};
 use berth_controllers::monitor::Monitor;
-use berth_scheduler::gates::{self, FeatureGates};
+use berth_scheduler::feature_gates::{self, FeatureGates};
 use berth_telemetry::{ExportError, TracingArgs};
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
@@ -34,7 +34,7 @@ use self::controller_set::{ControllerFlags, ControllerSet, ControllerSetError};
 use self::election::{Term, lead};
 use self::endpoints::{EndpointError, EndpointFlags, ProcessState};
 use self::failover_flags::MemberKind;
-use self::flags_without_effect::WithoutEffect;
+use self::ignored_flags::WithoutEffect;
 use self::leader_gate::LeaderGate;
 use crate::control_plane::kubeconfig_of;
 
@@ -112,7 +112,7 @@ pub struct ControllersArgs {
     pub master: Option<String>,
 
     /// Feature gates, as for karmada-controller-manager
-    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = feature_gates::parse)]
     feature_gates: FeatureGates,
 
     #[command(flatten)]
@@ -158,7 +158,7 @@ pub enum ControllersError {
     /// Another candidate became the leader.
     #[error("lost the leader election")]
     LeadershipLost,
-    /// The addresses of probes and metrics cannot be served.
+    /// The endpoints for probes and metrics cannot be served.
     #[error(transparent)]
     Endpoints(#[from] EndpointError),
     /// A controller failed.
@@ -185,7 +185,7 @@ async fn elect_and_run(
     cancel: CancellationToken,
 ) -> Result<(), ControllersError> {
     let controllers = ControllerSet::new(&args.controllers, args.feature_gates, MemberKind::Real)?;
-    accepted_flags::log_ineffective(args.without_effect.names());
+    log_ineffective(args.without_effect.names());
     let name = args.leader_elect_resource_name.clone();
     let lease = args.election.clone().lease(name)?;
     // As in Karmada, an empty value means that the flag is unset.
@@ -200,11 +200,11 @@ async fn elect_and_run(
         context: None,
         master,
     };
-    let config = connect::config(&target).await?;
-    let (client, requests) = connect::counted_client(config, &target, Component::Controllers)?;
+    let config = kube_client::config(&target).await?;
+    let (client, requests) = kube_client::counted_client(config, &target, Component::Controllers)?;
     let monitor = Monitor::default();
     let state = ProcessState::new(monitor.clone(), requests, args.leader_elect_resource_name);
-    // Dropping the guard stops the endpoints when this function returns, so that they are served until the end.
+    // The guard stops the endpoints when this function returns, which is after the controllers have stopped.
     let serving = CancellationToken::new();
     let _served = serving.clone().drop_guard();
     args.endpoints.serve(&state, &client, &serving).await?;
@@ -214,7 +214,7 @@ async fn elect_and_run(
     };
     let (inner, namespace) = (client.clone(), client.default_namespace().to_owned());
     let work = async |gate: LeaderGate, cancel| {
-        let client = ClientBuilder::new(connect::over(inner), namespace)
+        let client = ClientBuilder::new(kube_client::over(inner), namespace)
             .with_layer(&gate)
             .build();
         state.set_leading(true);
@@ -248,9 +248,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_gate_of_the_detector_has_its_effect() {
+    fn each_feature_gate_of_the_detector_sets_its_field() {
         let detector = |list: &str| {
-            let gates = gates::parse(list).unwrap();
+            let gates = feature_gates::parse(list).unwrap();
             DetectorArgs::default().options(gates).unwrap().gates
         };
         assert_eq!(detector(""), Gates::default());

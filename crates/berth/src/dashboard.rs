@@ -5,14 +5,14 @@
 
 mod explainer;
 #[cfg(test)]
-mod large_fleet;
+mod response_time_tests;
 mod simulator;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use berth_component_base::connect::ConnectError;
+use berth_component_base::kube_client::ConnectError;
 use berth_dashboard::{Dashboard, DashboardError};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
@@ -74,7 +74,7 @@ pub async fn run(
         Some(path) => DecisionConfiguration::of_file(path, &args.engine)?,
         None => DecisionConfiguration::of_flags(&args.engine),
     };
-    // An invalid configuration ends the command here, before a page needs the engines.
+    // An invalid configuration ends the command here. Otherwise the first page that computes a decision would fail.
     configuration.engines(Vec::new())?;
     let client = args.control_plane.client().await?;
     let dashboard = listen(args.port, client, configuration).await?;

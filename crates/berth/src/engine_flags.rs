@@ -1,8 +1,8 @@
 //! Flags of the commands that compute scheduling decisions themselves: `dashboard`, `explain` and `simulate`.
 
 use berth_core::{EngineOptions, PluginSet};
+use berth_scheduler::feature_gates::{self, FeatureGates};
 use berth_scheduler::framework::Registry;
-use berth_scheduler::gates::{self, FeatureGates};
 use clap::Args;
 
 /// Flags that affect scheduling decisions. `berth scheduler` has the same flags.
@@ -20,7 +20,7 @@ pub struct EngineFlags {
     pub plugins: Vec<String>,
 
     /// Feature gates, as for berth scheduler
-    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = feature_gates::parse)]
     pub feature_gates: FeatureGates,
 
     /// Also propagate workloads to selected clusters that get 0 replicas
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_plugins_are_refused() {
+    fn only_known_plugins_are_accepted() {
         for entry in [
             "*",
             "",

@@ -2,17 +2,18 @@
 //! would lead to another decision.
 //!
 //! ```text
-//! control_plane_lists ──> find ──> analysis ──> record ──> text or JSON
+//! control_plane_lists ──> find ──> analysis ──> recorded_report ──> text or JSON
 //! ```
 //!
 //! `analysis` computes the decision for the current clusters, with the rules and options of the scheduler. If the
-//! running scheduler has recorded its decision, `record` merges both. The command writes nothing to the control plane.
+//! running scheduler has recorded its decision, `recorded_report` merges both. The command writes nothing to the
+//! control plane.
 
 mod analysis;
 pub(crate) mod control_plane_lists;
 mod error;
 mod find;
-mod record;
+mod recorded_report;
 mod text;
 
 use std::fmt::Write as _;
@@ -148,7 +149,7 @@ pub async fn run(args: ExplainArgs) -> Result<(), ExplainError> {
         &configuration,
     )
     .await?;
-    let report = record::merge(report, &binding, args.cluster.as_deref(), record);
+    let report = recorded_report::merge(report, &binding, args.cluster.as_deref(), record);
     let mut text = String::new();
     match args.output {
         Format::Json => {

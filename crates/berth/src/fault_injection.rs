@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use berth_api::Cluster;
 use berth_apiserver::Reachability;
-use berth_component_base::connect::{self, ConnectError, Target};
+use berth_component_base::kube_client::{self, ConnectError, Target};
 use berth_component_base::user_agent::Component;
 use clap::Args;
 use futures::TryStreamExt as _;
@@ -88,7 +88,8 @@ pub async fn request(args: FaultArgs, fault: Fault) -> Result<(), FaultError> {
         context: Some(CONTEXT.to_owned()),
         master: None,
     };
-    let client = connect::reach(connect::config(&target).await?, Component::CommandLine).await?;
+    let client =
+        kube_client::reach(kube_client::config(&target).await?, Component::CommandLine).await?;
     // The kubeconfig has a context for each simulated member.
     let contexts = Kubeconfig::read_from(&path).map(|kubeconfig| kubeconfig.contexts);
     let known: Vec<String> = contexts
@@ -148,7 +149,7 @@ pub(crate) fn is_described_as_not_ready(cluster: &Cluster) -> bool {
         .any(|condition| condition.status != "True")
 }
 
-/// Adds the annotation that makes the member unreachable to its Cluster.
+/// Adds to a Cluster the annotation that makes its member unreachable.
 pub(crate) fn annotate(cluster: &mut Cluster) {
     cluster
         .annotations_mut()

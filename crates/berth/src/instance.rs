@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kubeconfig_is_claimed_once_and_the_record_is_removed() {
+    fn a_kubeconfig_can_be_claimed_once_and_dropping_the_claim_removes_the_record() {
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
         assert_eq!(find(&kubeconfig).unwrap(), None);

@@ -11,9 +11,9 @@
 //!   of the second account. The Cluster owns both Secrets.
 //!
 //! The account `karmada-NAME`, its role and its role binding have a label with the id of the control plane. If another
-//! control plane already uses an account with this name, the id of this control plane is appended to the name. The
-//! credentials of the user are not stored. A second `berth join` replaces the tokens. It also replaces the rights if
-//! other rights are chosen.
+//! control plane already uses an account with this name, the id of the joining control plane is appended to the name.
+//! The credentials of the user are not stored. A second `berth join` replaces the tokens, and also the rights if its
+//! flags select other rights.
 
 mod applier;
 mod cluster_registration;
@@ -26,7 +26,7 @@ pub mod unjoin;
 
 use berth_api::Cluster;
 use berth_api::well_known::{SYSTEM, SYSTEM_VALUE};
-use berth_component_base::connect::ConnectError;
+use berth_component_base::kube_client::ConnectError;
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 
@@ -53,7 +53,7 @@ pub struct Endpoint {
     pub ca_pem: String,
 }
 
-/// Registers a cluster as a member without output. `member` is a client with all rights in the cluster.
+/// Registers a cluster as a member, and prints nothing. `member` is a client with all rights in the cluster.
 ///
 /// # Errors
 /// Fails if the control plane or the member refuses a request.

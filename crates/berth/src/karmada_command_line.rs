@@ -1,7 +1,7 @@
 //! The command line of a Berth component that is started under the name of a Karmada program, such as
 //! `karmada-scheduler`. The flags follow the program name directly, as they do in Karmada.
 
-use berth_component_base::process::logging::LogArgs;
+use berth_component_base::program::logging::LogArgs;
 use clap::{Args, Parser, Subcommand};
 
 use crate::version::VERSION;

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_a_foreign_context_is_not_ours() {
+    fn only_a_file_without_foreign_contexts_is_ours() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kubeconfig");
         let ours = text(&[access(CONTEXT), access("member1")]);

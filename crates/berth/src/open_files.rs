@@ -1,4 +1,4 @@
-//! The limit of open files of the process. It also limits the number of connections.
+//! The limit of open files: raises the soft limit to the hard limit, because every connection needs a file descriptor.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 

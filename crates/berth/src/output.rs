@@ -1,4 +1,4 @@
-//! Output of commands on stdout.
+//! Printing to stdout. A closed pipe, as in `berth get clusters | head -1`, is not an error.
 
 use std::io::{self, Write as _};
 

@@ -1,7 +1,7 @@
-//! Selection of a program by the file name of the executable. One executable contains several programs, and links with
-//! other names start them.
+//! Selection of a program by the file name of the executable. One executable contains several programs, and a link with
+//! the name of a program starts this program.
 //!
-//! This module contains only names and texts. The module `cli` runs the programs.
+//! This module does not run programs. The module `cli` does.
 
 use std::ffi::OsStr;
 use std::path::Path;

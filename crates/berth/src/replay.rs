@@ -7,8 +7,8 @@ use std::io;
 use std::path::PathBuf;
 
 use berth_scheduler::decision_log::reader::{ReadError, files_of};
+use berth_scheduler::feature_gates::{self, FeatureGates};
 use berth_scheduler::framework::Registry;
-use berth_scheduler::gates::{self, FeatureGates};
 use berth_scheduler::replay::{
     DecisionSelector, ExtractError, NewConfiguration, ReplayError, ReplayOptions, extract, replay,
 };
@@ -30,7 +30,7 @@ pub struct ReplayArgs {
     pub config: Option<PathBuf>,
 
     /// Feature gates to decide with, instead of the recorded ones, as Name=true,Name=false
-    #[arg(long, value_name = "LIST", value_parser = gates::parse)]
+    #[arg(long, value_name = "LIST", value_parser = feature_gates::parse)]
     pub feature_gates: Option<FeatureGates>,
 
     /// Output format
@@ -106,7 +106,7 @@ pub enum ReplayCommandError {
 }
 
 /// Replays a log, and prints the report. The plugins are those of Berth and `out_of_tree`. Returns whether all results
-/// are equal.
+/// equal the recorded results.
 ///
 /// # Errors
 /// Fails if the log or the configuration is unusable.

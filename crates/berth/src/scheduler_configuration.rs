@@ -34,7 +34,7 @@ pub enum ConfigurationError {
 /// The scheduler configuration with which a command computes decisions.
 #[derive(Clone, Debug)]
 pub(crate) struct DecisionConfiguration {
-    /// Flags of the command. If `document` is set, its values replace these flags.
+    /// Flags of the command. They are used only if `document` is `None`.
     flags: EngineFlags,
     /// The configuration from a file or from a running scheduler, with the name of this source. `None` if only flags
     /// are used.
@@ -53,7 +53,7 @@ impl DecisionConfiguration {
         }
     }
 
-    /// Reads a configuration file. The flags override the plugins in the file.
+    /// Reads a configuration file. The flag `--plugins` overrides the plugins in the file.
     ///
     /// # Errors
     /// Fails if the file cannot be read.

@@ -111,7 +111,7 @@ pub(crate) struct SchedulerEndpoint {
 
 impl SchedulerEndpointArgs {
     /// Returns the scheduler that the flags name, or else the scheduler of the `berth up` that runs the control plane.
-    /// Returns `None` if there is no such scheduler.
+    /// Returns `None` if there is no such scheduler, or if only `--karmada-context` is set.
     ///
     /// # Errors
     /// Fails if a flag is invalid.
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_sent_over_tls_or_to_this_machine() {
+    fn a_token_is_sent_only_over_tls_or_to_this_machine() {
         let with_token = SchedulerEndpointArgs {
             scheduler_token_file: Some("token".into()),
             ..SchedulerEndpointArgs::default()

@@ -5,7 +5,8 @@
 //!  files      roles,       refusals,   bindings   decisions,   tables, JSON
 //!             duplicates   defaults       ^        moves
 //!                                         │
-//!              live (get and list) ──> live_diff
+//!               live_control_plane ──> live_diff
+//!                get and list
 //! ```
 //!
 //! The rules are those of the real components: an embedded API server validates manifests and fills in defaults
@@ -18,7 +19,7 @@ mod detect;
 mod error;
 mod idle_policies;
 mod kind_resolution;
-mod live;
+mod live_control_plane;
 mod live_diff;
 mod manifest;
 mod merge;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use berth_api::Cluster;
-use berth_component_base::connect::{self, ConnectError, Target};
+use berth_component_base::kube_client::{self, ConnectError, Target};
 use berth_component_base::user_agent::Component;
 use clap::{Args, ValueEnum};
 use kube::api::{Api, ListParams};
@@ -98,8 +98,8 @@ pub async fn run(args: StatusArgs) -> Result<(), StatusError> {
     if record.api_server.is_empty() {
         return Err(StatusError::Starting(record.process));
     }
-    let client = connect::client(
-        connect::config(&Target {
+    let client = kube_client::client(
+        kube_client::config(&Target {
             kubeconfig: Some(kubeconfig),
             context: Some(CONTEXT.to_owned()),
             master: None,

@@ -9,7 +9,7 @@ use std::fmt::Debug;
 
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_apimachinery::api_error::api_error_message;
-use berth_component_base::connect::ConnectError;
+use berth_component_base::kube_client::ConnectError;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use kube::Client;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
 use berth_apiserver::{Server, ServerConfig, StartError};
-use berth_component_base::connect;
+use berth_component_base::kube_client;
 use berth_component_base::user_agent::Component;
 use berth_controllers::monitor::Monitor;
 use berth_dashboard::DashboardError;
@@ -224,15 +224,15 @@ impl ControlPlane {
         controllers: ControllerSet,
         serving: watch::Sender<Option<SocketAddr>>,
     ) -> Result<(), UpError> {
-        let client = connect::named(self.server.client(), Component::CommandLine);
+        let client = kube_client::named(self.server.client(), Component::CommandLine);
         bootstrap::definitions(&client).await?;
         bootstrap::proxy_admin(&client).await?;
-        // Starting many members slows the API server down, so the definitions are installed before.
+        // Starting many members slows the API server down, so the definitions are installed before the members start.
         self.members = members::start(fleet, args.bind_address, args.port, storage).await?;
         self.join(&client, fleet).await?;
         self.start_simulation(&client, args.unpullable.as_ref());
         if !args.without.contains(&DisabledComponent::Controllers) {
-            let client = connect::named(self.server.client(), Component::Controllers);
+            let client = kube_client::named(self.server.client(), Component::Controllers);
             // This process has no metrics endpoint, so the metrics of the monitor are never read.
             let monitor = Monitor::default();
             for (name, controller) in controllers.components(&client, &monitor, &self.cancel) {
@@ -273,7 +273,7 @@ impl ControlPlane {
             (SIMULATION, Ok(()))
         });
         for member in &self.members {
-            let member_client = connect::named(member.server().client(), Component::Simulator);
+            let member_client = kube_client::named(member.server().client(), Component::Simulator);
             let (images, cancel) = (images.clone(), self.cancel.clone());
             self.tasks.spawn(async move {
                 berth_simulator::run(member_client, images, cancel).await;
@@ -287,7 +287,7 @@ impl ControlPlane {
         if args.without.contains(&DisabledComponent::Dashboard) {
             return Ok(None);
         }
-        let client = connect::named(self.server.client(), Component::CommandLine);
+        let client = kube_client::named(self.server.client(), Component::CommandLine);
         let flags = EngineFlags::with_gates(args.feature_gates);
         let configuration = DecisionConfiguration::of_flags(&flags);
         let dashboard = dashboard::listen(args.dashboard_port, client, configuration).await?;
@@ -300,7 +300,7 @@ impl ControlPlane {
         Ok(Some(url))
     }
 
-    /// Registers the clusters of the fleet in their order.
+    /// Registers the clusters in the order of the fleet.
     async fn join(&mut self, client: &kube::Client, fleet: &[Cluster]) -> Result<(), UpError> {
         let mut simulated = self.members.iter();
         for cluster in fleet {
@@ -319,7 +319,7 @@ impl ControlPlane {
                     fault_injection::annotate(&mut desired);
                 }
                 let member_client =
-                    connect::named(member.server().client(), Component::CommandLine);
+                    kube_client::named(member.server().client(), Component::CommandLine);
                 join::join(client, &member_client, &endpoint, &desired).await?;
                 bootstrap::write_status(client, cluster).await?;
             }
@@ -346,7 +346,7 @@ impl ControlPlane {
         }
     }
 
-    /// Stops the tasks first, so that they can finish their writes, and then the servers.
+    /// Stops the tasks and then the servers, so that the tasks can finish their writes.
     pub async fn stop(mut self) {
         self.cancel.cancel();
         let all = async { while self.tasks.join_next().await.is_some() {} };

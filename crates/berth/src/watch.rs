@@ -19,7 +19,7 @@ use std::io::{IsTerminal as _, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use berth_component_base::connect::{self, ConnectError};
+use berth_component_base::kube_client::{self, ConnectError};
 use berth_component_base::user_agent::Component;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
@@ -86,7 +86,7 @@ pub async fn run(args: WatchArgs, cancel: CancellationToken) -> Result<(), Watch
     let target = target(args.kubeconfig, args.context);
     let connecting = async {
         let client =
-            connect::reach(connect::config(&target).await?, Component::CommandLine).await?;
+            kube_client::reach(kube_client::config(&target).await?, Component::CommandLine).await?;
         source::check(&client).await?;
         Ok::<_, WatchError>(client)
     };

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use berth_component_base::access::Access;
-use berth_component_base::connect::{self, ConnectError, Target};
 use berth_component_base::endpoints::{Addresses, Endpoints, ListenError};
+use berth_component_base::kube_client::{self, ConnectError, Target};
 use berth_component_base::metrics::{build_info, process};
-use berth_component_base::process::accepted_flags;
+use berth_component_base::program::ignored_flags;
 use berth_component_base::user_agent::Component;
 use berth_webhook::{
     CertificateFiles, CertificateManager, CertificateManagerOptions, FileError, RequestMetrics,
@@ -90,9 +90,9 @@ async fn certificate_manager(
         kubeconfig: kubeconfig_of(kubeconfig.filter(|path| !path.as_os_str().is_empty())),
         ..Target::default()
     };
-    let mut config = connect::config(&target).await?;
+    let mut config = kube_client::config(&target).await?;
     config.read_timeout = Some(REQUEST_TIMEOUT);
-    let (client, _) = connect::counted_client(config, &target, Component::Webhook)?;
+    let (client, _) = kube_client::counted_client(config, &target, Component::Webhook)?;
     Ok(CertificateManager::new(
         client,
         options,
@@ -126,7 +126,7 @@ fn endpoints(certificate: &ServingCertificate, requests: Arc<RequestMetrics>) ->
 /// # Errors
 /// When a server cannot start.
 pub async fn run(args: WebhookArgs, cancel: CancellationToken) -> Result<(), WebhookError> {
-    accepted_flags::log_ineffective(args.without_effect.names());
+    ignored_flags::log_ineffective(args.without_effect.names());
     let source = CertificateSource::of(&args).await?;
     let certificate = source.initial()?;
     let metrics = Arc::new(RequestMetrics::default());

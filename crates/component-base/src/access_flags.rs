@@ -22,7 +22,7 @@ use kube::Client;
 use kube::api::{Api, PostParams};
 use tokio_util::sync::CancellationToken;
 
-use crate::connect::{self, ConnectError, Target};
+use crate::kube_client::{self, ConnectError, Target};
 
 /// Time for which a decision about a token and a path is reused. kube-scheduler uses the same value.
 const DECISION_LIFETIME: Duration = Duration::from_secs(10);
@@ -113,13 +113,13 @@ impl MetricsAccessFlags {
             ..Target::default()
         };
         let config = match &target.kubeconfig {
-            Some(_) => connect::config(&target).await?,
+            Some(_) => kube_client::config(&target).await?,
             None => match kube::Config::incluster() {
                 Ok(config) => config,
                 Err(_) => return Ok(control_plane.clone()),
             },
         };
-        let (client, _) = connect::counted_client(config, &target, component)?;
+        let (client, _) = kube_client::counted_client(config, &target, component)?;
         Ok(client)
     }
 }

@@ -14,7 +14,7 @@ pub enum BindAddress {
 }
 
 impl BindAddress {
-    /// Reports whether the port is 0. Then each listener gets another free port.
+    /// Reports whether the port is 0. With port 0, the system assigns a different free port to each listener.
     pub fn is_any_port(self) -> bool {
         matches!(self, Self::At(address) if address.port() == 0)
     }

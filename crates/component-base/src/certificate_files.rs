@@ -100,8 +100,8 @@ impl CertificateFiles {
         if last.as_ref() == Some(&content) {
             return Ok(());
         }
-        // The two files are written one after the other. If only one file is new, they do not fit together, and the
-        // next tick reads both files again.
+        // The two files are written one after the other. If only one file is new, the certificate and the key do not
+        // fit together, and the next tick reads both files again.
         serving
             .replace(&content.certificate, &content.key)
             .map_err(|source| self.unusable(source))?;

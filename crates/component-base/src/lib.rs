@@ -5,10 +5,10 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`process`] | command line, log output, signals and the async runtime of a program |
+//! | [`program`] | command line, ignored flags, log output, signals and the async runtime of a program |
 //! | [`mod@go_bool`], [`mod@go_duration`] | values of flags in Go's notation |
-//! | [`connect`], [`user_agent`] | clients of API servers: kubeconfig, credentials, request limit, `User-Agent` |
-//! | [`lease`] | leader election |
+//! | [`kube_client`], [`user_agent`] | clients of API servers: kubeconfig, credentials, request limit, `User-Agent` |
+//! | [`leader_election`] | leader election |
 //! | [`endpoints`] | `/healthz`, `/livez`, `/readyz` and `/metrics`, and the server of these endpoints |
 //! | [`access`] | access control of the endpoints, without a client: a trait for the check of permissions |
 //! | [`access_flags`] | flags for the access control, and its check of permissions by an API server |
@@ -20,13 +20,13 @@ pub mod access;
 pub mod access_flags;
 pub mod bind_address;
 pub mod certificate_files;
-pub mod connect;
 pub mod endpoints;
 pub mod go_bool;
 pub mod go_duration;
-pub mod lease;
+pub mod kube_client;
+pub mod leader_election;
 pub mod metrics;
-pub mod process;
+pub mod program;
 mod secure_listener;
 pub mod serving_certificate;
 pub mod user_agent;

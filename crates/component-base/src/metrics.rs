@@ -1,4 +1,5 @@
-//! Metrics in the Prometheus text format 0.0.4.
+//! Metrics that Berth's programs share, and the parts from which programs build their own: families, histograms and the
+//! Prometheus text format.
 //!
 //! - `exposition` writes the text. `histogram` counts durations. `families` stores metric families with labels.
 //! - `requests` counts the requests of a client. `workqueue` measures work queues.

@@ -21,10 +21,10 @@
 
 mod attachment;
 mod index;
+mod merged_settings;
 mod reconciler;
 mod record;
 mod recorded_events;
-mod strategy;
 mod watch_events;
 mod writer;
 
@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::reconciler::{Distributor, WORKERS};
 use self::writer::Writer;
-use crate::customizations::Customizations;
+use crate::interpreter_configuration::Customizations;
 use crate::monitor::Monitor;
 use crate::reconciler::{ControllerError, Runtime};
 use crate::resource_interpreter::ResourceInterpreter;

@@ -44,7 +44,7 @@ use self::reconciler::Detector;
 use self::reconciler::Source;
 use self::writer::{Writer, binding_resource, policy_resource};
 use crate::binding_key::BindingKind;
-use crate::customizations::{ConfigurationKind, Customizations};
+use crate::interpreter_configuration::{ConfigurationKind, Customizations};
 use crate::monitor::Monitor;
 use crate::reconciler::{ControllerError, Runtime};
 use crate::resource_interpreter::ResourceInterpreter;

@@ -1,4 +1,5 @@
-//! The execution namespace of a cluster, which contains the Works for the cluster.
+//! Creation of a cluster's execution namespace, for the cluster controller and the binding controller.
+//! `berth_api::names` derives its name.
 
 use berth_api::names;
 use berth_api::well_known::SYSTEM;

@@ -1,5 +1,5 @@
-//! Fingerprints of objects. With these hashes, a controller detects changes of an object, and changes by users, without
-//! storing the whole object.
+//! Fingerprints of objects. A controller compares these hashes to detect whether an object changed, and whether a user
+//! changed the object. The controller therefore need not store the whole object.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

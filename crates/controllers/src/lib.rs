@@ -22,7 +22,7 @@
 //! |---|---|
 //! | `reconciler` | runs the controllers |
 //! | [`monitor`] | records the metrics and the liveness of the controllers |
-//! | `customizations` | loads scripts and webhooks into the resource interpreter |
+//! | `interpreter_configuration` | loads watched scripts and webhooks into the resource interpreter |
 //! | `resource_interpreter` | runs the resource interpreter |
 //! | `interpreter_webhooks` | calls the webhooks of the resource interpreter |
 //! | `overrides` | applies override policies |
@@ -31,8 +31,8 @@
 //! | `rest_mapper` | finds the resource of a kind |
 //!
 //! The other modules are leaves, which import none of these modules: [`resource_selector`], [`resource_type`],
-//! [`binding_key`], [`server_objects`], [`nearest`], `execution_namespace`, `fingerprint`, `condition`, `timestamp`,
-//! `object_reference` and `merge_diff`.
+//! [`binding_key`], [`self_created_objects`], [`did_you_mean`], `execution_namespace`, `fingerprint`, `condition`,
+//! `timestamp`, `object_reference` and `merge_diff`.
 //!
 //! The controllers access API servers only through clients that they receive from the caller or create from a Cluster.
 //! This crate must not depend on the scheduler or on the embedded API server. Decisions are pure functions. Tests
@@ -42,22 +42,22 @@ pub mod binding_key;
 pub mod cluster;
 pub mod cluster_status;
 mod condition;
-mod customizations;
 pub mod dependencies;
 pub mod deployment_replicas_syncer;
 pub mod detector;
+pub mod did_you_mean;
 mod execution_namespace;
 pub mod failover;
 mod fingerprint;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 pub mod hpa_scale_target_marker;
+mod interpreter_configuration;
 mod interpreter_webhooks;
 pub mod member_client;
 mod merge_diff;
 pub mod monitor;
 pub mod namespace_sync;
-pub mod nearest;
 mod object_reference;
 mod overrides;
 mod owned_work;
@@ -67,7 +67,7 @@ mod resource_interpreter;
 pub mod resource_selector;
 pub mod resource_type;
 mod rest_mapper;
-pub mod server_objects;
+pub mod self_created_objects;
 pub mod taint_policy;
 mod timestamp;
 pub mod unified_auth;

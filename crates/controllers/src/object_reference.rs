@@ -1,4 +1,4 @@
-//! References from events to dynamic objects.
+//! The ObjectReference of a dynamic object, for events.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::DynamicObject;

@@ -36,7 +36,7 @@ use self::execution::work_executor::WorkExecutor;
 use self::reconciler::{Propagator, Source};
 use self::status::writer::StatusWriter;
 use crate::ControllerError;
-use crate::customizations::Customizations;
+use crate::interpreter_configuration::Customizations;
 use crate::monitor::Monitor;
 use crate::reconciler::Runtime;
 use crate::resource_interpreter::ResourceInterpreter;

@@ -1,4 +1,5 @@
-//! The resource interpreter of a controller, which calls interpreter webhooks.
+//! The resource interpreter of a controller: repeats the controller's decision until all interpreter webhooks that the
+//! decision needs have answered. `interpreter_webhooks` calls them.
 //!
 //! The operations of [`Interpreter`] are functions over JSON and call no webhook themselves. A controller passes its
 //! decision, which uses these operations, as a closure. The closure runs, the webhooks that the run needs are called,

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use berth_api::label_selector::{CompiledSelector, SelectorError};
 use berth_api::policy::ResourceSelector;
-use berth_api::selector::{CompiledSelector, SelectorError};
 use serde_json::Value;
 
 /// The precision of a match. Among policies of equal explicit priority, the policy with the more precise match wins.

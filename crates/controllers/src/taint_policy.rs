@@ -174,7 +174,7 @@ impl Reconciler for TaintController {
                     describe(&stored.spec.taints)
                 );
                 self.record(&cluster, Severity::Normal, "TaintClusterSucceed", message);
-                // The stored cluster replaces the known version only if the watch has not delivered a newer one.
+                // The written Cluster replaces the known Cluster only if the watch has not delivered another version.
                 if let Some(known) = self.clusters.get_mut(&name)
                     && known.resource_version() == cluster.resource_version()
                 {

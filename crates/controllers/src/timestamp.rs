@@ -1,4 +1,4 @@
-//! Timestamps in whole seconds, as Kubernetes writes them.
+//! The current time as `Time` in whole seconds, as Kubernetes writes it.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

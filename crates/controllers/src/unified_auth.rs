@@ -1,6 +1,7 @@
-//! The unified-auth controller. Each member has a service account, the impersonator, with which the control plane sends
-//! the requests of its users. This controller lets the impersonator of a cluster impersonate exactly the users, groups
-//! and service accounts that RBAC allows to use `clusters/proxy` of the cluster or `proxying/proxy`.
+//! The unified-auth controller. Each member has a service account, the impersonator. The control plane uses this
+//! account to send the requests of its users to the member. This controller lets the impersonator of a cluster
+//! impersonate exactly the users, groups and service accounts that RBAC allows to use `clusters/proxy` of the cluster
+//! or `proxying/proxy`.
 //!
 //! Two Works for each cluster create a ClusterRole and a ClusterRoleBinding in the member. The Cluster owns the Works.
 //! The module [`impersonation`] computes their content.

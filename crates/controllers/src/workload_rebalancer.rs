@@ -2,10 +2,11 @@
 //! status of the rebalancer, and deletes the rebalancer when its time to live is over.
 //!
 //! The next action depends on the rebalancer alone ([`progress`]), so a restarted controller continues where the
-//! previous process stopped. The field `spec.rescheduleTriggeredAt` of a binding triggers the scheduler.
+//! previous process stopped. The controller triggers the scheduler with the field `spec.rescheduleTriggeredAt` of a
+//! binding.
 
 mod progress;
-mod rebalance;
+mod writer;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::progress::Action;
-use self::rebalance::{RebalanceError, Writer};
+use self::writer::{RebalanceError, Writer};
 use crate::monitor::Monitor;
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::work_queue::{Priority, WorkQueue};
@@ -133,7 +134,7 @@ impl Rebalancer {
             Action::Wait(time) => {
                 self.queue.finish(&name);
                 let wait = Duration::try_from(time.duration_since(now)).unwrap_or_default();
-                // One additional millisecond makes up for rounding.
+                // Without the additional millisecond, rounding could end the wait before `time`.
                 let due = Instant::now() + wait + Duration::from_millis(1);
                 self.queue.push_at(name, due);
             }

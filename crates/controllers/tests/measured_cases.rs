@@ -49,7 +49,7 @@ fn guarded(kind: PolicyKind) -> GuardedKind {
     }
 }
 
-/// Reports whether the schema refused an object, rather than the webhook.
+/// Reports whether the schema, and not the webhook, refused an object.
 fn is_schema_refusal(admitted: &Value) -> bool {
     let error = admitted["error"].as_str().unwrap_or_default();
     !error.contains("admission webhook")

@@ -90,8 +90,8 @@ pub trait Estimator: Debug + Send + Sync {
         estimates: &mut [i32],
     ) -> Result<(), EstimateError>;
 
-    /// Returns the basis of the estimate for the cluster with this ordinal. Returns `None` if there is nothing to add
-    /// to the estimate. The engine calls this method only when it explains a decision.
+    /// Returns the basis of the estimate for the cluster with this ordinal. Returns `None` if the estimator knows
+    /// nothing beyond the estimate itself. The engine calls this method only when it explains a decision.
     fn basis(&self, context: &EstimateContext<'_>, cluster: usize) -> Option<Basis> {
         let _ = (context, cluster);
         None

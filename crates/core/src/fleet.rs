@@ -5,9 +5,9 @@
 //! shifts the ordinals of other clusters. This is rare, so the fleet then rebuilds the next snapshot.
 
 mod affinity;
-pub(crate) mod block;
+mod api_numbers;
 pub(crate) mod capacity;
-mod catalogue;
+pub(crate) mod cluster_block;
 pub(crate) mod row;
 mod snapshot;
 pub(crate) mod symbols;
@@ -19,10 +19,10 @@ use std::sync::Arc;
 use berth_api::Cluster;
 
 pub use affinity::CompiledAffinity;
-use block::{BLOCK, Block, ResourceId};
+use api_numbers::Catalogue;
 use capacity::Capacity;
 pub use capacity::CapacityError;
-use catalogue::Catalogue;
+use cluster_block::{BLOCK, Block, ResourceId};
 use row::{Interned, Row};
 pub use row::{RepellingEffect, RepellingTaint};
 pub use snapshot::{ClusterView, Snapshot};
@@ -323,7 +323,7 @@ impl Fleet {
         self.stale = false;
     }
 
-    /// Reports whether most lists of taints belong to no cluster.
+    /// Reports whether no cluster uses most of the lists of taints.
     fn has_many_unused_taint_lists(&self) -> bool {
         self.taint_lists.len() > 2 * self.rows.len() + 64
     }

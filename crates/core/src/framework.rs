@@ -24,29 +24,29 @@
 //! another crate.
 
 mod assign;
-mod choice;
+mod assignment_explanation;
 mod context;
 mod cycle_state;
-mod division;
+mod engine_plugins;
 mod error;
 mod filter;
-mod lists;
 mod observer;
 mod point;
 mod score;
 mod select;
+mod selection_explanation;
 
 pub use assign::{Assign, AssignContext};
-pub use choice::{GroupChoice, GroupExplanation, SelectionExplanation};
-pub use context::{BindingContext, CycleContext, PlacementContext, Share};
-pub use cycle_state::CycleState;
-pub use division::{
+pub use assignment_explanation::{
     DividedShare, DivisionOperation, DivisionStep, Remainder, RemainderRule, TieBreak, WeightBasis,
 };
+pub use context::{BindingContext, CycleContext, PlacementContext, Share};
+pub use cycle_state::CycleState;
+pub use engine_plugins::{EngineError, Plugins, Weighted};
 pub use error::{Failure, PluginError};
 pub use filter::{BindingFilter, Filter, PlacementFilter, PreFilter, PreFilterResult, Reason};
-pub use lists::{EngineError, Plugins, Weighted};
 pub use observer::{Observer, Status};
 pub use point::Point;
 pub use score::{PreScore, PreScoreResult, Score, Scores};
 pub use select::{Order, Select, Selection};
+pub use selection_explanation::{GroupChoice, GroupExplanation, SelectionExplanation};

@@ -70,8 +70,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod bits;
 mod candidate;
+mod cluster_set;
 mod engine;
 mod error;
 pub mod estimate;
@@ -83,8 +83,8 @@ mod plugins;
 mod request;
 mod resource_vector;
 
-pub use bits::Bits;
 pub use candidate::Candidate;
+pub use cluster_set::Bits;
 pub use engine::{
     ClusterExplanation, Decision, Engine, Explanation, Refusal, Stage, TermExplanation,
 };

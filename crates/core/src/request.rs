@@ -52,7 +52,7 @@ impl fmt::Display for BindingName {
 /// The treatment of the current replicas of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Keeps the current replicas, and assigns only the difference to the requested number.
+    /// Keeps the current replicas, and only assigns the missing replicas or removes the surplus replicas.
     Steady,
     /// Reassigns all replicas, because rescheduling was requested.
     Fresh,
@@ -308,8 +308,8 @@ impl Request {
         self.observed_term.as_deref()
     }
 
-    /// Reports whether the result assigns a number of replicas to each cluster. Otherwise, each selected cluster gets a
-    /// copy of the resource.
+    /// Reports whether a decision assigns a number of replicas to each selected cluster. If not, the selected clusters
+    /// get the resource without a number of replicas.
     pub fn divides_replicas(&self) -> bool {
         (self.replicas > 0 || self.requirements.is_some()) && self.components.len() <= 1
     }
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_bindings_are_described() {
+    fn errors_name_the_binding_and_the_cause() {
         let spec = |value| serde_json::from_value::<BindingSpec>(value).unwrap();
         let resource =
             serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});

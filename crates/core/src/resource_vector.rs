@@ -1,13 +1,13 @@
 //! Resource vectors of nodes and pods for the first-fit simulation, which estimates capacity from resource models.
 //!
 //! Amounts of cpu are in thousandths. Amounts of other resources are in whole units, rounded up. The simulation counts
-//! native resources of nodes (such as `memory`) and extended resources. It ignores all others, such as a plain
-//! `storage`.
+//! native resources of nodes (such as `memory`) and scalar resources (such as `nvidia.com/gpu`). It ignores other
+//! resources, such as `storage`.
 
 use std::collections::BTreeMap;
 
+use berth_api::label_selector::validate_label_key;
 use berth_api::quantity::Quantity;
-use berth_api::selector::validate_label_key;
 
 /// The pod limit of a node in a resource model.
 pub(crate) const POD_LIMIT_OF_MODEL_NODES: i64 = 110;
@@ -86,8 +86,7 @@ pub(crate) fn in_units(resource: &str, quantity: Quantity) -> i64 {
     }
 }
 
-/// Reports whether the simulation counts a resource. It counts native resources of nodes, and scalar resources such as
-/// `nvidia.com/gpu`.
+/// Reports whether the simulation counts a resource: a native resource of nodes, or a scalar resource.
 fn is_counted(resource: &str) -> bool {
     matches!(resource, "cpu" | "memory" | "ephemeral-storage" | "pods") || is_scalar(resource)
 }
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn only_native_and_extended_resources_count() {
+    fn the_simulation_counts_only_native_and_scalar_resources() {
         for (resource, expected) in [
             ("cpu", true),
             ("memory", true),

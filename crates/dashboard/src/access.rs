@@ -105,8 +105,8 @@ impl Access {
         candidate.len() == token.len() && black_box(differences) == 0
     }
 
-    /// Checks that the Host header names this server. Otherwise a foreign host name that resolves to this address could
-    /// read the page through the user's browser.
+    /// Checks that the Host header names this server. Otherwise a web page of another host name that resolves to this
+    /// address could read the dashboard through the user's browser.
     fn is_own_host(&self, headers: &HeaderMap) -> bool {
         let mut values = headers.get_all(header::HOST).iter();
         let (Some(value), None) = (values.next(), values.next()) else {

@@ -2,7 +2,8 @@
 //! binding, and the moves of bindings between clusters.
 //!
 //! - [`Dashboard`] is the HTTP server. `access` checks each request.
-//! - `store` has compact rows of clusters and bindings, which watches update. `query` selects the rows of one page.
+//! - `store` has compact rows of clusters and bindings, which watches update. `binding_query` selects the rows of one
+//!   page.
 //! - `simulation_runner` runs one simulation at a time, and keeps the last results.
 //! - `pages` has the HTML pages. `html` writes their text and escapes it.
 //!
@@ -10,10 +11,10 @@
 //! [`Explain`], which explains decisions, and [`Simulate`], which simulates changes.
 
 mod access;
+mod binding_query;
 mod explainer;
 mod html;
 mod pages;
-mod query;
 mod server;
 mod simulation;
 mod simulation_runner;

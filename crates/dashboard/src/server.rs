@@ -22,9 +22,9 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Access, AccessDecision};
+use crate::binding_query::Query;
 use crate::explainer::{BindingName, Explain, Extent};
 use crate::pages::{self, binding, bindings, fleet, live, what_if};
-use crate::query::Query;
 use crate::simulation::Simulate;
 use crate::simulation_runner::SimulationRunner;
 use crate::store::{self, SharedState, Store};
@@ -342,8 +342,8 @@ impl Context {
         Presence::of(name, &self.shared.store.read())
     }
 
-    /// Searches the smallest changes that would alter the decision. The search continues if the browser disconnects,
-    /// and keeps its permit until its end.
+    /// Searches for the smallest changes that would alter the decision. The search continues if the browser
+    /// disconnects, and keeps its permit until its end.
     async fn search(&self, name: BindingName) -> Result<Report, String> {
         let permit = Arc::clone(&self.searches).acquire_owned().await;
         let permit = permit.map_err(|error| error.to_string())?;

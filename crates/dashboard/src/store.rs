@@ -1,4 +1,4 @@
-//! The store of the dashboard: compact rows of clusters and bindings, and the moves since the start.
+//! The store of the dashboard: compact rows of clusters and bindings, and the moves since the dashboard started.
 //!
 //! The task in `watches` changes the store. Requests only read it.
 

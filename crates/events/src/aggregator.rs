@@ -85,7 +85,7 @@ mod tests {
             assert!(!aggregator.must_combine(&topic, &n.to_string(), now));
         }
         assert!(aggregator.must_combine(&topic, "10", now));
-        assert!(aggregator.must_combine(&topic, "10", now), "again");
+        assert!(aggregator.must_combine(&topic, "10", now));
     }
 
     #[test]

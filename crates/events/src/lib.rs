@@ -1,7 +1,7 @@
 //! A recorder of Kubernetes events that never delays its callers and never floods the API server.
 //!
 //! ```text
-//! recorders ──> bounded queue ──> writer: one task, which owns the correlator ──> a few writes at a time ──> API server
+//! recorders ──> bounded queue ──> writer: one task, which owns the correlator ──> a few writes ──> API server
 //!
 //! correlator: aggregator (combines similar messages) ──> series (counts repetitions) ──> spam filter (limits writes)
 //! ```
@@ -34,7 +34,7 @@
 //! | messages with their own events | any nine | the first nine | repetitions of these messages are still counted |
 //! | `reportingComponent` of combined events | absent | present | consistency |
 //! | concurrent writes | one | four, which briefly yield to more urgent work | a slow response delays few events |
-//! | queue length | 1000 | 100,000 | a whole fleet may be scheduled at once |
+//! | queue length | 1000 | 100,000 | a scheduler may place all bindings at once |
 //! | unhealthy server (5xx, 429) | drops the event unless the response has a retry delay | retries 12 times, after 0.1 s to 5 s, as for an unreachable server | fewer lost events |
 //!
 //! Recording is best effort. If the queue is full, or if the server keeps rejecting an event, the event is lost and a

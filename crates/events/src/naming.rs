@@ -6,8 +6,8 @@ use uuid::Uuid;
 /// Maximum length of an event name.
 const MAX_LENGTH: usize = 253;
 
-/// Returns the name of an event object: the name of its object and its first timestamp, or a UUID if this name is
-/// invalid.
+/// Returns the name of an event object: the name of the reported object and the first timestamp, or a UUID if this name
+/// is invalid.
 pub(crate) fn name(object: Option<&str>, first: Timestamp) -> String {
     let name = format!("{}.{:x}", object.unwrap_or_default(), first.as_nanosecond());
     if is_dns_subdomain(&name) {

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn suppressed_writes_are_counted() {
+    fn the_next_write_counts_the_event_of_a_suppressed_write() {
         let mut cache = SeriesCache::default();
         assert_eq!(add(&mut cache, "a"), Step::Write);
         assert!(cache.write(&key("a"), || false).is_none());
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(add(&mut cache, "a"), Step::Write);
         assert!(
             !cache.complete(&key("a")),
-            "the write was of the evicted series"
+            "the completed write belongs to the evicted series"
         );
         assert_eq!(count(&mut cache, "a"), Some(1));
     }

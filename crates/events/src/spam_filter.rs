@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_subjects_regain_their_burst_only() {
+    fn idle_subjects_regain_at_most_their_burst() {
         let (mut spam_filter, start, pod) = (
             SpamFilter::default(),
             Instant::now(),

@@ -1,14 +1,15 @@
-//! Changes with which a cluster affinity matches a cluster: changes of the affinity, or of the cluster's labels and
+//! Changes that make a cluster affinity match a cluster: changes of the affinity, or of the cluster's labels and
 //! fields.
 
 use std::collections::BTreeMap;
 
+use berth_api::field_selector::FieldRequirement;
+use berth_api::label_selector::Relation;
 use berth_api::placement::ClusterAffinity;
-use berth_api::selector::{FieldRequirement, Relation};
 use berth_core::ClusterView;
 
 use crate::change::Change;
-use crate::simulation::Explained;
+use crate::changed_case::Explained;
 
 /// Returns a list of changes for each affinity of the placement. With all changes of a list, the affinity matches the
 /// cluster.
@@ -39,8 +40,8 @@ pub(crate) fn proposals(name: &str, explained: &Explained) -> Vec<Vec<Change>> {
     all
 }
 
-/// Returns the changes with which one affinity matches the cluster. Returns `None` if the affinity already matches, or
-/// if no changes make it match.
+/// Returns the changes that make one affinity match the cluster. Returns `None` if the affinity already matches, or if
+/// no changes make it match.
 fn changes(
     affinity: &ClusterAffinity,
     term: Option<&str>,

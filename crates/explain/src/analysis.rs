@@ -3,9 +3,9 @@
 
 use berth_core::{Engine, RequestError};
 
+use crate::changed_case::{Case, Simulation};
 use crate::report::Report;
 use crate::search::{self, Limits};
-use crate::simulation::{Case, Simulation};
 
 /// Explains the decision about a case, and searches for the smallest changes that would alter the decision.
 ///

@@ -1,4 +1,5 @@
-//! Single changes of a cluster, a placement or a workload, and their texts. [`apply`] applies a change to the objects.
+//! Single changes of a cluster, a placement or a workload, and the instruction to the user for each change. [`apply`]
+//! applies a change to the objects.
 
 mod apply;
 

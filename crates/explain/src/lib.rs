@@ -10,17 +10,18 @@
 mod affinity_changes;
 mod analysis;
 mod change;
-mod construction;
+mod changed_case;
 mod fix;
 mod proposals;
 mod reason;
 mod report;
+mod report_builder;
 mod search;
-mod simulation;
 mod summary;
 
 pub use analysis::explain;
 pub use change::{Change, TaintRef};
+pub use changed_case::Case;
 pub use fix::{Fix, Share};
 pub use report::{
     API_VERSION, BindingSummary, ClusterReport, DecisionSource, EstimateReport, KIND, Minimum,
@@ -28,7 +29,6 @@ pub use report::{
     StrategyName, TermOutcome, TermReport, Verdict, VerdictReason,
 };
 pub use search::Limits;
-pub use simulation::Case;
 
 #[cfg(test)]
 mod tests;

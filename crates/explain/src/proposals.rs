@@ -14,7 +14,7 @@ use berth_core::{
 
 use crate::affinity_changes;
 use crate::change::{Change, TaintRef};
-use crate::simulation::Explained;
+use crate::changed_case::Explained;
 
 /// Maximum number of existing regions, zones or providers to propose for a cluster.
 const FIELD_VALUES: usize = 3;

@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 use berth_core::{Outcome, Stage};
 
 use crate::change::Change;
+use crate::changed_case::Simulation;
 use crate::fix::{Fix, Share};
 use crate::proposals::{self, Number, Proposal};
 use crate::report::Report;
-use crate::simulation::Simulation;
 
 /// Maximum number of changes in a fix.
 const MOST_CHANGES: usize = 4;
@@ -160,7 +160,7 @@ fn smallest(mut fixes: Vec<Fix>, count: usize) -> Vec<Fix> {
     fixes
 }
 
-/// Searches for changes with which the goal is reached. The proposals come from the reasons why `cluster` does not have
+/// Searches for changes that reach the goal. The proposals come from the reasons why `cluster` does not have
 /// the workload. Stops after `decisions` decisions.
 fn search(
     simulation: &mut Simulation<'_>,

@@ -123,7 +123,7 @@ fn every_stage_has_a_reason() {
 }
 
 #[test]
-fn groups_explain_why_a_cluster_was_not_selected() {
+fn the_reason_names_the_group_choice_that_excluded_a_cluster() {
     let clusters = [
         regional("m1", "east", 5),
         regional("m2", "east", 5),
@@ -152,7 +152,7 @@ fn groups_explain_why_a_cluster_was_not_selected() {
 }
 
 #[test]
-fn failures_have_a_cause_and_terms_have_an_outcome() {
+fn terms_have_an_outcome_and_failed_decisions_have_a_summary() {
     let clusters = [cluster("m1", 3), cluster("m2", 4)];
     let placement = json!({"replicaScheduling": dynamic(), "clusterAffinities": [
         {"affinityName": "none", "clusterNames": ["m9"]},
@@ -188,7 +188,7 @@ fn failures_have_a_cause_and_terms_have_an_outcome() {
 }
 
 #[test]
-fn recorded_clusters_are_compared() {
+fn the_decision_agrees_with_a_record_of_the_same_clusters() {
     let share = |name: &str, replicas| Share {
         name: name.to_owned(),
         replicas,
@@ -210,7 +210,7 @@ fn recorded_clusters_are_compared() {
 }
 
 #[test]
-fn recorded_failures_are_compared() {
+fn a_failed_decision_agrees_with_a_record_of_the_same_failure() {
     let clusters = [cluster("m1", 10)];
     let report = |replicas| {
         report(

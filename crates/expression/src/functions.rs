@@ -45,8 +45,8 @@ pub(crate) enum Exceeded {
     Time,
 }
 
-/// The time budget of the evaluations for the filters, for the scores or for the reasons of one decision. A decision
-/// has a budget for each of these.
+/// A time budget of evaluations in one decision. A decision has three budgets: for the filters, for the scores and for
+/// the reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
     deadline: Instant,

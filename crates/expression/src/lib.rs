@@ -4,8 +4,8 @@
 //! Cluster and binding objects.
 //!
 //! - `args` has the arguments of the plugin. This module has the plugin itself.
-//! - `program` parses an expression. `check` and `variables` find unknown names and wrong types, `source_span` finds
-//!   the positions of errors, and `rewrite` makes loops count their iterations and field selections borrow.
+//! - `program` parses an expression. `check` and `variables` find unknown names and wrong types, `source_position`
+//!   finds the positions of errors, and `rewrite` makes loops count their iterations and field selections borrow.
 //! - `functions` has the functions and the limits of an evaluation.
 //! - `objects` converts objects to CEL values. `cluster_cache` keeps the converted clusters, and the results of
 //!   expressions that do not read the binding.
@@ -19,7 +19,7 @@ mod functions;
 mod objects;
 mod program;
 mod rewrite;
-mod source_span;
+mod source_position;
 #[cfg(test)]
 mod tests;
 mod variables;

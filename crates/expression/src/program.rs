@@ -1,4 +1,4 @@
-//! Parsing and checking of an expression when the configuration is loaded.
+//! Parsing and checking of an expression when the configuration is loaded, with limits on its length and nesting.
 
 use std::fmt;
 
@@ -7,11 +7,13 @@ use kube_cel::cel::parser::Parser;
 
 use super::check::{Check, Problem, Reads};
 use super::rewrite::rewrite;
-use super::source_span::{MAX_NESTING, SyntaxError, error_at, position_of, too_nested};
+use super::source_position::{SyntaxError, error_at, outside_strings, position_of};
 use super::variables::Kind;
 
 /// Maximum length of an expression, in bytes.
 const MAX_LENGTH: usize = 4096;
+/// Maximum number of nested brackets, and of conditionals in one expression.
+const MAX_NESTING: usize = 32;
 /// Stack size of the parser's thread, in bytes. The parser is recursive, so nested expressions need a large stack.
 const PARSER_STACK: usize = 64 << 20;
 
@@ -88,6 +90,21 @@ impl Program {
             reads: check.reads,
         })
     }
+}
+
+/// Returns the position at which nested brackets or conditionals exceed [`MAX_NESTING`]. The check reads the source
+/// text, because deeper nesting overflows the parser's stack.
+fn too_nested(source: &str) -> Option<(usize, usize)> {
+    let (mut open, mut conditionals) = (0_usize, 0);
+    outside_strings(source, |_, c| {
+        match c {
+            '(' | '[' | '{' => open += 1,
+            ')' | ']' | '}' => open = open.saturating_sub(1),
+            '?' => conditionals += 1,
+            _ => {}
+        }
+        open > MAX_NESTING || conditionals > MAX_NESTING
+    })
 }
 
 #[cfg(test)]

@@ -15,11 +15,11 @@ use serde_json::Value;
 
 use crate::customizations::Customizations;
 use crate::error::InterpretError;
-use crate::interpretation::Interpretation;
 use crate::lua::Program;
 use crate::operation::Operation;
 use crate::third_party::{Aggregation, Kind};
 use crate::webhooks::{Answer, Answers, Configurations, WebhookError};
+use crate::workload_requirements::Interpretation;
 use crate::{native, scripted};
 
 /// Reports whether a built-in rule reads the replicas or components of a kind.

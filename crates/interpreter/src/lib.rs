@@ -18,23 +18,23 @@
 //! [`Answers`] contains the open requests, and receives the responses.
 
 mod admission;
+mod check_dependencies;
 mod customizations;
 mod error;
-mod interpretation;
 mod interpreter;
 mod lua;
 mod native;
 mod operation;
-mod references;
 mod scripted;
 mod third_party;
 mod webhooks;
+mod workload_requirements;
 
 pub use admission::check_scripts;
 pub use error::{ConvertError, InterpretError, ScriptError};
-pub use interpretation::Interpretation;
 pub use interpreter::{Interpreter, has_built_in_replicas};
 pub use lua::check_syntax;
 pub use native::revise_completions;
 pub use operation::Operation;
 pub use webhooks::{Answer, Answers, Webhook, WebhookError, WebhookRequest, names_kind};
+pub use workload_requirements::Interpretation;

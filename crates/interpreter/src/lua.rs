@@ -7,16 +7,16 @@
 //! | `sandbox` | the libraries and functions that scripts may use |
 //! | `patterns` | limits on the cost of patterns and strings |
 //! | `budget` | limits on time and memory |
-//! | `clock` | `os.time` and `os.date` |
+//! | `os` | `os.time` and `os.date` |
 //! | `kube` | the Lua library `kube` |
 //! | `convert` | conversion of JSON to Lua values, and back |
 //! | `empty_tables` | conversion of empty tables to lists or objects |
 
 mod budget;
-mod clock;
 mod convert;
 mod empty_tables;
 mod kube;
+mod os;
 mod patterns;
 mod program;
 mod sandbox;

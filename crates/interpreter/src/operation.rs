@@ -52,7 +52,7 @@ impl Operation {
         }
     }
 
-    /// Returns the operation with a name, in any case.
+    /// Returns the operation with this name. Ignores the case of the name.
     pub fn find(name: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|operation| operation.name().eq_ignore_ascii_case(name))

@@ -5,11 +5,11 @@ use berth_api::dependency::DependentObjectReference;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::check_dependencies::check_references;
 use crate::error::ScriptError;
-use crate::interpretation::Interpretation;
 use crate::lua::{Program, Returned, Root, call, resolve_empty_tables};
 use crate::operation::Operation;
-use crate::references::check_references;
+use crate::workload_requirements::Interpretation;
 
 /// Calls the function for an operation that has one result.
 fn run(

@@ -29,8 +29,8 @@ use berth_api::dependency::DependentObjectReference;
 use serde_json::{Map, Value};
 
 use crate::error::InterpretError;
-use crate::interpretation::Interpretation;
 use crate::operation::Operation;
+use crate::workload_requirements::Interpretation;
 
 type Fields = Map<String, Value>;
 type Components = Vec<Component>;

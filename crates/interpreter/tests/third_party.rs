@@ -186,7 +186,7 @@ fn rules_give_the_results_of_karmada() {
 }
 
 #[test]
-fn failures_of_a_release_do_not_grow() {
+fn repeated_aggregation_does_not_add_the_failures_of_a_release_again() {
     let items = json!([
         {"clusterName": "m1", "status": {"failures": 2}},
         {"clusterName": "m2", "status": {"failures": 1}}]);
@@ -204,7 +204,7 @@ fn failures_of_a_release_do_not_grow() {
 }
 
 #[test]
-fn a_finished_job_keeps_the_time_of_its_state() {
+fn later_aggregation_keeps_the_state_time_of_a_finished_volcano_job() {
     let items = json!([
         {"clusterName": "m1", "status": {"state": {"phase": "Completed"}}},
         {"clusterName": "m2", "status": {"state": {"phase": "Completed"}}}]);
@@ -221,7 +221,7 @@ fn a_finished_job_keeps_the_time_of_its_state() {
 
 /// Karmada has no rules for Rollouts of Argo.
 #[test]
-fn rollouts_are_divided_and_judged_by_their_phase() {
+fn argo_rollouts_have_replicas_dependencies_status_and_health() {
     let rollout = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
         "metadata": {"name": "shop", "namespace": "prod", "generation": 2,
             "annotations": {"resourcetemplate.karmada.io/generation": "5"}},

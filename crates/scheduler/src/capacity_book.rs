@@ -1,5 +1,5 @@
-//! The effects of scheduling decisions that the reports of the clusters do not include yet. The report of a cluster is
-//! the resource summary in the status of its Cluster object.
+//! The effects of scheduling decisions that the reports of the clusters do not include yet (like the assume cache of
+//! kube-scheduler). The report of a cluster is the resource summary in the status of its Cluster object.
 //!
 //! The [`CapacityBook`] makes no decisions. It combines four records:
 //! - [`assumed_capacity`]: capacity of the replicas that decisions assign,
@@ -53,8 +53,8 @@ impl CapacityBook {
     }
 
     /// Adds a binding that this process receives for the first time. If the binding was scheduled shortly before the
-    /// process started, the capacity of its replicas is assumed. `time` and `now` are the same time on the wall clock
-    /// and on the monotonic clock.
+    /// process started, the capacity of its replicas is assumed. `time` is the current time on the wall clock, and
+    /// `now` is the current time on the monotonic clock.
     pub(crate) fn binding_added(&mut self, binding: &Binding, time: jiff::Timestamp, now: Instant) {
         if let Some(groups) = &mut self.groups {
             groups.replace(None, Some(binding));
@@ -102,8 +102,8 @@ impl CapacityBook {
             .unwrap_or_default()
     }
 
-    /// Removes the entries that a cluster's new report includes. Reports whether assumed capacity may be among the
-    /// removed entries.
+    /// Removes the entries that are part of a cluster's new report. Reports whether the cluster may have lost assumed
+    /// capacity.
     pub(crate) fn cluster_reported(&mut self, cluster: &str) -> bool {
         self.pending_evictions.cluster_reported(cluster);
         match &mut self.assumed {

@@ -23,9 +23,9 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{Options, OptionsError, SchedulerArgs};
 use crate::framework::{Args, FactoryError, Handle, Plugin, Registry, RegistryError};
 use crate::setup::{self, ServiceError};
-use berth_component_base::process::command_line::{parse, refuse, report};
-use berth_component_base::process::logging::{self, LogArgs};
-use berth_component_base::process::{runtime, signals};
+use berth_component_base::program::command_line::{parse, refuse, report};
+use berth_component_base::program::logging::{self, LogArgs};
+use berth_component_base::program::{runtime, signals};
 
 /// A builder of a scheduler program.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 //! - `document` parses YAML, and records the line and column of each value.
 //! - `configuration` defines the types of the file, and [`schema`] generates their JSON Schema.
 //! - `kube_scheduler` converts configuration files of kube-scheduler.
-//! - `flags` defines the flags. `explicit_flags` records the flags that the user set, and `merge` copies the
+//! - `flags` defines the flags. `explicit_flags` records the flags that the user set, and `file_into_flags` copies the
 //!   settings of the file to the other flags.
 //! - `options` contains the validated result.
 //! - `declared_profiles` contains the profiles and extenders that the flags and the file or the ConfigMap declare.
@@ -17,9 +17,9 @@ pub(crate) mod declared_profiles;
 pub(crate) mod document;
 pub(crate) mod effective;
 pub(crate) mod explicit_flags;
+pub(crate) mod file_into_flags;
 pub(crate) mod flags;
 pub(crate) mod kube_scheduler;
-pub(crate) mod merge;
 pub(crate) mod options;
 pub(crate) mod plugin_lists;
 pub mod schema;

@@ -39,7 +39,7 @@ impl PostFilter for DefaultPreemption {
     }
 }
 
-/// Reports whether the binding may be preempted.
+/// Reports whether the binding may be preempted. An annotation or the deletion of the binding prevents preemption.
 fn is_preemptible(binding: &Binding) -> bool {
     binding.annotation(PREEMPTIBLE) != "false" && !binding.deleting()
 }

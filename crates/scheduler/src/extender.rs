@@ -1,5 +1,5 @@
 //! HTTP extenders: external servers that take part in decisions, as kube-scheduler's extenders do. An extender filters
-//! clusters, scores clusters, removes victims from preemptions, or stores decisions.
+//! clusters, scores clusters, permits or spares the victims of preemptions, or stores decisions.
 //!
 //! ```text
 //! engine ── lookup ──> AnswerCache ── Unanswered ──> scheduler ── task ──> Extenders::call: one POST per extender
@@ -141,8 +141,8 @@ impl Extenders {
             .collect()
     }
 
-    /// Wraps a PostFilter plugin so that extenders can remove victims from the plugin's nominations. Returns the plugin
-    /// unchanged if no extender has a preempt verb.
+    /// Wraps a PostFilter plugin so that its victims need the permission of the extenders. Returns the plugin unchanged
+    /// if no extender has a preempt verb.
     pub(crate) fn narrow(&self, plugin: Arc<dyn PostFilter>) -> Arc<dyn PostFilter> {
         let clients = self.0.clients.iter().enumerate();
         let clients: Vec<_> = clients

@@ -59,12 +59,12 @@
 //! | `shadow` | comparison with the decisions of another scheduler, without writes |
 //! | `scheduler` | the task that owns the state and decides |
 //! | [`replay`] | repetition of the decisions in a decision log |
-//! | [`offline`] | profiles of a configuration without a running scheduler |
+//! | [`offline`] | engines, gangs and preemption victims of a configuration, without a running scheduler |
 //! | `clusters` | the known clusters, in the forms that decisions and rules need |
 //! | `capacity_book` | capacity and placements that clusters do not report yet |
 //! | `profiles` | plugins and engine of each profile, and the watch of the ConfigMap |
 //! | `expression`, `gang`, `queue_sort`, `default_preemption` | in-tree plugins that are not part of the engine |
-//! | `health` | HTTP endpoints for probes, metrics and configuration |
+//! | `http_endpoints` | HTTP endpoints for probes, metrics, configuration, recorded decisions and shadow differences |
 //! | `shadow_differences` | decisions that differ in shadow mode, for `/debug/shadow` |
 //! | [`debug_api`] | documents of the debug endpoints |
 //! | [`config`] | flags, configuration file and ConfigMap |
@@ -76,7 +76,7 @@
 //! | `metrics` | Prometheus metrics |
 //! | [`rules`], `queue` | choice of the bindings to schedule, their order, and the content of writes |
 //! | [`binding`], `lazy_object` | bindings of both kinds, decoded on demand |
-//! | [`gates`] | feature gates |
+//! | [`feature_gates`] | feature gates of all Berth programs |
 
 pub mod binding;
 mod capacity_book;
@@ -89,10 +89,10 @@ mod default_preemption;
 pub mod estimator;
 mod expression;
 mod extender;
+pub mod feature_gates;
 pub mod framework;
 mod gang;
-pub mod gates;
-mod health;
+mod http_endpoints;
 mod lazy_object;
 mod metrics;
 pub mod offline;
@@ -110,7 +110,7 @@ pub mod template;
 mod watch;
 mod writer;
 
-pub use berth_component_base::connect::Timeouts;
+pub use berth_component_base::kube_client::Timeouts;
 pub use capacity_book::AffinityGroups;
 pub use command::{CommandError, SchedulerCommand};
 pub use config::{Options, OptionsError};

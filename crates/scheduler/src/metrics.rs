@@ -31,8 +31,8 @@ pub(crate) use decision::{DecisionTimes, Stages};
 pub(crate) use labels::{CycleResult, Incoming, PluginResult};
 pub(crate) use shadow::ShadowMetrics;
 
-/// Single plugins are measured in one of this number of decisions, because reading the clock takes longer than most
-/// plugins.
+/// Number of decisions from one measurement of single plugins to the next. Not every decision measures its plugins,
+/// because reading the clock takes longer than most plugins.
 const PLUGIN_SAMPLE_INTERVAL: u64 = 10;
 
 /// The metrics of one scheduler. Clones share the metrics.
@@ -44,7 +44,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Adds the metrics of the requests of a client.
+    /// Adds the metrics of a client's requests.
     #[must_use]
     pub(crate) fn with_requests(mut self, requests: Requests) -> Self {
         self.requests = Some(requests);
@@ -114,7 +114,7 @@ impl Metrics {
         self.with(|families| families.work.taken(key, waited, now));
     }
 
-    /// Records that the processing of a key ended. If `retried`, the key returns after a delay.
+    /// Records that the processing of a key ended. If `retried`, the key becomes ready again after a delay.
     pub(crate) fn ended(&self, key: &BindingKey, retried: bool, now: Instant) {
         self.with(|families| families.work.ended(key, retried, now));
     }

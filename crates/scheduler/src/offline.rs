@@ -1,5 +1,5 @@
-//! The profiles of a scheduler's configuration, for programs that make the scheduler's decisions without running a
-//! scheduler.
+//! [`OfflineScheduler`]: the engines, gangs and preemption victims of a scheduler's configuration, for programs that
+//! compute decisions without running a scheduler.
 //!
 //! The plugins are created as in the scheduler, with a client that refuses every request. This module must not know the
 //! source of the bindings and clusters.
@@ -77,7 +77,8 @@ impl OfflineScheduler {
         let mut registry = Registry::in_tree(config.gates);
         registry.merge(config.out_of_tree.clone())?;
         let mut omitted = Vec::new();
-        // Errors of this document have the positions in the file. The document is replaced only if plugins are omitted.
+        // Errors contain positions in this document, which are the positions in the file. The positions in a document
+        // without the omitted plugins differ, so such a document is used only if plugins are omitted.
         let document = Document::read(source_name, text)?;
         let (document, unknown) = match serde_saphyr::from_str::<Value>(text) {
             Ok(value) => {

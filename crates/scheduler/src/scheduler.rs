@@ -11,7 +11,7 @@
 //!
 //! The task makes one decision at a time, and a decision performs no I/O. Other tasks perform I/O concurrently.
 //! [`post_filter`] and [`eviction`] free capacity for bindings that fit in no cluster. [`event_hints`] requeues
-//! bindings that plugins stopped. [`config_reload`] replaces the configuration.
+//! bindings whose cycles plugins stopped. [`config_reload`] replaces the configuration.
 
 mod bind;
 mod bindings;
@@ -52,7 +52,7 @@ use crate::debug_api::query::DebugQuery;
 use crate::decision_log::Recorder;
 use crate::framework::State;
 use crate::framework::plugin_messages::PluginMessage;
-use crate::health::Probes;
+use crate::http_endpoints::Probes;
 use crate::metrics::{Incoming, Metrics};
 use crate::profiles::Frameworks;
 use crate::profiles::builder::ActiveConfig;
@@ -235,8 +235,8 @@ impl Scheduler {
                 }
                 () = pause => {}
             }
-            // The `select!` above prefers finished writes, and under load a further write has always finished. Handle
-            // all finished writes and all watch events here, so that watch events do not wait.
+            // The `select!` above prefers finished writes. Under load, a further write has always finished, so the
+            // `select!` alone would never handle a watch event. Handle all finished writes and watch events here.
             while let Some(write) = self.writes.try_join_next() {
                 self.handle_write_result(write);
             }

@@ -21,7 +21,7 @@ use crate::debug_api::query::DebugClient;
 use crate::decision_log::Recorder;
 use crate::decision_log::format::Configuration;
 use crate::framework::{RegistryError, State};
-use crate::health::{DecisionSettings, Probes};
+use crate::http_endpoints::{DecisionSettings, Probes};
 use crate::metrics::{Metrics, ShadowMetrics};
 use crate::profiles::builder::{ActiveConfig, FrameworkBuilder};
 use crate::profiles::config_map_watch::ConfigMapWatch;
@@ -31,9 +31,9 @@ use crate::shadow_differences::Differences;
 use crate::watch;
 use crate::writer::Writer;
 use berth_component_base::access_flags::MetricsAccessError;
-use berth_component_base::connect::{self, RateLimit};
-use berth_component_base::lease::{Candidate, Leadership};
-use berth_component_base::process::accepted_flags;
+use berth_component_base::kube_client::{self, RateLimit};
+use berth_component_base::leader_election::{Candidate, Leadership};
+use berth_component_base::program::ignored_flags;
 
 /// Capacity of the channel of watch events.
 const WATCH_EVENTS: usize = 4096;
@@ -45,7 +45,7 @@ const BEFORE_RELEASE: Duration = Duration::from_millis(500);
 pub enum ServiceError {
     /// The client of the control plane cannot be created.
     #[error(transparent)]
-    Connect(#[from] connect::ConnectError),
+    Connect(#[from] kube_client::ConnectError),
     /// The access to the metrics cannot be restricted.
     #[error(transparent)]
     MetricsAccess(#[from] MetricsAccessError),
@@ -98,10 +98,10 @@ impl ServiceError {
 /// # Errors
 /// When the scheduler cannot start or loses its leadership. The process should then end.
 pub async fn run(options: Options, cancel: CancellationToken) -> Result<(), ServiceError> {
-    let mut config = connect::config(&options.target).await?;
-    connect::limit_silence(&mut config, options.timeouts);
+    let mut config = kube_client::config(&options.target).await?;
+    kube_client::limit_silence(&mut config, options.timeouts);
     let (client, requests) =
-        connect::counted_client(config, &options.target, Component::Scheduler)?;
+        kube_client::counted_client(config, &options.target, Component::Scheduler)?;
     let metrics = Metrics::default().with_requests(requests);
     run_with_metrics(options, client, metrics, cancel).await
 }
@@ -115,7 +115,7 @@ pub async fn run_with_client(
     client: kube::Client,
     cancel: CancellationToken,
 ) -> Result<(), ServiceError> {
-    let client = connect::named(client, Component::Scheduler);
+    let client = kube_client::named(client, Component::Scheduler);
     run_with_metrics(options, client, Metrics::default(), cancel).await
 }
 
@@ -161,7 +161,7 @@ async fn run_shadow(
     let differences = Differences::default();
     probes.show_shadow(comparison.clone(), differences.clone());
     serve(&options, &probes, &client, &cancel).await?;
-    accepted_flags::log_ineffective(&options.ineffective_flags);
+    ignored_flags::log_ineffective(&options.ineffective_flags);
     let watches = start_watches(&client, options.timeouts.watch, &cancel);
     Shadow::new(&options, config, comparison, differences, probes)
         .run(watches, cancel)
@@ -251,7 +251,7 @@ async fn run_with_metrics(
         };
         tokio::spawn(watch.run(cancel.clone()));
     }
-    accepted_flags::log_ineffective(&options.ineffective_flags);
+    ignored_flags::log_ineffective(&options.ineffective_flags);
     let (decision_log, log_writer) = start_decision_log(&options, &config, &probes)?.unzip();
     let scheduler = Scheduler::new(
         &options, config, estimators, writer, recorder, metrics, probes,

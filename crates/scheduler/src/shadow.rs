@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_api::canonical::placement_json;
+use berth_api::go_json::placement_json;
 use berth_core::{Explanation, Request};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
@@ -29,7 +29,7 @@ use crate::capacity_book::AffinityGroups;
 use crate::clusters::Clusters;
 use crate::config::Options;
 use crate::framework::State;
-use crate::health::Probes;
+use crate::http_endpoints::Probes;
 use crate::lazy_object::LazyObject;
 use crate::metrics::ShadowMetrics;
 use crate::profiles::Frameworks;

@@ -20,9 +20,9 @@ use tokio_util::sync::CancellationToken;
 use crate::binding::{Binding, BindingKey};
 use crate::lazy_object::LazyObject;
 use crate::rules::plan::Plan;
-use berth_component_base::connect::RateLimit;
-use berth_component_base::connect::within;
-use berth_component_base::lease::Leadership;
+use berth_component_base::kube_client::RateLimit;
+use berth_component_base::kube_client::within;
+use berth_component_base::leader_election::Leadership;
 
 /// Maximum number of attempts to write the status of a binding that other clients change at the same time.
 const STATUS_ATTEMPTS: usize = 5;

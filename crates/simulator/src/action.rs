@@ -31,8 +31,9 @@ pub(crate) enum Action {
     /// Binds a pod to a node.
     Bind(Key, String),
     CreateReplicaSet(Box<ReplicaSet>),
+    /// Sets the replicas of a ReplicaSet for the rollout of its Deployment. The Deployment gets an event.
     Scale(Key, i32),
-    /// Sets the replicas of a workload that an autoscaler scales.
+    /// Sets the replicas of a workload for an autoscaler. The event follows with [`Self::AutoscalerStatus`].
     ScaleWorkload(Workload, Key, i32),
     /// Sets the revision of a ReplicaSet in the history of its Deployment.
     Revise(Key, u64),

@@ -16,7 +16,7 @@ use kube::ResourceExt as _;
 
 use crate::action::Action;
 use crate::cache::Cache;
-use crate::ownership;
+use crate::owned_pods;
 use crate::scale_target::ScaleTarget;
 use crate::scope::Scope;
 use crate::simulation_annotations::CPU_LOAD;
@@ -122,7 +122,7 @@ impl Usage {
             let request = cpu_request(pod).ok_or_else(|| UsageError::NoRequest(pod.name_any()))?;
             usage.pods += 1;
             usage.requests = usage.requests + request;
-            if ownership::is_ready(pod) {
+            if owned_pods::is_ready(pod) {
                 usage.ready += 1;
                 usage.ready_requests = usage.ready_requests + request;
             }

@@ -19,7 +19,7 @@ use kube::api::{Api, ApiResource, DynamicObject};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, Resource, ResourceExt as _};
 
-use crate::ownership::controller_of;
+use crate::owned_pods::controller_of;
 use crate::scope::Scope;
 
 /// The namespace and the name of an object.
@@ -79,7 +79,7 @@ impl<K: Resource> ObjectCache<K> {
         let key = key(&object);
         let version = version(&object);
         let known = self.objects.get(&key).map(self::version);
-        // The watch event of a write by this process changes nothing.
+        // The cache already contains the result of a write by this process, so the watch event of the write is ignored.
         let is_newer = known.is_none_or(|known| known < version || version == 0);
         if is_newer {
             self.mark_changed(&object);

@@ -13,7 +13,7 @@ use kube::ResourceExt as _;
 use crate::action::Action;
 use crate::cache::{Cache, key};
 use crate::jobs::{self, JobState};
-use crate::ownership;
+use crate::owned_pods;
 use crate::plan::Plan;
 use crate::scope::Scope;
 use schedule::Schedule;
@@ -96,7 +96,7 @@ fn plan_cron_job(
 }
 
 fn is_of(job: &Job, cron: &CronJob) -> bool {
-    let owner = ownership::controller_of(&job.metadata);
+    let owner = owned_pods::controller_of(&job.metadata);
     job.metadata.deletion_timestamp.is_none()
         && owner.is_some_and(|owner| Some(&owner.uid) == cron.metadata.uid.as_ref())
 }
@@ -169,7 +169,7 @@ fn job(cron: &CronJob, spec: &CronJobSpec, time: Timestamp) -> Job {
             namespace: cron.metadata.namespace.clone(),
             labels: metadata.labels,
             annotations: Some(annotations),
-            owner_references: ownership::owner_references(cron),
+            owner_references: owned_pods::owner_references(cron),
             ..ObjectMeta::default()
         },
         spec: template.spec.clone(),

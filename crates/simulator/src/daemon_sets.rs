@@ -8,7 +8,7 @@ use kube::ResourceExt as _;
 
 use crate::action::Action;
 use crate::cache::{Cache, key};
-use crate::ownership::{self, Pods};
+use crate::owned_pods::{self, Pods};
 use crate::pod_scheduler;
 use crate::pod_template;
 use crate::scope::Scope;
@@ -43,7 +43,7 @@ fn plan_set(
         })
     };
     let (mut desired, mut ready, mut scheduled, mut updated) = (0, 0, 0, 0);
-    let undisturbed = all.iter().all(|pod| ownership::is_ready(pod));
+    let undisturbed = all.iter().all(|pod| owned_pods::is_ready(pod));
     let mut replaced = false;
     for node in cache.nodes.iter().filter(selected) {
         desired += 1;
@@ -55,11 +55,11 @@ fn plan_set(
             continue;
         };
         scheduled += 1;
-        ready += usize::from(ownership::is_ready(pod));
+        ready += usize::from(owned_pods::is_ready(pod));
         let is_updated = pod.labels().get(REVISION) == Some(&revision);
         updated += usize::from(is_updated);
-        let outdated = !is_updated && !replaced && (undisturbed || !ownership::is_ready(pod));
-        if outdated || ownership::is_finished(pod) {
+        let outdated = !is_updated && !replaced && (undisturbed || !owned_pods::is_ready(pod));
+        if outdated || owned_pods::is_finished(pod) {
             replaced = true;
             actions.push(Action::DeletePod(key(pod)));
         }
@@ -69,13 +69,13 @@ fn plan_set(
     }
     let status = DaemonSetStatus {
         observed_generation: set.metadata.generation,
-        desired_number_scheduled: ownership::number(desired),
-        current_number_scheduled: ownership::number(scheduled),
-        number_misscheduled: ownership::number(by_name.len()),
-        number_ready: ownership::number(ready),
-        number_available: ownership::nonzero(ready),
-        number_unavailable: ownership::nonzero(desired - ready.min(desired)),
-        updated_number_scheduled: ownership::nonzero(updated),
+        desired_number_scheduled: owned_pods::number(desired),
+        current_number_scheduled: owned_pods::number(scheduled),
+        number_misscheduled: owned_pods::number(by_name.len()),
+        number_ready: owned_pods::number(ready),
+        number_available: owned_pods::nonzero(ready),
+        number_unavailable: owned_pods::nonzero(desired - ready.min(desired)),
+        updated_number_scheduled: owned_pods::nonzero(updated),
         ..DaemonSetStatus::default()
     };
     if set.status.as_ref() != Some(&status) {
@@ -92,7 +92,7 @@ fn pod(set: &DaemonSet, spec: &DaemonSetSpec, revision: &str, name: String, node
         &spec.template,
         namespace,
         name,
-        ownership::owner_references(set),
+        owned_pods::owner_references(set),
     );
     let labels = pod.metadata.labels.get_or_insert_default();
     labels.insert(REVISION.to_owned(), revision.to_owned());

@@ -14,7 +14,7 @@ use kube::ResourceExt as _;
 
 use crate::action::{Action, REVISION};
 use crate::cache::{Cache, key};
-use crate::ownership::{self, Pods};
+use crate::owned_pods::{self, Pods};
 use crate::pod_template;
 use crate::replica_sets;
 use crate::scope::Scope;
@@ -30,7 +30,7 @@ pub(crate) fn plan(
 ) {
     let mut sets: BTreeMap<&str, Vec<&ReplicaSet>> = BTreeMap::new();
     for set in cache.replica_sets.iter() {
-        if let Some(owner) = ownership::controller_of(&set.metadata)
+        if let Some(owner) = owned_pods::controller_of(&set.metadata)
             && scope.has(&owner.uid)
         {
             sets.entry(&owner.uid).or_default().push(set);
@@ -82,8 +82,8 @@ impl<'a> Rollout<'a> {
             sets.iter().copied().partition(|set| is_current(set));
         let count = |set: &ReplicaSet| {
             let pods = pods.controlled_by(set);
-            let live = pods.iter().filter(|pod| !ownership::is_finished(pod));
-            let ready = pods.iter().filter(|pod| ownership::is_ready(pod));
+            let live = pods.iter().filter(|pod| !owned_pods::is_finished(pod));
+            let ready = pods.iter().filter(|pod| owned_pods::is_ready(pod));
             (live.count(), ready.count())
         };
         let sum = |sets: &[&ReplicaSet]| {
@@ -174,7 +174,7 @@ fn plan_rollout(rollout: &Rollout<'_>, now: jiff::Timestamp, actions: &mut Vec<A
             ))));
         }
         Some(set) if replica_sets::wanted(set) != current => {
-            actions.push(Action::Scale(key(set), ownership::number(current)));
+            actions.push(Action::Scale(key(set), owned_pods::number(current)));
         }
         _ => {}
     }
@@ -189,7 +189,7 @@ fn plan_rollout(rollout: &Rollout<'_>, now: jiff::Timestamp, actions: &mut Vec<A
             let keeps = has.min(old);
             old -= keeps;
             if keeps != has {
-                actions.push(Action::Scale(key(*set), ownership::number(keeps)));
+                actions.push(Action::Scale(key(*set), owned_pods::number(keeps)));
             }
         }
         delete_old_sets(rollout, actions);
@@ -235,11 +235,11 @@ fn replica_set(rollout: &Rollout<'_>, replicas: usize) -> ReplicaSet {
             namespace: rollout.deployment.metadata.namespace.clone(),
             labels,
             annotations: Some([(REVISION.to_owned(), revision.to_string())].into()),
-            owner_references: ownership::owner_references(rollout.deployment),
+            owner_references: owned_pods::owner_references(rollout.deployment),
             ..ObjectMeta::default()
         },
         spec: Some(ReplicaSetSpec {
-            replicas: Some(ownership::number(replicas)),
+            replicas: Some(owned_pods::number(replicas)),
             selector,
             template: Some(template),
             min_ready_seconds: rollout.spec.min_ready_seconds,
@@ -292,11 +292,11 @@ fn status(rollout: &Rollout<'_>, now: jiff::Timestamp) -> DeploymentStatus {
     let known = before.conditions.unwrap_or_default();
     DeploymentStatus {
         observed_generation: rollout.deployment.metadata.generation,
-        replicas: ownership::nonzero(rollout.all.0),
-        updated_replicas: ownership::nonzero(rollout.updated.0),
-        ready_replicas: ownership::nonzero(rollout.all.1),
-        available_replicas: ownership::nonzero(rollout.all.1),
-        unavailable_replicas: ownership::nonzero(
+        replicas: owned_pods::nonzero(rollout.all.0),
+        updated_replicas: owned_pods::nonzero(rollout.updated.0),
+        ready_replicas: owned_pods::nonzero(rollout.all.1),
+        available_replicas: owned_pods::nonzero(rollout.all.1),
+        unavailable_replicas: owned_pods::nonzero(
             rollout
                 .wanted
                 .max(rollout.all.0)

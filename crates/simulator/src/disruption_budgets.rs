@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use berth_api::selector::{CompiledSelector, LabelSelector, LabelSelectorRequirement};
+use berth_api::label_selector::{CompiledSelector, LabelSelector, LabelSelectorRequirement};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::{
     PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus,
@@ -18,7 +18,7 @@ use kube::ResourceExt as _;
 
 use crate::action::Action;
 use crate::cache::Cache;
-use crate::ownership::{self, controller_of, number};
+use crate::owned_pods::{self, controller_of, number};
 use crate::plan::Plan;
 use crate::scope::Scope;
 
@@ -240,7 +240,7 @@ fn budget_status(
     let healthy = pods.iter().filter(|pod| {
         pod.metadata.deletion_timestamp.is_none()
             && !leaving.contains_key(&pod.name_any())
-            && ownership::is_ready(pod)
+            && owned_pods::is_ready(pod)
     });
     let healthy = number(healthy.count());
     let spare = healthy.saturating_sub(wanted.healthy);

@@ -13,7 +13,7 @@ use crate::action::Action;
 use crate::cache::{Cache, Key, key};
 use crate::container_status::PULL_ERROR;
 use crate::jobs::{self, JobState};
-use crate::ownership;
+use crate::owned_pods;
 use crate::replica_sets;
 
 const SCHEDULER: &str = "default-scheduler";
@@ -122,7 +122,7 @@ fn about_container(pod: &Pod, container: &str, note: Note) -> SimulatedEvent {
     };
     SimulatedEvent {
         by: KUBELET,
-        host: ownership::node(pod).map(str::to_owned),
+        host: owned_pods::node(pod).map(str::to_owned),
         event: note.about(object),
     }
 }
@@ -157,7 +157,7 @@ enum Operation {
 
 /// Returns the event for a pod or Job that its controller created or deleted.
 fn by_owner(metadata: &ObjectMeta, operation: Operation) -> Option<SimulatedEvent> {
-    let owner = ownership::controller_of(metadata)?;
+    let owner = owned_pods::controller_of(metadata)?;
     let name = metadata.name.clone().unwrap_or_default();
     let (reason, verb, past) = match operation {
         Operation::Create => ("SuccessfulCreate", "create", "Created"),
@@ -181,7 +181,7 @@ fn by_owner(metadata: &ObjectMeta, operation: Operation) -> Option<SimulatedEven
 
 /// Returns the event for a ReplicaSet that its Deployment scaled.
 fn scaling_event(set: &ReplicaSet, from: usize, to: usize) -> Option<SimulatedEvent> {
-    let owner = ownership::controller_of(&set.metadata)?;
+    let owner = owned_pods::controller_of(&set.metadata)?;
     if from == to {
         return None;
     }
@@ -235,7 +235,7 @@ fn rescaled(autoscaler: &HorizontalPodAutoscaler) -> Option<SimulatedEvent> {
 /// Returns the events for a deleted pod, whose containers stop. The controller of the pod records an event only if this
 /// controller deleted the pod.
 fn pod_deleted(pod: &Pod, cache: &Cache) -> Vec<SimulatedEvent> {
-    let node = ownership::node(pod);
+    let node = owned_pods::node(pod);
     let alive = node.is_none_or(|node| {
         let key = (String::new(), node.to_owned());
         cache.nodes.get(&key).is_some()
@@ -391,7 +391,7 @@ fn job_ended(before: &Job, after: &Job) -> Vec<SimulatedEvent> {
         host: None,
         event: note.about(after.object_ref(&())),
     };
-    let owner = ownership::controller_of(&after.metadata);
+    let owner = owned_pods::controller_of(&after.metadata);
     let seen = owner.map(|owner| {
         let name = after.name_any();
         let message = format!("Saw completed job: {name}, condition: {condition}");

@@ -12,7 +12,7 @@ use kube::ResourceExt as _;
 use crate::action::Action;
 use crate::cache::{Cache, key};
 use crate::completion_indexes;
-use crate::ownership::{self, Pods};
+use crate::owned_pods::{self, Pods};
 use crate::plan::Plan;
 use crate::pod_template;
 use crate::scope::Scope;
@@ -98,7 +98,7 @@ pub(crate) enum JobState {
 impl<'a> PodCounts<'a> {
     fn of(spec: &JobSpec, all: Vec<&'a Pod>) -> Self {
         let of = |phase: &str| {
-            let pods = all.iter().filter(|pod| ownership::phase(pod) == phase);
+            let pods = all.iter().filter(|pod| owned_pods::phase(pod) == phase);
             pods.count()
         };
         let (succeeded, failed) = (of("Succeeded"), of("Failed"));
@@ -106,12 +106,12 @@ impl<'a> PodCounts<'a> {
         let indexes: Option<BTreeSet<usize>> = numbered.then(|| {
             let pods = all
                 .iter()
-                .filter(|pod| ownership::phase(pod) == "Succeeded");
+                .filter(|pod| owned_pods::phase(pod) == "Succeeded");
             pods.filter_map(|pod| completion_indexes::of(pod)).collect()
         });
         let succeeded = indexes.as_ref().map_or(succeeded, BTreeSet::len);
         let live = all.iter().copied();
-        let active: Vec<&Pod> = live.filter(|pod| !ownership::is_finished(pod)).collect();
+        let active: Vec<&Pod> = live.filter(|pod| !owned_pods::is_finished(pod)).collect();
         // A Job without `completions` is complete after one success.
         let complete = match spec.completions {
             Some(completions) => succeeded >= count(Some(completions), 1),
@@ -164,7 +164,7 @@ impl<'a> PodCounts<'a> {
     }
 
     fn status(&self, before: JobStatus, now: &Time) -> JobStatus {
-        let ready = self.active.iter().filter(|pod| ownership::is_ready(pod));
+        let ready = self.active.iter().filter(|pod| owned_pods::is_ready(pod));
         let is_finished = matches!(self.state, JobState::Complete | JobState::Failed);
         let conditions = match self.state {
             JobState::Unfinished => None,
@@ -189,15 +189,15 @@ impl<'a> PodCounts<'a> {
             active: if is_finished {
                 None
             } else {
-                ownership::nonzero(self.active.len())
+                owned_pods::nonzero(self.active.len())
             },
             ready: Some(if is_finished {
                 0
             } else {
-                ownership::number(ready.count())
+                owned_pods::number(ready.count())
             }),
-            succeeded: ownership::nonzero(self.succeeded),
-            failed: ownership::nonzero(self.failed),
+            succeeded: owned_pods::nonzero(self.succeeded),
+            failed: owned_pods::nonzero(self.failed),
             completed_indexes: self
                 .indexes
                 .as_ref()
@@ -264,7 +264,7 @@ fn plan_job(
             &spec.template,
             namespace,
             name,
-            ownership::owner_references(job),
+            owned_pods::owner_references(job),
         );
         if let Some(index) = index {
             completion_indexes::assign(&mut pod, &job.name_any(), index);

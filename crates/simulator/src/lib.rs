@@ -18,7 +18,7 @@
 //! | `pod_scheduler`, `pods`, `image_registry` | binding of pods to nodes; the lifecycle of pods; the available images |
 //! | `autoscalers`, `services`, `load_balancers`, `volume_claims`, `disruption_budgets` | other controllers |
 //! | `scale_target` | the workload that an autoscaler scales |
-//! | `replicas`, `container_status`, `stateful_set_claims`, `completion_indexes`, `ownership`, `pod_template` | parts of the controllers |
+//! | `replicas`, `container_status`, `stateful_set_claims`, `completion_indexes`, `owned_pods`, `pod_template` | parts of the controllers |
 //! | `action`, `events` | writes, and the events of a write |
 //! | [`simulation_annotations`] | annotations that control start delay, run time and failures |
 //!
@@ -39,7 +39,7 @@ mod events;
 mod image_registry;
 mod jobs;
 mod load_balancers;
-mod ownership;
+mod owned_pods;
 mod plan;
 mod planner;
 mod pod_scheduler;

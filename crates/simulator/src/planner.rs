@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::image_registry::ImageRegistry;
-use crate::ownership::Pods;
+use crate::owned_pods::Pods;
 use crate::plan::Plan;
 use crate::scope::Scope;
 use crate::{

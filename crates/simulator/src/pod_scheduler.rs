@@ -11,7 +11,7 @@ use kube::ResourceExt as _;
 
 use crate::action::Action;
 use crate::cache::{Cache, key};
-use crate::ownership;
+use crate::owned_pods;
 
 /// Reports whether the node has the labels that the pod selects.
 pub(crate) fn selects(pod: &PodSpec, node: &Node) -> bool {
@@ -94,12 +94,12 @@ impl NodeCapacity<'_> {
 
 pub(crate) fn plan(cache: &Cache, now: jiff::Timestamp, actions: &mut Vec<Action>) {
     let live =
-        |pod: &&Pod| pod.metadata.deletion_timestamp.is_none() && !ownership::is_finished(pod);
+        |pod: &&Pod| pod.metadata.deletion_timestamp.is_none() && !owned_pods::is_finished(pod);
     let mut pending: Vec<&Pod> = cache
         .pods
         .iter()
         .filter(live)
-        .filter(|pod| ownership::node(pod).is_none())
+        .filter(|pod| owned_pods::node(pod).is_none())
         .collect();
     if pending.is_empty() {
         return;
@@ -118,7 +118,7 @@ pub(crate) fn plan(cache: &Cache, now: jiff::Timestamp, actions: &mut Vec<Action
         })
         .collect();
     for pod in cache.pods.iter().filter(live) {
-        if let Some(capacity) = ownership::node(pod).and_then(|node| nodes.get_mut(node)) {
+        if let Some(capacity) = owned_pods::node(pod).and_then(|node| nodes.get_mut(node)) {
             capacity.take(&pod_requests::node_usage(pod));
         }
     }
@@ -146,7 +146,7 @@ fn select_node(
     nodes: &mut [NodeCapacity<'_>],
 ) -> Result<String, BTreeMap<String, usize>> {
     let spec = pod.spec.clone().unwrap_or_default();
-    let owner = ownership::controller_of(&pod.metadata);
+    let owner = owned_pods::controller_of(&pod.metadata);
     let daemon = owner.is_some_and(|owner| owner.kind == "DaemonSet");
     let mut reasons = BTreeMap::new();
     let mut best: Option<&mut NodeCapacity<'_>> = None;

@@ -14,7 +14,7 @@ use crate::action::Action;
 use crate::cache::{Cache, key};
 use crate::container_status::{Stage, back_off, container_status, debugger_status, last_end};
 use crate::image_registry::ImageRegistry;
-use crate::ownership;
+use crate::owned_pods;
 use crate::plan::Plan;
 use crate::pod_template;
 use crate::scope::Scope;
@@ -29,12 +29,12 @@ pub(crate) fn plan(
 ) {
     let of_scope = |pod: &&Pod| scope.covers(&pod.metadata);
     for pod in cache.pods.iter().filter(of_scope) {
-        let node_key = ownership::node(pod).map(|node| (String::new(), node.to_owned()));
+        let node_key = owned_pods::node(pod).map(|node| (String::new(), node.to_owned()));
         let node = node_key.as_ref().and_then(|key| cache.nodes.get(key));
         if pod.metadata.deletion_timestamp.is_some() || (node_key.is_some() && node.is_none()) {
             plan.actions.push(Action::DeletePod(key(pod)));
         } else if let Some(node) = node
-            && !ownership::is_finished(pod)
+            && !owned_pods::is_finished(pod)
         {
             let options = simulation_options(pod, cache);
             plan_pod(pod, node, &options, images, now, plan);
@@ -58,7 +58,7 @@ fn simulation_options(pod: &Pod, cache: &Cache) -> SimulationOptions {
 }
 
 fn owner_of<'a>(metadata: &ObjectMeta, cache: &'a Cache) -> Option<&'a ObjectMeta> {
-    let owner = ownership::controller_of(metadata)?;
+    let owner = owned_pods::controller_of(metadata)?;
     let key = (metadata.namespace.clone()?, owner.name.clone());
     let found = match owner.kind.as_str() {
         "ReplicaSet" => &cache.replica_sets.get(&key)?.metadata,

@@ -1,10 +1,10 @@
-//! ReplicaSets.
+//! ReplicaSets: they keep `spec.replicas` pods, with the functions of `replicas`, and count the pods in their status.
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetStatus};
 
 use crate::action::Action;
 use crate::cache::Cache;
-use crate::ownership::{self, Pods};
+use crate::owned_pods::{self, Pods};
 use crate::replicas::{DesiredReplicas, manage_replicas};
 use crate::scope::Scope;
 
@@ -36,10 +36,10 @@ fn plan_set(set: &ReplicaSet, pods: &Pods<'_>, now: jiff::Timestamp, actions: &m
     };
     let count = manage_replicas(set, &wanted, pods, now, actions);
     let status = ReplicaSetStatus {
-        replicas: ownership::number(count.existing),
-        fully_labeled_replicas: ownership::nonzero(count.existing),
-        ready_replicas: ownership::nonzero(count.ready),
-        available_replicas: ownership::nonzero(count.ready),
+        replicas: owned_pods::number(count.existing),
+        fully_labeled_replicas: owned_pods::nonzero(count.existing),
+        ready_replicas: owned_pods::nonzero(count.ready),
+        available_replicas: owned_pods::nonzero(count.ready),
         observed_generation: set.metadata.generation,
         ..ReplicaSetStatus::default()
     };

@@ -7,7 +7,7 @@ use kube::{Resource, ResourceExt as _};
 
 use crate::action::Action;
 use crate::cache::key;
-use crate::ownership::{self, Pods};
+use crate::owned_pods::{self, Pods};
 use crate::pod_template;
 
 /// The template and the desired number of the identical pods of a controller.
@@ -31,8 +31,9 @@ pub(crate) fn manage_replicas<K: Resource<DynamicType = ()>>(
     actions: &mut Vec<Action>,
 ) -> ReplicaCount {
     let all = pods.controlled_by(owner);
-    let (finished, mut existing): (Vec<&Pod>, Vec<&Pod>) =
-        all.into_iter().partition(|pod| ownership::is_finished(pod));
+    let (finished, mut existing): (Vec<&Pod>, Vec<&Pod>) = all
+        .into_iter()
+        .partition(|pod| owned_pods::is_finished(pod));
     let wanted = usize::try_from(desired.replicas.unwrap_or(1)).unwrap_or_default();
     let names: BTreeSet<String> = existing
         .iter()
@@ -48,7 +49,7 @@ pub(crate) fn manage_replicas<K: Resource<DynamicType = ()>>(
                 template,
                 namespace,
                 name,
-                ownership::owner_references(owner),
+                owned_pods::owner_references(owner),
             );
             actions.push(Action::CreatePod(Box::new(pod)));
         }
@@ -56,7 +57,7 @@ pub(crate) fn manage_replicas<K: Resource<DynamicType = ()>>(
     // Pods that are not ready or not bound are deleted first. Among equal pods, the youngest are deleted first.
     let surplus = existing.len().saturating_sub(wanted);
     existing.reverse();
-    existing.sort_by_key(|pod| (ownership::is_ready(pod), ownership::node(pod).is_some()));
+    existing.sort_by_key(|pod| (owned_pods::is_ready(pod), owned_pods::node(pod).is_some()));
     for pod in existing.iter().take(surplus).chain(&finished) {
         actions.push(Action::DeletePod(key(*pod)));
     }
@@ -64,7 +65,7 @@ pub(crate) fn manage_replicas<K: Resource<DynamicType = ()>>(
         existing: existing.len(),
         ready: existing
             .iter()
-            .filter(|pod| ownership::is_ready(pod))
+            .filter(|pod| owned_pods::is_ready(pod))
             .count(),
     }
 }

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{ReplicationController, ReplicationControllerSta
 
 use crate::action::Action;
 use crate::cache::Cache;
-use crate::ownership::{self, Pods};
+use crate::owned_pods::{self, Pods};
 use crate::replicas::{DesiredReplicas, manage_replicas};
 use crate::scope::Scope;
 
@@ -35,10 +35,10 @@ fn plan_controller(
     };
     let count = manage_replicas(controller, &desired, pods, now, actions);
     let status = ReplicationControllerStatus {
-        replicas: ownership::number(count.existing),
-        fully_labeled_replicas: ownership::nonzero(count.existing),
-        ready_replicas: ownership::nonzero(count.ready),
-        available_replicas: ownership::nonzero(count.ready),
+        replicas: owned_pods::number(count.existing),
+        fully_labeled_replicas: owned_pods::nonzero(count.existing),
+        ready_replicas: owned_pods::nonzero(count.ready),
+        available_replicas: owned_pods::nonzero(count.ready),
         observed_generation: controller.metadata.generation,
         ..ReplicationControllerStatus::default()
     };

@@ -9,7 +9,7 @@ use kube::ResourceExt as _;
 
 use crate::action::Workload;
 use crate::cache::{Cache, Key};
-use crate::ownership;
+use crate::owned_pods;
 
 /// A workload with its replicas and its pod selector.
 pub(crate) struct ScaleTarget<'a> {
@@ -133,7 +133,7 @@ impl<'a> ScaleTarget<'a> {
             };
             selector.is_some_and(selects)
                 && pod.metadata.deletion_timestamp.is_none()
-                && !ownership::is_finished(pod)
+                && !owned_pods::is_finished(pod)
         })
     }
 }

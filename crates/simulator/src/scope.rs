@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::ownership::controller_of;
+use crate::owned_pods::controller_of;
 
 /// The objects to plan, by UID.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use kube::ResourceExt as _;
 
 use crate::action::Action;
 use crate::cache::{Cache, key};
-use crate::ownership::{self, controller_of};
+use crate::owned_pods::{self, controller_of};
 use crate::pod_template;
 use crate::scope::Scope;
 
@@ -139,7 +139,7 @@ fn slice(
             name: Some(format!("{name}-{suffix}")),
             namespace: service.metadata.namespace.clone(),
             labels: Some(labels),
-            owner_references: ownership::owner_references(service),
+            owner_references: owned_pods::owner_references(service),
             ..ObjectMeta::default()
         },
         address_type: "IPv4".to_owned(),
@@ -190,14 +190,14 @@ fn published(port: &ServicePort, number: i32) -> EndpointPort {
 /// Returns the endpoint for a pod. Returns `None` if the pod has no address or is finished.
 fn endpoint(service: &Service, spec: &ServiceSpec, pod: &Pod, cache: &Cache) -> Option<Endpoint> {
     let address = pod.status.as_ref()?.pod_ip.clone()?;
-    if ownership::is_finished(pod) {
+    if owned_pods::is_finished(pod) {
         return None;
     }
-    let node_name = ownership::node(pod).map(str::to_owned);
+    let node_name = owned_pods::node(pod).map(str::to_owned);
     let node = node_name
         .as_ref()
         .and_then(|node| cache.nodes.get(&(String::new(), node.clone())));
-    let serving = ownership::is_ready(pod);
+    let serving = owned_pods::is_ready(pod);
     let terminating = pod.metadata.deletion_timestamp.is_some();
     let published = spec.publish_not_ready_addresses == Some(true);
     let named = pod.spec.as_ref().filter(|named| {

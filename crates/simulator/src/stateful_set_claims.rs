@@ -12,7 +12,7 @@ use kube::ResourceExt as _;
 
 use crate::action::Action;
 use crate::cache::{Cache, Key};
-use crate::ownership;
+use crate::owned_pods;
 
 /// Creates the missing claims of a pod, and adds the claims to the volumes of the pod.
 pub(crate) fn create_missing(
@@ -88,7 +88,7 @@ fn claim(
             labels: Some(labels),
             annotations: template.metadata.annotations.clone(),
             owner_references: match goes_with_set {
-                Some("Delete") => ownership::owner_references(set),
+                Some("Delete") => owned_pods::owner_references(set),
                 _ => None,
             },
             ..ObjectMeta::default()

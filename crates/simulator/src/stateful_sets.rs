@@ -8,7 +8,7 @@ use kube::ResourceExt as _;
 
 use crate::action::Action;
 use crate::cache::{Cache, key};
-use crate::ownership::{self, Pods};
+use crate::owned_pods::{self, Pods};
 use crate::pod_template;
 use crate::scope::Scope;
 use crate::stateful_set_claims;
@@ -67,9 +67,11 @@ fn plan_set(
         }
     }
 
-    let live = numbered.values().filter(|pod| !ownership::is_finished(pod));
+    let live = numbered
+        .values()
+        .filter(|pod| !owned_pods::is_finished(pod));
     let live: Vec<&&Pod> = live.collect();
-    let ready = live.iter().filter(|pod| ownership::is_ready(pod)).count();
+    let ready = live.iter().filter(|pod| owned_pods::is_ready(pod)).count();
     let updated = live.iter().filter(|pod| is_updated(pod)).count();
     let before = set.status.clone().unwrap_or_default();
     let current = match before.current_revision {
@@ -83,11 +85,11 @@ fn plan_set(
     };
     let status = StatefulSetStatus {
         observed_generation: set.metadata.generation,
-        replicas: ownership::number(live.len()),
-        ready_replicas: ownership::nonzero(ready),
-        available_replicas: Some(ownership::number(ready)),
-        current_replicas: ownership::nonzero(of_current),
-        updated_replicas: ownership::nonzero(updated),
+        replicas: owned_pods::number(live.len()),
+        ready_replicas: owned_pods::nonzero(ready),
+        available_replicas: Some(owned_pods::number(ready)),
+        current_replicas: owned_pods::nonzero(of_current),
+        updated_replicas: owned_pods::nonzero(updated),
         current_revision: Some(current),
         update_revision: Some(revision),
         collision_count: Some(0),
@@ -117,8 +119,8 @@ fn next_changes<'a>(
     for number in wanted.clone() {
         match pods.get(&number) {
             None => changes.push(Change::Make(number)),
-            Some(pod) if ownership::is_finished(pod) => changes.push(Change::Remove(pod)),
-            Some(pod) if !at_once && !ownership::is_ready(pod) && is_updated(pod) => {
+            Some(pod) if owned_pods::is_finished(pod) => changes.push(Change::Remove(pod)),
+            Some(pod) if !at_once && !owned_pods::is_ready(pod) && is_updated(pod) => {
                 return (!changes.is_empty()).then_some(changes);
             }
             Some(_) => {}
@@ -154,7 +156,7 @@ fn next_changes<'a>(
     let others = pods
         .values()
         .filter(|pod| pod.metadata.name != outdated.metadata.name);
-    let undisturbed = others.into_iter().all(|pod| ownership::is_ready(pod));
+    let undisturbed = others.into_iter().all(|pod| owned_pods::is_ready(pod));
     undisturbed.then(|| vec![Change::Remove(outdated)])
 }
 
@@ -175,7 +177,7 @@ fn pod(set: &StatefulSet, spec: &StatefulSetSpec, revision: &str, number: i32) -
         &spec.template,
         namespace,
         name.clone(),
-        ownership::owner_references(set),
+        owned_pods::owner_references(set),
     );
     pod.metadata.labels.get_or_insert_default().extend([
         (REVISION.to_owned(), revision.to_owned()),

@@ -34,7 +34,7 @@ pub enum ExportError {
     Exporter(#[from] opentelemetry_otlp::ExporterBuildError),
 }
 
-/// A running export of traces. The export is empty if no endpoint is set. [`Self::finish`] sends the last spans.
+/// The trace export of the process, or nothing if no endpoint is set. [`Self::finish`] sends the last spans.
 #[derive(Debug)]
 #[must_use = "`finish` sends the last spans"]
 pub struct Export(Option<SdkTracerProvider>);

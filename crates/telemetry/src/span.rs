@@ -14,7 +14,7 @@ use opentelemetry_sdk::trace::Span as SdkSpan;
 
 use crate::export::tracer;
 
-/// The context of a span: the IDs of the trace and of the span.
+/// The context of a span: the IDs of the trace and of the span, and the flag for a sampled trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceContext(SpanContext);
 

@@ -1,4 +1,4 @@
-//! The HTTPS client of one webhook, with pooled connections and bounded responses.
+//! [`Client`]: sends requests to one [`Target`], whose address a [`Resolver`] finds.
 
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use tower::{BoxError, service_fn};
 const MAX_RESPONSE: usize = 8 << 20;
 /// Time until an idle connection is closed.
 const IDLE: Duration = Duration::from_secs(90);
-/// Timeout of a connection attempt to one of the addresses of a host.
+/// Timeout of a connection attempt to one address of a host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum length of the excerpt of a response in an error message, in characters.
 const MAX_EXCERPT: usize = 200;

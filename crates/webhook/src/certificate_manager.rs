@@ -166,8 +166,8 @@ impl CertificateManager {
             })
     }
 
-    /// Returns the certificates in the Secret. Issues new certificates if the Secret has none, or if its certificates are
-    /// damaged or about to expire.
+    /// Returns the certificates in the Secret. Issues new certificates if the Secret has none, or if its certificates
+    /// are damaged or about to expire.
     async fn ensure_certificates(&self) -> Result<Certificates, CertificateManagerError> {
         let failure = |source| CertificateManagerError::Secret {
             secret: self.options.secret.clone(),

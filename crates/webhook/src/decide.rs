@@ -1,4 +1,5 @@
-//! The decision about one review, by the rules of [`berth_api::admission`].
+//! The decision about one review: applies Karmada's admission rules, which are in [`berth_api::admission`], and returns
+//! the response.
 //!
 //! The decision is the same as in the in-process admission of Berth's embedded API server. This module must not depend
 //! on HTTP.

@@ -7,10 +7,10 @@
 //! | module | contents |
 //! |---|---|
 //! | `server` | listener, TLS, connections, shutdown |
-//! | `service` | paths, limits and status codes of HTTP requests |
+//! | `request_handler` | paths, limits and status codes of HTTP requests |
 //! | `request_metrics` | counts and latencies of requests |
-//! | `decide` | the decision about one review |
-//! | `verdict` | the response to a review |
+//! | `decide` | the admission rules, applied to one review |
+//! | `verdict` | the result of a decision: allowed with a patch, or denied with a reason; the response |
 //! | `review` | `AdmissionReview` of the API group `admission.k8s.io` |
 //! | `endpoint` | paths, and the resources that each path reviews |
 //! | `certificate_manager` | certificates that the replicas issue themselves, in a Secret |
@@ -18,10 +18,10 @@
 mod certificate_manager;
 mod decide;
 mod endpoint;
+mod request_handler;
 mod request_metrics;
 mod review;
 mod server;
-mod service;
 mod verdict;
 
 use berth_component_base::{certificate_files, serving_certificate};

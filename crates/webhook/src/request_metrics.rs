@@ -54,7 +54,7 @@ impl Default for RequestMetrics {
 }
 
 impl RequestMetrics {
-    /// Writes all families.
+    /// Writes all metric families.
     pub fn encode(&self, out: &mut String) {
         self.latency.encode(out);
         self.total.encode(out);

@@ -1,6 +1,6 @@
 //! The type `AdmissionReview` of the API group `admission.k8s.io`. API servers send reviews to webhooks.
 //!
-//! This module must not depend on paths and rules.
+//! This module must not depend on the URL paths (`endpoint`) and the admission rules (`decide`).
 
 use serde::Deserialize;
 use serde_json::Value;

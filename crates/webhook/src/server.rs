@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::decide::NoExecuteTaints;
+use crate::request_handler::Service;
 use crate::request_metrics::RequestMetrics;
-use crate::service::Service;
 use crate::serving_certificate::{ServingCertificate, provider};
 
 /// Maximum number of open connections. Each API server usually opens one connection.

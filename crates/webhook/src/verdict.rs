@@ -1,4 +1,4 @@
-//! The decision about a review, and the response that contains this decision.
+//! [`Verdict`]: allowed with a patch, or denied with a reason, and its AdmissionReview response.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -51,7 +51,7 @@ impl DenialReason {
 }
 
 impl Verdict {
-    /// Allows a write without changes.
+    /// Allows a write, and changes nothing in its object.
     pub(crate) fn allowed() -> Self {
         Self::Allowed(Patch(Vec::new()))
     }

@@ -120,7 +120,7 @@ async fn json_of(response: http::Response<hyper::body::Incoming>) -> Value {
 }
 
 #[tokio::test]
-async fn reviews_are_answered_over_both_protocols() {
+async fn reviews_are_answered_over_http_1_and_http_2() {
     let pair = pair();
     let certificate =
         ServingCertificate::from_pem(pair.certificate.as_bytes(), pair.key.as_bytes()).unwrap();
@@ -152,7 +152,7 @@ async fn reviews_are_answered_over_both_protocols() {
 }
 
 #[tokio::test]
-async fn a_review_in_progress_is_answered_after_the_signal() {
+async fn a_review_in_progress_is_answered_during_the_shutdown() {
     let pair = pair();
     let certificate =
         ServingCertificate::from_pem(pair.certificate.as_bytes(), pair.key.as_bytes()).unwrap();
@@ -193,7 +193,7 @@ fn write(folder: &Path, pair: &Pair) {
 }
 
 #[tokio::test]
-async fn changed_files_change_the_certificate_and_damaged_ones_do_not() {
+async fn the_server_uses_changed_certificate_files_only_if_they_are_complete() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (pair(), pair());
     write(folder.path(), &first);
@@ -207,7 +207,7 @@ async fn changed_files_change_the_certificate_and_damaged_ones_do_not() {
     let watch = tokio::spawn(files.watch(certificate, interval, server.cancel.clone()));
     assert!(presents(server.address, &first.certificate).await);
 
-    // A certificate without its key is not used.
+    // A certificate is not used if the file `tls.key` contains another key.
     std::fs::write(folder.path().join("tls.crt"), &second.certificate).unwrap();
     assert!(presents(server.address, &first.certificate).await);
     std::fs::write(folder.path().join("tls.key"), &second.key).unwrap();
@@ -240,7 +240,7 @@ async fn the_minimum_version_of_tls_is_enforced() {
 }
 
 #[tokio::test]
-async fn the_error_names_an_address_in_use() {
+async fn the_start_error_contains_an_address_that_is_in_use() {
     let pair = pair();
     let certificate =
         ServingCertificate::from_pem(pair.certificate.as_bytes(), pair.key.as_bytes()).unwrap();

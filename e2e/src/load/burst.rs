@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use berth_api::binding::BindingStatus;
-use berth_api::canonical::placement_json;
+use berth_api::go_json::placement_json;
 use berth_api::well_known::APPLIED_PLACEMENT;
 use berth_api::{Cluster, ResourceBinding};
 use berth_core::{Engine, EngineOptions, Fleet, Request};

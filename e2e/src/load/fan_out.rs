@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use super::LoadError;
 use super::requests::{self, PlannedRequest};
 
-/// Number of received lines per parsed line. A line contains one watch event. Lines that are not parsed are only
-/// counted.
+/// A watch parses one of this many lines, and only counts the other lines. A line contains one watch event.
 const PARSE_ONE_IN: usize = 100;
 /// Time limit for the last line of a watch after the last write.
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -45,7 +45,7 @@ pub async fn scale(scale: &Scale) -> Result<Value, LoadError> {
     let first = scheduler.scheduled(1, Duration::from_mins(5)).await?;
     let drained_by = first + Duration::from_secs(scale.seconds);
     let all = u64::try_from(scale.bindings).unwrap_or(u64::MAX);
-    // If bindings are still queued at the time limit, the report contains the rate until then.
+    // If bindings are still queued at the time limit, the report contains the rate up to the time limit.
     let last = match scheduler.scheduled(all, drained_by).await {
         Ok(last) => last,
         Err(LoadError::Timeout { .. }) => scheduler.started.elapsed(),

@@ -157,7 +157,7 @@ async fn unread(server: &ServerProcess) -> Result<Value, LoadError> {
     Ok(json!({ "lists": responses.len(), "MiB more": mib(more) }))
 }
 
-/// Reports the server's resident memory and its ratio to the size of all objects as JSON.
+/// Reports the resident memory of the server, and the ratio of this memory to the size of the JSON of all objects.
 fn memory(resident: u64, before: u64, json_bytes: u64) -> Value {
     let times = |kib: u64| tenths(ratio(kib * 1024, json_bytes));
     json!({

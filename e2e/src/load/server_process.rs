@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use berth_apiserver::{DataDir, Durability, Server, ServerConfig};
-use berth_component_base::connect;
+use berth_component_base::kube_client;
 use berth_component_base::user_agent::Component;
 use clap::Args;
 use kube::Client;
@@ -129,12 +129,12 @@ impl ServerProcess {
 
     /// Returns a client with its own connections.
     pub(super) async fn client(&self) -> Result<Client, LoadError> {
-        let target = connect::Target {
+        let target = kube_client::Target {
             kubeconfig: Some(self.kubeconfig()),
-            ..connect::Target::default()
+            ..kube_client::Target::default()
         };
-        Ok(connect::client(
-            connect::config(&target).await?,
+        Ok(kube_client::client(
+            kube_client::config(&target).await?,
             Component::CommandLine,
         )?)
     }

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
-use berth_component_base::connect;
+use berth_component_base::kube_client;
 use berth_component_base::user_agent::Component;
 use futures::StreamExt as _;
 use kube::Client;
@@ -132,13 +132,13 @@ impl UpProcess {
     }
 
     async fn client_of(&self, context: &str) -> Result<Client, LoadError> {
-        let target = connect::Target {
+        let target = kube_client::Target {
             kubeconfig: Some(self.kubeconfig()),
             context: Some(context.to_owned()),
             master: None,
         };
-        Ok(connect::client(
-            connect::config(&target).await?,
+        Ok(kube_client::client(
+            kube_client::config(&target).await?,
             Component::CommandLine,
         )?)
     }

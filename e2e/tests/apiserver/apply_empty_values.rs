@@ -145,10 +145,10 @@ async fn list_items_need_their_merge_key() {
     assert_eq!(patched.code, 200, "{}", patched.text);
 }
 
-/// Checks lists that the server returns as null whether they are missing or empty. A change from a missing list to an
-/// empty list changes the owner of the field, although the object looks the same.
+/// The server returns null for these lists, both if a list is missing and if it is empty. Checks that a manager that
+/// changes a missing list to an empty list becomes the owner of the field, although both responses contain null.
 #[tokio::test]
-async fn empty_lists_differ_from_missing_lists_where_both_are_stored() {
+async fn empty_lists_have_an_owner_although_they_are_returned_as_null() {
     let server = server().await;
     let pod = json!({"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"});
     let mut projected = pod.clone();

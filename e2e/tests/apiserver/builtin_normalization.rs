@@ -73,9 +73,9 @@ async fn required_fields_are_stored_even_if_empty() {
     );
 }
 
-/// Checks that a PUT request without a status sets the required counters of the status to 0.
+/// Checks that a PUT request without a status sets the required counters in the status of a PodDisruptionBudget to 0.
 #[tokio::test]
-async fn replacing_a_status_with_nothing_resets_it() {
+async fn a_missing_status_sets_the_required_counters_to_zero() {
     let server = server().await;
     let budgets = collection(&server, "/apis/policy/v1", "poddisruptionbudgets").await;
     let mut budget = budgets
@@ -137,8 +137,7 @@ async fn unsupported_fields_are_dropped() {
     assert_eq!(again["spec"], created["spec"]);
 }
 
-/// Checks that a change of another field in the spec of a StatefulSet gets 422, and that changes of the seven fields
-/// succeed.
+/// Checks that only seven fields in the spec of a StatefulSet can change: a change of any other field gets 422.
 #[tokio::test]
 async fn only_seven_fields_of_stateful_sets_can_change() {
     let server = server().await;
@@ -178,8 +177,8 @@ async fn only_seven_fields_of_stateful_sets_can_change() {
     assert_eq!(sets.put("/db", &again).await.code, 200);
 }
 
-/// Checks that each change of the pod template of a DaemonSet increases the number in its annotation. Clients cannot
-/// change this annotation.
+/// Checks that each change of the pod template of a DaemonSet increases the number in the annotation
+/// `deprecated.daemonset.template.generation`. Clients cannot change this annotation.
 #[tokio::test]
 async fn daemon_sets_count_template_generations() {
     const COUNT: &str = "deprecated.daemonset.template.generation";

@@ -1,5 +1,6 @@
 //! Tests of the results of CEL expressions: errors of operands, numbers of different types, times, conversions of
-//! constants, and the cost limit. Most tests create a definition with a list of rules, and check the result of each rule.
+//! constants, and the cost limit. Most tests create a definition with a list of rules, and check the result of each
+//! rule.
 
 use serde_json::{Value, json};
 

@@ -43,7 +43,7 @@ pub(crate) fn create_authority(folder: &Path) -> PathBuf {
     file
 }
 
-/// Returns the parameters of a client certificate for a user in these groups. The caller may change its validity.
+/// Returns the parameters of a client certificate for a user in these groups. The caller may set a validity period.
 fn certificate_for(user: &str, groups: &[&str]) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();

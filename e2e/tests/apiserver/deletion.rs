@@ -192,7 +192,11 @@ async fn objects_remain_until_their_last_finalizer_is_removed() {
     assert!(held["metadata"]["deletionTimestamp"].is_string(), "{held}");
     assert_eq!(held["metadata"]["deletionGracePeriodSeconds"], 0);
     let again = maps.delete("/a", &Value::Null).await;
-    assert_eq!((again.code, &again.json), (200, &held), "nothing changed");
+    assert_eq!(
+        (again.code, &again.json),
+        (200, &held),
+        "a second deletion must change nothing"
+    );
     let finalizers = |list: Value| json!({"metadata": {"finalizers": list}});
     let more = maps
         .merge("/a", &finalizers(json!(["a.b/c", "d.e/f", "g.h/i"])))
@@ -240,7 +244,7 @@ async fn propagation_policies_become_finalizers() {
     assert_eq!(
         current["metadata"].get("deletionTimestamp"),
         None,
-        "dry run"
+        "a dry run must not delete the object"
     );
     let options = json!({"propagationPolicy": "Orphan"});
     let marked = deployments.delete("/web", &options).await.json;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use berth_api::{Cluster, ResourceBinding};
-use berth_component_base::lease::LeaseOptions;
+use berth_component_base::leader_election::LeaseOptions;
 use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
 use k8s_openapi::api::coordination::v1::Lease;

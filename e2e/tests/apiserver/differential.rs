@@ -23,8 +23,8 @@ const SEEDS: u64 = 12;
 
 const DEFINITION: &str = include_str!("../../../crds/policy.karmada.io_propagationpolicies.yaml");
 
-/// Parts of error messages by which the test recognizes a known difference. The second text states the behaviour of the
-/// embedded server that causes the difference.
+/// Known differences. The first text of each pair is a part of an error message, by which the test recognizes the
+/// difference. The second text states the behaviour of the embedded server that causes the difference.
 const KNOWN_DIFFERENCES: [(&str, &str); 7] = [
     ("RuntimeClass", "there are no runtime classes"),
     ("Pod Overhead", "there are no runtime classes"),

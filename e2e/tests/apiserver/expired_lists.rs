@@ -21,7 +21,7 @@ async fn write(server: &TestServer, method: &str, path: &str, kind: &str, body: 
 /// Checks that a list request with an expired continue token gets 410 and a new token. A request with the new token
 /// returns the remaining objects. A list at an exact, expired resource version also gets 410.
 #[tokio::test]
-async fn expired_continue_tokens_return_a_token_to_go_on() {
+async fn a_list_with_an_expired_continue_token_gets_a_new_token() {
     let server = with_short_history().await;
     let namespace = server.namespace().await;
     let maps = format!("/api/v1/namespaces/{namespace}/configmaps");
@@ -78,7 +78,11 @@ async fn expired_continue_tokens_return_a_token_to_go_on() {
         .map(|map| &map["metadata"]["name"])
         .filter(|name| **name != ROOT_CA)
         .collect();
-    assert_eq!(names, ["c"], "the remaining current items");
+    assert_eq!(
+        names,
+        ["c"],
+        "the new token must return the remaining items"
+    );
 
     let exact = format!("{maps}?resourceVersion={version}&resourceVersionMatch=Exact");
     let exact = server.raw("GET", &exact, &[], "").await;

@@ -55,7 +55,11 @@ async fn background_deletion_collects_dependents() {
         (response.code, &response.json["kind"]),
         (200, &json!("Status"))
     );
-    assert_eq!(maps.get("/owner").await.code, 404, "deleted immediately");
+    assert_eq!(
+        maps.get("/owner").await.code,
+        404,
+        "the owner must be deleted at once"
+    );
     if !collects_garbage(&server) {
         return;
     }

@@ -211,10 +211,10 @@ async fn replaced_services_keep_their_address() {
     }
 }
 
-/// Checks that a second equal apply keeps the resource version. After kubectl scales a Deployment, an apply with other
-/// replicas gets 409.
+/// Checks that a second equal apply keeps the resource version. After kubectl scales a Deployment, an apply with a
+/// different number of replicas gets 409.
 #[tokio::test]
-async fn repeated_apply_changes_nothing_and_fields_of_others_conflict() {
+async fn an_equal_apply_changes_nothing_and_a_different_one_conflicts_with_kubectl() {
     let server = server().await;
     let namespace = server.namespace().await;
     let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/web");

@@ -1,4 +1,4 @@
-//! Tests of request bodies whose `kind` or `apiVersion` is malformed or does not belong to the path of the request.
+//! Tests of request bodies whose `kind` or `apiVersion` is malformed or does not match the path of the request.
 
 use serde_json::{Value, json};
 

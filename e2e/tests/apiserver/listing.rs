@@ -52,8 +52,8 @@ async fn pages_are_from_one_snapshot() {
     }
 }
 
-/// Checks that a list with the match `Exact` shows the objects at the requested resource version. Other lists show a
-/// state that is at least as new.
+/// Checks that a list with `resourceVersionMatch=Exact` shows the objects at the requested resource version. Other
+/// lists show a state that is at least as new as this version.
 #[tokio::test]
 async fn lists_honour_the_requested_version() {
     let server = server().await;

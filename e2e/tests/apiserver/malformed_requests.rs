@@ -125,7 +125,7 @@ async fn malformed_requests_get_status_responses() {
 /// Checks that a request with a large body to an unknown resource gets the response 404, although the server does not
 /// read the body.
 #[tokio::test]
-async fn refusals_before_the_body_is_read_still_send_a_response() {
+async fn a_request_refused_before_its_body_is_read_gets_a_response() {
     let server = server().await;
     let response = server.raw("GET", "/apis/nothing/v1/foos", &[], "").await;
     assert_eq!(response.code, 404);

@@ -1,4 +1,4 @@
-//! Tests of terminating namespaces: refused objects, the order in which the server deletes the objects of the namespace,
+//! Tests of terminating namespaces: the refusal of new objects, the order in which the server deletes existing objects,
 //! conditions and watch events.
 //!
 //! kube-apiserver leaves these deletions to kube-controller-manager, which does not run here. Against kube-apiserver,
@@ -72,7 +72,7 @@ async fn pods_are_deleted_first_and_conditions_report_remaining_objects() {
     maps.create(&map("plain", Value::Null, Value::Null)).await;
     let deleted = namespace.delete("", &Value::Null).await;
     assert_eq!(deleted.json["status"]["phase"], "Terminating");
-    // Reads after the deletion also return the new phase.
+    // A read directly after the deletion returns the new phase, too.
     assert_eq!(
         namespace.get("").await.json["status"]["phase"],
         "Terminating"
@@ -260,7 +260,7 @@ async fn a_terminating_namespace_refuses_objects_and_is_emptied() {
     assert_eq!(
         namespaces.get(&format!("/{name}")).await.code,
         200,
-        "a finalizer holds the namespace"
+        "the namespace must remain while one of its objects has a finalizer"
     );
     let release = json!({"metadata": {"finalizers": null}});
     assert_eq!(maps.merge("/held", &release).await.code, 200);

@@ -51,7 +51,7 @@ async fn json_patches_apply_in_order_or_not_at_all() {
     assert_eq!(
         maps.get("/a").await.json,
         labelled.json,
-        "no operation was applied"
+        "a failed patch must apply none of its operations"
     );
     let many = vec![json!({"op": "add", "path": "/data/k", "value": "1"}); 10_001];
     let why = "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001";
@@ -195,7 +195,7 @@ async fn strategic_patches_merge_lists_by_key() {
     assert_eq!(
         container_names(&patched(std::slice::from_ref(&add)).await),
         ["d", "c"],
-        "new items come first"
+        "the patch must put new items first"
     );
     let order = template_patch(
         json!({"$setElementOrder/containers": [{"name": "c"}, {"name": "d"}],
@@ -204,7 +204,7 @@ async fn strategic_patches_merge_lists_by_key() {
     assert_eq!(
         container_names(&patched(&[order]).await),
         ["c", "d"],
-        "the patch sets the order"
+        "`$setElementOrder` must set the order"
     );
     let delete = template_patch(json!({"containers": [{"name": "c", "$patch": "delete"}]}));
     assert_eq!(container_names(&patched(&[add, delete]).await), ["d"]);
@@ -224,9 +224,9 @@ async fn strategic_patches_merge_lists_by_key() {
     assert_eq!(found["ports"], ports);
 }
 
-/// Checks that directives of a strategic merge patch replace a map, remove other fields of an object, and delete
-/// entries of a list of strings. A patch with an unknown directive fails, and custom resources reject strategic merge
-/// patches.
+/// Checks that directives of a strategic merge patch replace a map, remove the fields that `$retainKeys` does not list,
+/// and delete entries of a list of strings. A patch with an unknown directive fails, and custom resources reject
+/// strategic merge patches.
 #[tokio::test]
 async fn strategic_patch_directives_are_applied() {
     let retain = json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}});
@@ -253,7 +253,7 @@ async fn strategic_patch_directives_are_applied() {
     assert_eq!(
         patched(&[gone]).await["spec"]["replicas"],
         1,
-        "the default comes back"
+        "a patch with null must restore the default"
     );
 
     let server = server().await;

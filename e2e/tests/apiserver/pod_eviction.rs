@@ -160,8 +160,8 @@ async fn invalid_evictions_are_refused() {
     assert!(scene.remains("p").await);
 }
 
-/// Checks that an eviction without a matching budget deletes the pod. An eviction whose UID or resource version differs
-/// gets 409.
+/// Checks that the eviction of a pod without a matching budget deletes the pod. If the pod does not match the UID or
+/// resource version in the preconditions of the eviction, the response is 409.
 #[tokio::test]
 async fn pods_without_a_budget_are_evicted_if_preconditions_match() {
     let scene = Scene::new().await;

@@ -78,8 +78,8 @@ fn assert_refused(response: &ApiResponse) {
     assert!(code == 403 && message.contains(reason), "{message}");
 }
 
-/// Checks that a client cannot change the labels of a Role, or of a RoleBinding to it, if the Role has rights that the
-/// client lacks.
+/// Checks that a client cannot change the labels of a Role that has rights that the client lacks. The client cannot
+/// change the labels of a RoleBinding to such a Role either.
 #[tokio::test]
 async fn roles_with_more_rights_cannot_even_be_labelled() {
     let server = server().await;
@@ -91,7 +91,8 @@ async fn roles_with_more_rights_cannot_even_be_labelled() {
             .await;
         assert_refused(&response);
     }
-    // The client may change the finalizers of these objects. It may also label a Role whose rights it has.
+    // The client may change the finalizers of these objects. The client may also label a Role if the client has all
+    // rights of this Role.
     let held_back = json!({"metadata": {"finalizers": ["example.com/hold"]}});
     for (what, change) in [
         ("roles/strong", &held_back),

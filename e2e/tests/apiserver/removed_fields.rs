@@ -19,8 +19,8 @@ fn probe(pod: &mut Value) {
     pod["containers"][0]["livenessProbe"] = json!({"httpGet": {"path": "/", "port": 80}});
 }
 
-/// Checks the struct that remains after an applier stops setting a struct, or sets a field that excludes the earlier
-/// field.
+/// Checks that the defaults of a struct are removed after its only applier stops setting the struct. If the applier
+/// replaces a field by an alternative field, only the alternative field remains.
 #[tokio::test]
 async fn structs_without_applied_fields_are_removed_with_their_defaults() {
     let server = server().await;
@@ -90,8 +90,8 @@ async fn structs_without_applied_fields_are_removed_with_their_defaults() {
     }
 }
 
-/// Checks that a struct remains while another applier owns one of its fields. An apply whose remaining struct would be
-/// invalid is refused.
+/// Checks that a struct remains while another applier owns one of its fields. If an apply leaves only fields that make
+/// the struct invalid, the apply is refused.
 #[tokio::test]
 async fn struct_fields_of_other_appliers_remain() {
     let server = server().await;

@@ -229,7 +229,7 @@ async fn bodies_that_are_not_objects_are_refused() {
 /// Checks that an invalid YAML or protobuf body is refused with status 400, and that the message about YAML is a single
 /// line.
 #[tokio::test]
-async fn invalid_yaml_and_protobuf_bodies_cause_one_line_messages() {
+async fn invalid_yaml_and_protobuf_bodies_are_refused() {
     let server = server().await;
     let maps = Objects::maps(&server, "default");
     for body in [

@@ -55,7 +55,7 @@ async fn appliers_conflict_force_and_remove_fields() {
     assert_eq!(
         (again.code, &again.json),
         (200, &created.json),
-        "nothing changed"
+        "an equal apply must change nothing"
     );
 
     let two = data(json!({"k": "2", "l": "3"}));
@@ -84,13 +84,13 @@ async fn appliers_conflict_force_and_remove_fields() {
     assert_eq!(
         shared["metadata"]["managedFields"][0].get("time"),
         None,
-        "an equal value changes nothing"
+        "an apply of an equal value must not change the entry of the first applier"
     );
     let less = maps.apply("a", "two", &data(json!({"l": "3"}))).await.json;
     assert_eq!(
         less["data"],
         json!({"k": "2", "l": "3"}),
-        "the first applier still sets it"
+        "a field that the first applier still sets must remain"
     );
     let none = maps
         .apply("a", "one", &map("a", Value::Null, Value::Null))
@@ -281,7 +281,7 @@ async fn each_subresource_has_its_own_managers() {
     assert_eq!(
         one.3["f:spec"].get("f:replicas"),
         None,
-        "the scaler took it over"
+        "the scaler must own the replicas"
     );
     let refused = deployments.apply("web", "one", &deployment("web")).await;
     let why = "Apply failed with 1 conflict: conflict with \"scaler\" with subresource \"scale\" using apps/v1: .spec.replicas";
@@ -436,13 +436,16 @@ async fn appliers_own_null_values() {
         {"f:containers": {"k:{\"name\":\"c\"}": container}}}}});
     assert_eq!(*two.3, owned);
     let again = deployments.apply("web", "two", &less).await;
-    assert_eq!(again.json, forced.json, "nothing changed");
+    assert_eq!(
+        again.json, forced.json,
+        "an equal apply must change nothing"
+    );
 }
 
 /// Checks that the last of duplicate YAML keys is stored, with a warning unless validation is off. Strict validation
 /// refuses the body.
 #[tokio::test]
-async fn the_last_of_duplicate_yaml_keys_counts() {
+async fn the_last_of_duplicate_yaml_keys_is_stored() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -515,7 +518,7 @@ async fn scaling_takes_over_the_replicas_unless_it_sets_zero() {
     assert_eq!(
         owners().await,
         (Some(2), vec!["one".to_owned()]),
-        "nothing changed"
+        "a write of equal replicas must not change the owner"
     );
     put("two", 3).await;
     assert_eq!(owners().await, (Some(3), vec!["two".to_owned()]));
@@ -536,7 +539,7 @@ async fn scaling_takes_over_the_replicas_unless_it_sets_zero() {
 
 /// Checks the order of the errors of an apply: duplicate list items first, then conflicts, then invalid values.
 #[tokio::test]
-async fn duplicate_list_items_are_reported_before_conflicts_and_invalid_values_after() {
+async fn apply_reports_duplicate_items_then_conflicts_then_invalid_values() {
     let server = server().await;
     let namespace = server.namespace().await;
     let slices = Objects::at(

@@ -76,8 +76,8 @@ async fn fifty_unread_watches_do_not_delay_others() {
     let version_of = |event: &Value| version(&event["object"]).to_owned();
     let received: Vec<String> = seen.iter().map(version_of).collect();
     assert_eq!(received, versions, "events of the watch that is read");
-    // A client that starts to read late receives the events in order, until the event before which the server closed
-    // the watch.
+    // A client that starts to read late receives the first events without a gap, until the server has closed the
+    // watch.
     drop(unread.split_off(2));
     for mut late in unread {
         let events = read_events(&mut late, CHANGES).await;

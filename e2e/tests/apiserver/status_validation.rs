@@ -52,7 +52,7 @@ fn workloads() -> Vec<(&'static str, &'static str, Value)> {
 /// Checks that a status update with a negative count is refused. For kinds with replicas, a partial count, such as
 /// `readyReplicas`, must not exceed `replicas`.
 #[tokio::test]
-async fn negative_counts_and_parts_above_the_total_are_refused() {
+async fn negative_counts_and_counts_above_the_replicas_are_refused() {
     let server = server().await;
     let namespace = server.namespace().await;
     for (group, plural, object) in workloads() {

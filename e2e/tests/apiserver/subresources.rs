@@ -49,7 +49,11 @@ async fn pod_bindings_set_node_labels_and_annotations() {
         .create(&format!("{path}?dryRun=All"), binding.clone())
         .await;
     let pod = server.raw("GET", &format!("{pods}/p"), &[], "").await.json;
-    assert_eq!(pod["spec"]["nodeName"], json!(null), "node after a dry run");
+    assert_eq!(
+        pod["spec"]["nodeName"],
+        json!(null),
+        "a dry run must not set the node"
+    );
     server.create(&path, binding).await;
     let pod = server.raw("GET", &format!("{pods}/p"), &[], "").await.json;
     assert_eq!(pod["spec"]["nodeName"], "n");

@@ -145,7 +145,7 @@ async fn scale_tables_show_desired_and_available_replicas() {
 /// Checks that a review or a token request gets status 406 if the client accepts only tables, and JSON if the client
 /// also accepts JSON.
 #[tokio::test]
-async fn objects_without_a_table_format_are_refused_as_tables() {
+async fn reviews_and_token_requests_have_no_table_format() {
     const ONLY_TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
     let server = server().await;
     let namespace = server.namespace().await;

@@ -92,7 +92,7 @@ fn pod(name: &str, account: &str, node: Option<&str>) -> Value {
 }
 
 /// Checks that a token review succeeds for the audiences of the token and fails for other audiences. The API server
-/// refuses a token for other audiences.
+/// refuses a token that was not issued for the server's own audience.
 #[tokio::test]
 async fn tokens_are_valid_for_their_audiences_only() {
     let server = server().await;

@@ -150,8 +150,8 @@ async fn selectors_of_replication_controllers_must_match_their_template() {
     assert_eq!(controllers.post("", &controller(json!({}))).await.code, 201);
 }
 
-/// Checks the messages about missing values of several kinds, which print a missing value as `null`, and the message
-/// about a changed role reference.
+/// Checks the messages about missing fields in objects of several kinds. A message that prints a missing value prints
+/// `null`. Also checks the message about a changed role reference.
 #[tokio::test]
 async fn messages_show_missing_values_as_null() {
     let server = server().await;
@@ -253,7 +253,7 @@ async fn indexed_jobs_and_failure_policies_are_validated() {
     assert_eq!(both.code, 200, "{}", both.text);
 }
 
-/// Checks that a Lease accepts a finalizer without a domain, and a ConfigMap refuses it.
+/// Checks that a finalizer without a domain is accepted on a Lease and refused on a ConfigMap.
 #[tokio::test]
 async fn the_kind_decides_if_finalizers_need_a_domain() {
     let server = server().await;

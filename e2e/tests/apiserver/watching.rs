@@ -251,7 +251,10 @@ async fn concurrent_writers_get_distinct_versions_and_lose_no_update() {
         .map(|event| event["object"]["data"]["sum"].as_str().unwrap())
         .collect();
     let expected: Vec<String> = (1..=WRITERS * WRITES).map(|n| n.to_string()).collect();
-    assert_eq!(sums, expected, "every sum once, in order");
+    assert_eq!(
+        sums, expected,
+        "the watch must report each increment once and in order"
+    );
 }
 
 /// Checks that a watch that requests YAML gets status 406.

@@ -232,7 +232,11 @@ async fn spec_changes_increment_the_generation_and_status_is_separate() {
         .await
         .json;
     assert_eq!(main["status"]["replicas"], 3);
-    assert_eq!(version(&main), version(&status), "nothing changed");
+    assert_eq!(
+        version(&main),
+        version(&status),
+        "a write that changes only the status must keep the version"
+    );
     for (patch, generation) in [
         (json!({"spec": {"replicas": 4}}), 2),
         (json!({"metadata": {"labels": {"x": "y"}}}), 2),
@@ -300,7 +304,7 @@ async fn the_scale_subresource_changes_replicas() {
     assert_eq!(
         deployments.put("/web/scale", &larger).await.code,
         409,
-        "the version is stale"
+        "a PUT with an old version must be refused"
     );
     let merged = deployments
         .merge("/web/scale", &json!({"spec": {"replicas": 6}}))
@@ -308,7 +312,11 @@ async fn the_scale_subresource_changes_replicas() {
     assert_eq!(merged.json["spec"]["replicas"], 6);
     let operations = json!([{"op": "replace", "path": "/spec/replicas", "value": 0}]);
     let none = deployments.json_patch("/web/scale", &operations).await;
-    assert_eq!(none.json["spec"], json!({}), "zero values are omitted");
+    assert_eq!(
+        none.json["spec"],
+        json!({}),
+        "the scale must omit zero replicas"
+    );
     let dry_run = deployments
         .merge("/web/scale?dryRun=All", &json!({"spec": {"replicas": 9}}))
         .await;

@@ -199,7 +199,11 @@ async fn exactly_one_process_leads_after_the_api_server_is_killed_and_restarted(
         if holder != leader {
             return Ok(());
         }
-        assert_eq!(found.as_deref(), Some("2"), "propagated without the lease");
+        assert_eq!(
+            found.as_deref(),
+            Some("2"),
+            "a process propagated the change without the lease"
+        );
         Err(format!("{holder:?} leads"))
     })
     .await;

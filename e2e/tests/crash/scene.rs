@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use berth::up::{ControlPlane, DisabledComponent, UpArgs};
-use berth_component_base::process::logging::LogArgs;
+use berth_component_base::program::logging::LogArgs;
 use berth_e2e::eventually;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -31,7 +31,7 @@ pub(crate) struct Scene {
 impl Scene {
     pub(crate) async fn start() -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        berth_component_base::process::logging::init(&LogArgs::default(), "off");
+        berth_component_base::program::logging::init(&LogArgs::default(), "off");
         let arguments = UpArgs {
             port: 0,
             members: MEMBERS.len(),

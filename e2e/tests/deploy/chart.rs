@@ -171,8 +171,9 @@ fn variations() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Checks that Berth accepts the command line of each Deployment, and that the probe port, the volumes and the service
-/// account of the pod match this command line.
+/// Checks that Berth accepts the command line of each Deployment, that the command line contains the probe port of the
+/// pod, and that it contains `--kubeconfig` exactly if the pod has no service account. Also checks that the root
+/// filesystem is read-only, and that the container mounts all volumes.
 fn assert_starts(case: &str, objects: &[Value]) {
     for deployment in objects
         .iter()

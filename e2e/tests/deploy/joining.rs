@@ -103,8 +103,8 @@ async fn output_of(running: tokio::task::JoinHandle<Output>) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns the token of a member from a Secret in the control plane. The flag reports whether the member permits this
-/// token to read a namespace.
+/// Returns the token of a member from a Secret in the control plane. The returned `bool` is true if the member permits
+/// this token to read a namespace.
 async fn token_of(plane: &ControlPlane, new_cluster: &NewCluster, secret: &str) -> (String, bool) {
     let secrets: Api<Secret> = Api::namespaced(plane.client.clone(), "karmada-cluster");
     let data = secrets.get(secret).await.unwrap().data.unwrap();

@@ -96,8 +96,8 @@ async fn the_overlay_propagates_a_deployment_with_the_rights_that_it_grants() {
     check_propagation(objects, deployments).await;
 }
 
-/// Applies objects, starts the processes of their Deployments, and checks that these propagate a workload to two
-/// members.
+/// Applies objects, starts the processes of their Deployments, and checks that the processes propagate a workload to
+/// two members.
 async fn check_propagation(mut objects: Vec<Value>, deployments: [&str; 3]) {
     let [webhook, controllers, scheduler] = deployments;
     let plane = ControlPlane::start(&[]).await;
@@ -160,7 +160,11 @@ async fn check_propagation(mut objects: Vec<Value>, deployments: [&str; 3]) {
     .await;
     let id = "jsonpath={.metadata.labels.propagationpolicy\\.karmada\\.io/permanent-id}";
     let id = plane.kubectl(&["get", "propagationpolicy", "web", "-o", id]);
-    assert_eq!(id.len(), 36, "the webhook sets the id: {id:?}");
+    assert_eq!(
+        id.len(),
+        36,
+        "the webhook must set the permanent id: {id:?}"
+    );
     rights::assert_none_is_forbidden(&plane.audit.requests());
     fleet.stop().await;
 }

@@ -84,7 +84,10 @@ async fn a_deleted_policy_releases_its_template_and_the_next_one_claims_it() {
         .await;
     assert_eq!(released["metadata"]["labels"], json!({"app": "web"}));
     let binding = fixture.binding(&web).await;
-    assert!(!binding.is_null(), "the binding stays");
+    assert!(
+        !binding.is_null(),
+        "the binding of the released template must stay"
+    );
     assert_eq!(claimed_by(&binding), None);
 
     fixture.create(policy("b", "web", clusters("m2"))).await;

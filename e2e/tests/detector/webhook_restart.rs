@@ -9,8 +9,8 @@ use crate::corpus::case::api_of;
 use crate::fixture::{deployment, policy};
 use crate::webhook_fixture::{PROTECTED, WebhookPlane, protected};
 
-/// Checks that the server refuses to create policies and to delete objects with the label while the webhook does not
-/// run. After a restart, the webhook decides about these requests again.
+/// Checks that the server refuses to create policies and to delete objects with the label [`PROTECTED`] while the
+/// webhook does not run. After a restart, the webhook decides about these requests again.
 #[berth_test_requirements::needs(apiserver, kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_are_refused_while_the_webhook_does_not_run() {

@@ -1,5 +1,5 @@
-//! Tests of the detector without Karmada's webhooks. In their place, the detector sets the defaults of policies and
-//! validates policies.
+//! Tests of the detector without Karmada's webhooks. The detector then sets the defaults of policies and validates
+//! policies itself.
 
 use serde_json::json;
 

@@ -49,7 +49,8 @@ async fn the_next_decision_calls_the_extender_of_the_updated_config_map() {
         .patch("extenders", &PatchParams::default(), &change)
         .await
         .unwrap();
-    // The scheduler records this event when its next decision will use the new configuration.
+    // The scheduler records the event `ConfigurationReloaded` after it has applied the new configuration. From then on,
+    // decisions use this configuration.
     let events: Api<Event> = Api::namespaced(fixture.bare.client.clone(), "default");
     eventually("the reload", async || {
         let all = events.list(&ListParams::default()).await.unwrap();

@@ -1,4 +1,4 @@
-//! A fake extender: an HTTP server that records the requests, and responds as a function of the test decides.
+//! A fake extender: an HTTP server that records the requests. A function of the test decides the responses.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;

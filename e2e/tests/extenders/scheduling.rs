@@ -114,7 +114,7 @@ async fn an_extender_is_called_for_its_managed_resources_only() {
     fixture.stop().await;
 }
 
-/// Starts an extender that stores decisions. The test sends the client for this purpose over the returned channel.
+/// Starts an extender that stores decisions with the client that the test sends over the returned channel.
 async fn binding_extender() -> (
     FakeExtender,
     tokio::sync::watch::Sender<Option<kube::Client>>,
@@ -175,7 +175,7 @@ impl Bind for CountingBind {
 /// Checks that an extender with the verb `bind` stores the decision about a resource that it manages, and that the
 /// scheduler then calls no Bind plugin. For other resources, the scheduler calls the plugin.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interested_extender_binds_before_any_plugin() {
+async fn an_extender_with_a_bind_verb_precedes_bind_plugins() {
     let (extender, sender) = binding_extender().await;
     let counting = Arc::new(CountingBind::default());
     let mut registry = Registry::new();

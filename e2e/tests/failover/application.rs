@@ -49,7 +49,11 @@ async fn unhealthy_applications_move_with_the_purge_mode_of_their_policy() {
     }
     scene.wait_until_drained_up_to_now().await;
     let tasks = scene.get("never").await.spec.graceful_eviction_tasks;
-    assert_eq!(tasks.len(), 1, "the eviction task stays");
+    assert_eq!(
+        tasks.len(),
+        1,
+        "an eviction task with the purge mode Never must stay"
+    );
     scene.stop().await;
 }
 

@@ -43,7 +43,11 @@ async fn untolerated_taints_evict_and_the_old_copy_stays_until_the_new_one_is_he
     scene.report("web", &[(&new[0], "Unhealthy")]).await;
     scene.wait_until_drained_up_to_now().await;
     let tasks = scene.get("web").await.spec.graceful_eviction_tasks;
-    assert_eq!(tasks.len(), 1, "it is unhealthy in the new cluster");
+    assert_eq!(
+        tasks.len(),
+        1,
+        "the task must stay while the resource is unhealthy in the new cluster"
+    );
     scene.report("web", &[(&new[0], "Healthy")]).await;
     scene.wait_for_tasks("web", <[_]>::is_empty).await;
     let message = format!("Evict from cluster {old} succeed.");
@@ -120,7 +124,7 @@ async fn taints_do_not_evict_unless_taint_eviction_is_enabled() {
 /// Checks that failover removes an eviction task of a user if `suppressDeletion` is false or the grace period of the
 /// task has ended. A task with `suppressDeletion: true` stays.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tasks_of_other_producers_are_drained_on_request_or_after_their_grace_period() {
+async fn eviction_tasks_of_users_are_removed_on_request_or_after_their_grace_period() {
     let scene = Scene::start(2, fast_options()).await;
     let mut web = binding("web", &one_cluster(&json!([])), &json!({}));
     let task = |cluster: &str, more: serde_json::Value| {

@@ -1,5 +1,6 @@
-//! A test of one scheduler with three profiles. The first profile is plain, the second has a custom plugin, and the
-//! third has the plugin Expression. The example extender serves all profiles.
+//! A test of one scheduler with three profiles and an example extender, which serves all profiles. The profile `plain`
+//! has only the default plugins. The profile `closed` adds a custom plugin, and the profile `expressive` adds the
+//! plugin Expression.
 
 use berth_e2e::scheduler_fixture::{four_clusters, to_all_clusters, to_best_cluster};
 use berth_e2e::{SchedulerFixture, example_extender};
@@ -43,7 +44,7 @@ impl BindingFilter for ClosedClusters {
     }
 }
 
-/// Checks that each profile combines its plugin with the extender.
+/// Checks that each decision combines the plugins of its profile with the extender.
 #[needs(python3)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn plugin_expression_and_extender_work_in_one_scheduler() {

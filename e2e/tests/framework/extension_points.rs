@@ -126,7 +126,7 @@ impl PreEnqueue for Barrier {
 /// Checks that a refused binding is scheduled after an event that the hint of its PreEnqueue plugin accepts. Other
 /// events have no effect.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_closed_gate_is_retried_on_the_event_of_its_hint() {
+async fn a_binding_refused_at_pre_enqueue_is_queued_by_the_event_of_the_hint() {
     let (open, calls) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
     let mut registry = Registry::new();
     let (is_open, counter) = (open.clone(), calls.clone());
@@ -167,7 +167,7 @@ async fn a_closed_gate_is_retried_on_the_event_of_its_hint() {
     assert_eq!(
         calls.load(Ordering::Relaxed),
         1,
-        "the hint skips other bindings"
+        "an event that the hint skips must not call the plugin again"
     );
     assert!(fixture.schedule(&to_all_clusters("key", "s")).await.is_ok());
     assert_eq!(fixture.placed_clusters("web").await.len(), 4);
@@ -261,7 +261,7 @@ async fn a_waiting_decision_is_permitted_by_another_one() {
             .filter(|call| *call == "A.Permit first")
             .count(),
         1,
-        "the decision is made once"
+        "the permitted decision must not be made again"
     );
     fixture.stop().await;
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use berth_component_base::connect;
+use berth_component_base::kube_client;
 use berth_component_base::user_agent::Component;
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
@@ -41,13 +41,13 @@ async fn grant(client: &Client, manifest: &str) {
 
 /// Returns a client that impersonates the ServiceAccount of the scheduler.
 async fn client_of_account(scene: &Scene) -> Client {
-    let target = connect::Target {
+    let target = kube_client::Target {
         kubeconfig: Some(scene.bare.kubeconfig()),
-        ..connect::Target::default()
+        ..kube_client::Target::default()
     };
-    let mut config = connect::config(&target).await.unwrap();
+    let mut config = kube_client::config(&target).await.unwrap();
     config.auth_info.impersonate = Some(ACCOUNT.to_owned());
-    connect::client(config, Component::Scheduler).unwrap()
+    kube_client::client(config, Component::Scheduler).unwrap()
 }
 
 /// Checks that the condition and the event name the missing right and the manifest that grants it, and that the

@@ -41,7 +41,8 @@ impl Drop for Program {
 
 /// Returns the folder of Karmada's programs.
 ///
-/// # Panics If `BERTH_E2E_KARMADA` is not set. A test with `#[needs(karmada)]` runs only if it is set.
+/// # Panics
+/// If `BERTH_E2E_KARMADA` is not set. A test with `#[needs(karmada)]` runs only if the variable is set.
 pub fn karmada_programs() -> PathBuf {
     std::env::var_os("BERTH_E2E_KARMADA")
         .map(PathBuf::from)

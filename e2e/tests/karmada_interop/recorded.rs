@@ -1,5 +1,5 @@
 //! Takeover of recorded objects that Karmada's programs wrote. Berth's controllers and scheduler must keep these
-//! objects, and the controllers must create the same Works.
+//! objects, and the controllers must create the recorded Works.
 //!
 //! The recordings are in `e2e/data/karmada_interop`. They contain the objects in the middle of the
 //! [`scenario`](crate::scenario), which ran once with Karmada's scheduler and once with Karmada's controllers. A run of
@@ -144,8 +144,8 @@ async fn store(bare: &BareControlPlane, recorded: &Value) -> Value {
     serde_json::to_value(stored).unwrap()
 }
 
-/// Stores the templates of a recording. Returns the recording with the UIDs of the stored templates, and with their
-/// versions in the bindings.
+/// Stores the templates of a recording. Returns the recording with the UIDs of the stored templates. The bindings in it
+/// name the resource versions of the stored templates.
 async fn store_templates(bare: &BareControlPlane, mut recording: Recording) -> Recording {
     for template in recording.templates() {
         let stored = store(bare, &template).await;

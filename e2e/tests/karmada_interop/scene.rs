@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use berth::join::{self, Endpoint};
 use berth::up::{ControlPlane, DisabledComponent, UpArgs};
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work, names};
-use berth_component_base::connect;
+use berth_component_base::kube_client;
 use berth_component_base::user_agent::Component;
 use berth_e2e::{KubeApiserver, eventually};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -55,12 +55,12 @@ async fn bootstrap(control: &Client, up: &ControlPlane) {
 }
 
 async fn client_of(kubeconfig: &std::path::Path) -> Client {
-    let target = connect::Target {
+    let target = kube_client::Target {
         kubeconfig: Some(kubeconfig.to_owned()),
-        ..connect::Target::default()
+        ..kube_client::Target::default()
     };
-    let config = connect::config(&target).await.unwrap();
-    connect::client(config, Component::CommandLine).unwrap()
+    let config = kube_client::config(&target).await.unwrap();
+    kube_client::client(config, Component::CommandLine).unwrap()
 }
 
 impl Scene {

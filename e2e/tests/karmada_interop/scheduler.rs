@@ -1,5 +1,5 @@
-//! The scenario with Karmada's scheduler and Berth's controllers. For comparison, another test runs it with Berth's
-//! programs only.
+//! The scenario with Karmada's scheduler and Berth's controllers. For comparison, another test runs the scenario with
+//! Berth's programs only.
 
 use berth_test_requirements::needs;
 

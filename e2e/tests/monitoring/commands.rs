@@ -44,7 +44,7 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
             }
         }
     }
-    assert!(block.is_none(), "a block does not end");
+    assert!(block.is_none(), "the last code block does not end");
     blocks
 }
 
@@ -108,7 +108,7 @@ async fn commands_of_the_pages_succeed() {
         for block in blocks(&text, "sh") {
             assert!(
                 !block.contains("--context"),
-                "{}: not for the control plane: {block}",
+                "{}: a `sh` block must not select a context: {block}",
                 page.display()
             );
             run(&block, folder).unwrap_or_else(|error| panic!("{}: {error}", page.display()));

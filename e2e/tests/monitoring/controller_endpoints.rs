@@ -54,7 +54,7 @@ async fn the_leader_and_its_standby_serve_probes_and_metrics() {
 /// Checks that the counters of the controllers increase when a template is created, changed and deleted.
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_metrics_move_when_a_template_is_propagated() {
+async fn counters_increase_when_a_template_is_propagated() {
     const CREATED: &str = r#"create_resource_to_cluster{result="success",apiversion="v1",kind="ConfigMap",member_cluster="member1",recreate="false"}"#;
     const UPDATED: &str = r#"update_resource_to_cluster{result="success",apiversion="v1",kind="ConfigMap",member_cluster="member1",operationResult="updated"}"#;
     const DELETED: &str = r#"delete_resource_from_cluster{result="success",apiversion="v1",kind="ConfigMap",member_cluster="member1"}"#;

@@ -73,7 +73,7 @@ fn word_length(text: &str) -> usize {
 }
 
 fn quoted_length(text: &str) -> usize {
-    // The first character is the opening quote, which does not end the text.
+    // The opening quote counts as escaped, so that the loop does not take it for the closing quote.
     let mut escaped = true;
     for (at, character) in text.char_indices() {
         match character {

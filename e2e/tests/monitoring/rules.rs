@@ -27,9 +27,10 @@ pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     text.unwrap_or_else(|| panic!("{pointer} is no text in {value}"))
 }
 
-/// Checks that each runbook has the name of its alert as its title, and a row in the index of runbooks.
+/// Checks the severity, the summary, the description and the runbook of each alert. The title of a runbook is the name
+/// of the alert, and the index of runbooks has a row for each alert.
 #[test]
-fn every_alert_has_a_severity_texts_and_a_runbook() {
+fn every_alert_has_a_severity_a_description_and_a_runbook() {
     let index = read(&format!("{RUNBOOKS}/README.md"));
     let mut runbooks = BTreeSet::new();
     for rule in rules() {
@@ -56,10 +57,10 @@ fn every_alert_has_a_severity_texts_and_a_runbook() {
         .map(|page| page.file_name().unwrap().to_str().unwrap().to_owned())
         .filter(|page| page != "README.md")
         .collect();
-    assert_eq!(pages, runbooks, "pages and alerts differ");
+    assert_eq!(pages, runbooks, "each runbook must belong to an alert");
 }
 
-/// Checks that each alert fires in one of promtool's test cases, and does not fire in another one.
+/// Checks that each alert fires in one of promtool's test cases, and does not fire in another test case.
 #[test]
 fn every_alert_is_tested_with_and_without_its_cause() {
     let (mut fires, mut rests) = (BTreeSet::new(), BTreeSet::new());
@@ -81,6 +82,6 @@ fn every_alert_is_tested_with_and_without_its_cause() {
         .iter()
         .map(|rule| text(rule, "/alert").to_owned())
         .collect();
-    assert_eq!(fires, alerts, "alerts that fire in a test");
-    assert_eq!(rests, alerts, "alerts that do not fire in a test");
+    assert_eq!(fires, alerts, "each alert must fire in a test case");
+    assert_eq!(rests, alerts, "each alert must stay silent in a test case");
 }

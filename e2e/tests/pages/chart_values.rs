@@ -104,7 +104,7 @@ fn the_table_of_values_is_current() {
     assert_current(PAGE, &fresh);
 }
 
-/// Checks the keys of the first two levels of `values.yaml`.
+/// Checks that each key of the first two levels of `values.yaml` has a row.
 #[test]
 fn every_value_has_a_row() {
     let values: Value = serde_saphyr::from_str(&read(VALUES)).unwrap();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use berth::cli::Cli;
 use berth_scheduler::config::schema;
-use berth_scheduler::gates::{self, FeatureGates};
+use berth_scheduler::feature_gates::{self, FeatureGates};
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 use serde_json::Value;
 
@@ -14,15 +14,15 @@ use crate::{assert_current, cell};
 const PAGE: &str = "docs/configuration.md";
 
 const HEAD: &str = "\
-<!-- Generated from the types: `just reference` writes this page. -->
+<!-- Generated from the code: `just reference` writes this page. -->
 
 # Configuration
 
-Look up a field of the scheduler's configuration file, a flag of a command, or a feature gate. Flags and gates that
-Karmada also has use Karmada's names and defaults. [Compatibility](compatibility.md#flags-without-effect) lists the
+Look up a field of the scheduler's configuration file, a flag of a command, or a feature gate. If Karmada
+has the same flag or gate, Berth uses Karmada's name and default. [Compatibility](compatibility.md#flags-without-effect) lists the
 flags of Karmada that Berth accepts without effect.
 
-- [Configuration file](#configuration-file) of the scheduler, with an example below
+- [Configuration file](#configuration-file) of the scheduler, with an example
 - [Feature gates](#feature-gates)
 - Flags of [`berth scheduler`](#berth-scheduler), [`berth controllers`](#berth-controllers) and [all other
   commands](#flags)
@@ -45,22 +45,23 @@ profiles:
       - name: ClusterLocality
 ```
 
-You can check a file without a control plane: for an unknown field, plugin or argument, the command prints the position
-and ends with exit code 2. A running scheduler serves its configuration, with all defaults, at `/configz` to requests
+`berth scheduler --config FILE` checks the file before it sends a request. If a field, a plugin or an argument of a
+plugin is unknown, the command prints the position and ends with exit code 2. You can thus check a file while the
+control plane does not run. A running scheduler serves its configuration, with all defaults, at `/configz` to requests
 from the same machine.
 ";
 
 const GATES: &str = "\
-Every command with the flag `--feature-gates` accepts a list of all gates, such as `Name=true,Name=false`. `AllAlpha`
-and `AllBeta` set all gates of their stage, except the gates that only Berth has. A gate without effect is accepted, so
-that all components can share one list.
+Every command with the flag `--feature-gates` accepts every gate, for example `Failover=true,GracefulEviction=false`.
+`AllAlpha` and `AllBeta` set all gates of their stage, except the gates that only Berth has. A gate without effect is
+accepted, so that all components can share one list.
 ";
 
 /// The effects of the feature gates, by the name of the gate.
 const EFFECTS: [(&str, &str); 12] = [
     (
         "PriorityBasedScheduling",
-        "bindings of higher priority first; failed bindings wait separately",
+        "bindings of higher priority are scheduled first; failed bindings wait in separate queues",
     ),
     (
         "CustomizedClusterResourceModeling",
@@ -76,15 +77,15 @@ const EFFECTS: [(&str, &str); 12] = [
     ),
     (
         "SchedulingOvercommitProtection",
-        "decisions in progress count against free resources",
+        "recently placed workloads reduce the free resources of clusters that do not report them yet",
     ),
     (
         "SpreadByAllFields",
-        "Berth's own: spread constraints by zone, provider and label beside others",
+        "Berth's own: spread constraints by zone, provider and label also apply to placements with a spread constraint by cluster or region",
     ),
     (
         "SpreadStaticWeights",
-        "Berth's own: spread constraints beside static weights",
+        "Berth's own: spread constraints also apply to placements with static weights",
     ),
     ("Failover", "eviction by taints, and ClusterTaintPolicies"),
     (
@@ -104,9 +105,10 @@ const EFFECTS: [(&str, &str); 12] = [
 
 fn gates_table() -> String {
     let mut text = "| Gate | Default | Effect |\n|---|---|---|\n".to_owned();
-    for name in gates::names() {
-        let with =
-            |value: &str| gates::parse(&format!("{name}={value}")) == Ok(FeatureGates::default());
+    for name in feature_gates::names() {
+        let with = |value: &str| {
+            feature_gates::parse(&format!("{name}={value}")) == Ok(FeatureGates::default())
+        };
         let default = match (with("true"), with("false")) {
             (true, true) => "no effect",
             (true, false) => "on",

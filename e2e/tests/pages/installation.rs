@@ -34,8 +34,8 @@ impl BlockSelection {
     }
 }
 
-/// Runs the `sh` blocks between the headings `from` and `to`, or up to the end of the page. After each block,
-/// [`Site::reconcile`] adapts the local processes to the Deployments on the host.
+/// Runs the `sh` blocks between the headings `from` and `to`, or up to the end of the page if `to` is `None`. Before
+/// each block and at the end, [`Site::reconcile`] adapts the local processes to the Deployments on the host.
 fn run_sections(site: &mut Site, page: &str, from: &str, to: Option<&str>) {
     run_selected_blocks(BlockSelection::AllShell, site, page, from, to);
 }
@@ -115,7 +115,7 @@ fn a_scheduler_beside_karmada_is_installed_and_removed() {
 /// The commands of the page replace Karmada's components by Berth, and restore Karmada's Deployments at the end.
 #[needs(kubectl)]
 #[test]
-fn karmada_is_migrated_and_comes_back() {
+fn karmadas_components_are_replaced_and_restored() {
     let page = "docs/migrate.md";
     let mut site = site_with_karmada();
     let before = site.deployment("karmada-controller-manager");
@@ -160,7 +160,7 @@ fn a_second_scheduler_decides_for_its_policies() {
     );
 }
 
-/// All commands of the page succeed.
+/// All commands of `docs/install-stand-alone.md` succeed.
 #[needs(kubectl)]
 #[test]
 fn a_stand_alone_control_plane_is_installed_and_removed() {

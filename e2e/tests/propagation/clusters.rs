@@ -230,7 +230,8 @@ async fn a_removed_cluster_gets_no_more_works_although_a_binding_names_it() {
         },
     )
     .await;
-    // The binding is reconciled again. Then a later binding shows that the controllers have handled this event.
+    // The annotation causes a reconciliation of the binding. This reconciliation is finished when the object of the
+    // later binding exists in m2.
     let again = Patch::Merge(json!({ "metadata": { "annotations": { "again": "yes" } } }));
     let binding = fleet
         .bindings()

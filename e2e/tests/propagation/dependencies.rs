@@ -152,7 +152,10 @@ async fn dependencies_follow_their_deployment() {
     assert!(finalizers.contains(&"karmada.io/binding-dependencies-distributor".to_owned()));
     let status = binding.status.unwrap_or_default();
     let scheduled = status.conditions.iter().find(|c| c.type_ == "Scheduled");
-    assert_eq!(scheduled, None, "attached bindings are not scheduled");
+    assert_eq!(
+        scheduled, None,
+        "an attached binding must have no condition Scheduled"
+    );
 
     // An edit of a dependency reaches the member. A new placement moves the Deployment with its dependencies.
     fleet.edit(&settings, json!({ "data": { "a": "2" } })).await;
@@ -245,8 +248,8 @@ async fn dependencies_are_removed_with_the_last_reference() {
     fleet.stop().await;
 }
 
-/// Two policies give one dependency different strategies. Its binding gets `Overwrite` and preserves the resources, and
-/// an event reports the conflict.
+/// Two policies give one dependency different strategies. The binding of the dependency gets `Overwrite` and
+/// `preserveResourcesOnDeletion`, and an event reports the conflict.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conflicting_strategies_are_merged_and_reported() {
     let fleet = Fleet::start(1).await;

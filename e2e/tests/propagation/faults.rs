@@ -26,7 +26,7 @@ async fn fleet_behind_proxy() -> (Fleet, Proxy) {
     (fleet, proxy)
 }
 
-/// Waits until a binding reports that its only manifest is not applied for this reason.
+/// Waits until the status of a binding reports this reason why its only manifest could not be applied.
 async fn wait_for_apply_failure(fleet: &Fleet, binding: &str, reason: &str) {
     let wanted = format!("Failed to apply all manifests (0/1): {reason}");
     fleet
@@ -147,8 +147,8 @@ async fn propagation_converges_despite_random_faults() {
     fleet.stop().await;
 }
 
-/// The response to the creation is lost, and no watch event reports the object. The controllers still delete the object
-/// with its template.
+/// The response to the creation of the object in the member is lost, and no watch event reports the object. The
+/// controllers still delete the object after its template is deleted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_object_whose_creation_response_was_lost_is_removed() {
     let (fleet, proxy) = fleet_behind_proxy().await;
@@ -279,7 +279,8 @@ async fn a_kind_removed_from_a_member_is_reported_and_rediscovered() {
     fleet.stop().await;
 }
 
-/// The controllers cannot list Widgets in the member before the kind is removed. The binding reports the removal.
+/// Every list of Widgets in the member fails until the kind is removed, so the controllers never watch the kind. The
+/// binding still reports that the member does not serve it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kind_removed_before_its_first_watch_is_reported() {
     let (fleet, proxy) = fleet_behind_proxy().await;

@@ -10,13 +10,13 @@ use berth::admission::KarmadaAdmission;
 use berth::controllers::controller_set::run_binding_controllers;
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work, names};
 use berth_apiserver::{Server, ServerConfig};
-use berth_component_base::process::logging::LogArgs;
+use berth_component_base::program::logging::LogArgs;
 use berth_controllers::detector::{self, DetectorOptions};
 use berth_controllers::monitor::Monitor;
 use berth_controllers::propagation::{self, PropagationOptions};
 use berth_e2e::{KubeApiserver, eventually};
 use berth_scheduler::Options;
-use berth_scheduler::gates::ControllerGates;
+use berth_scheduler::feature_gates::ControllerGates;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::discovery::ApiResource;
@@ -79,7 +79,7 @@ impl Fleet {
     /// Starts a control plane and members. The Clusters, the controllers and the scheduler do not exist yet.
     pub async fn without_clusters(members: usize) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        berth_component_base::process::logging::init(&LogArgs::default(), "off");
+        berth_component_base::program::logging::init(&LogArgs::default(), "off");
         let server = Server::start(ServerConfig {
             admission: vec![std::sync::Arc::new(KarmadaAdmission)],
             ..ServerConfig::default()

@@ -1,5 +1,5 @@
-//! Tests of graceful eviction tasks. A task decides when an object is deleted from a cluster that its binding no longer
-//! names.
+//! Tests of graceful eviction tasks. After a binding has moved to another cluster, the task decides when the object is
+//! deleted from the old cluster.
 
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};

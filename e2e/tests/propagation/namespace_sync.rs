@@ -12,7 +12,7 @@ fn namespace(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
 }
 
-/// The namespace has the label of a ClusterOverridePolicy in both members.
+/// In both members, the namespace has the label that a ClusterOverridePolicy adds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_namespace_is_created_in_and_deleted_from_all_members() {
     let mut fleet = Fleet::without_clusters(2).await;

@@ -2,7 +2,7 @@
 
 use berth::up::{ControlPlane, UpArgs};
 use berth_e2e::eventually;
-use berth_scheduler::gates;
+use berth_scheduler::feature_gates;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use crate::fleet::NAMESPACE;
 use crate::manifests::{deployment, policy, with_spec};
 
-/// Feature gates of the control plane. Without graceful eviction, the eviction tasks stay, and so do the labels that
-/// the tasks inject.
+/// Feature gates of the control plane. The controller that removes finished eviction tasks is off. Thus the last task
+/// stays, and the binding controller keeps the labels from that task on the Deployment.
 const GATES: &str = "StatefulFailoverInjection=true,GracefulEviction=false";
 
 async fn create(client: &Client, manifest: Value) {
@@ -54,7 +54,7 @@ async fn preserved_state_is_injected_as_labels_in_the_new_cluster() {
     let arguments = UpArgs {
         port: 0,
         members: 2,
-        feature_gates: gates::parse(GATES).unwrap(),
+        feature_gates: feature_gates::parse(GATES).unwrap(),
         ..UpArgs::default()
     };
     let plane = ControlPlane::start(&arguments).await.unwrap();

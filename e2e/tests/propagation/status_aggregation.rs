@@ -84,7 +84,7 @@ async fn stateful_set_statuses_are_summed_after_creation_and_edits() {
     fleet.stop().await;
 }
 
-/// Both policies drop one member. Afterwards, the status of the template contains the numbers of the other member only.
+/// Both policies stop selecting the member m2. The status of each template then contains the numbers of m1 only.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn daemon_set_and_budget_statuses_are_summed_over_the_remaining_members() {
     let fleet = Fleet::start(2).await;

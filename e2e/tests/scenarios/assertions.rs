@@ -241,8 +241,8 @@ pub(crate) fn resource_version(object: &impl kube::Resource) -> String {
     object.meta().resource_version.clone().unwrap_or_default()
 }
 
-/// Waits for the next second after the last scheduling of a binding, and returns the time. API times have whole seconds,
-/// and a trigger must be later than the last scheduling.
+/// Waits until the second after the last scheduling of a binding, and returns the current time. API times have whole
+/// seconds, and `rescheduleTriggeredAt` must be later than the last scheduling.
 pub(crate) async fn wait_for_next_second_after(binding: &ResourceBinding) -> Timestamp {
     let last = binding.status.as_ref().unwrap().last_scheduled_time.clone();
     let last = last.unwrap().0.as_second();

@@ -120,7 +120,7 @@ async fn listed_workloads_are_rescheduled_and_others_stay() {
     plane.stop().await;
 }
 
-/// The rebalancer lists a ClusterRole, whose binding is rescheduled first.
+/// The rebalancer lists a ClusterRole. The binding of this ClusterRole is rescheduled before the rebalancer is deleted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_finished_rebalancer_with_a_ttl_is_deleted() {
     let plane = Plane::start().await;

@@ -102,7 +102,7 @@ async fn two_schedulers_with_one_name_place_each_binding_once() {
         assert_eq!(
             now.metadata.generation,
             Some(2),
-            "one write by the detector, one by a scheduler"
+            "the detector and one scheduler must each write the binding once"
         );
     }
     plane.stop().await;

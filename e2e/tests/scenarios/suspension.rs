@@ -91,7 +91,7 @@ async fn suspended_dispatching_follows_the_policy() {
     }
 }
 
-/// The binding gets the names from its policy, and is still scheduled to the suspended member.
+/// The binding gets the name of the suspended member from its policy, and is still scheduled to this member.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dispatching_can_be_suspended_for_named_members() {
     let plane = Plane::start().await;

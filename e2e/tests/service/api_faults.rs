@@ -65,7 +65,10 @@ async fn retry_after_is_respected() {
     {
         if let Some(before) = previous.insert(request.path.clone(), request.at) {
             let pause = request.at - before;
-            assert!(pause >= Duration::from_secs(2), "retried after {pause:?}");
+            assert!(
+                pause >= Duration::from_secs(2),
+                "the scheduler retried a write after only {pause:?}"
+            );
         }
     }
     fixture.assert_recovers("429 with Retry-After: 2").await;
@@ -167,7 +170,7 @@ async fn the_scheduler_recovers_from_silence_that_outlasts_several_attempts() {
     assert_eq!(
         defaults.request.as_secs(),
         15,
-        "docs/compatibility.md documents another time limit"
+        "docs/compatibility.md must name this time limit of requests"
     );
     let timeouts = Timeouts {
         request: Duration::from_secs(1),

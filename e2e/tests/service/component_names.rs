@@ -110,7 +110,7 @@ const RETRIES: usize = 40;
 
 /// The scheduler and the controllers log one warning when the outage begins, and one line when it ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_outage_of_the_api_server_is_logged_once_and_so_is_its_end() {
+async fn the_start_and_the_end_of_an_outage_are_each_logged_once() {
     let bare = BareControlPlane::start(&fleet(0)).await;
     let mut proxy = Proxy::start(bare.client.clone());
     let kubeconfig = bare.folder().join("proxy");

@@ -96,14 +96,13 @@ async fn a_changed_token_file_is_reloaded() {
     bare.stop().await;
 }
 
-/// The user of the first certificate has no permissions. The renewed certificate belongs to an administrator.
+/// The user of the first certificate has no permissions. The user of the renewed certificate is an administrator.
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_renewed_client_certificate_is_loaded_without_a_restart() {
     let bare = BareControlPlane::start(&fleet(1)).await;
     let file = |name: &str| bare.folder().join(name);
     let (certificate, key) = (file("client.crt"), file("client.key"));
-    // The first certificate belongs to a user without permissions.
     assert!(bare.write_certificate("powerless", "powerless-group", &certificate, &key));
     std::fs::write(file("ca.crt"), bare.ca_pem()).unwrap();
     let kubeconfig = file("by-certificate");

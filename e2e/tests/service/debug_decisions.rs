@@ -72,8 +72,8 @@ fn the_commands_use_record_and_configuration(bare: &BareControlPlane, config: &P
     assert!(first.starts_with("Recomputed"), "{text}");
     assert!(first.ends_with("has no record of it"), "{text}");
     assert!(text.contains("m2 is reserved (Expression)"), "{text}");
-    // With a configuration file, the command needs no scheduler. Without a file and a scheduler, it uses the default
-    // configuration.
+    // With a configuration file, the command needs no scheduler. With neither a file nor a scheduler, it uses the
+    // default configuration.
     let file = config.display().to_string();
     let (_, text) = explain(bare, &["default/web1", "--config", &file]);
     assert!(text.contains("m2 is reserved (Expression)"), "{text}");
@@ -159,7 +159,8 @@ async fn the_last_decisions_are_explained_and_the_record_is_bounded() {
         (&score["weight"], &score["weighted"]),
         (&3.into(), &21.into())
     );
-    // The recorded explanation belongs to the result that the scheduler has written.
+    // The recorded result and the verdict of the report contain the same clusters as the binding that the scheduler has
+    // written.
     let bound = bare.bindings("default").get("web1").await.unwrap();
     let written = serde_json::to_value(&bound.spec.clusters).unwrap();
     assert_eq!(decision["result"]["clusters"], written);
@@ -232,7 +233,7 @@ async fn secure_decisions_need_a_token_with_permission() {
         explain(&bare, &[&flags[..], more].concat())
     };
     let (code, text) = with_token(&reader, &["--insecure-skip-scheduler-verify"]);
-    // The command also reads the path of the configuration, for which this user has no permission.
+    // The command also reads `/debug/configuration`, for which this user has no permission.
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("/debug/configuration (403)"), "{text}");
     let (code, text) = with_token("wrong", &["--insecure-skip-scheduler-verify"]);
@@ -253,9 +254,11 @@ async fn secure_decisions_need_a_token_with_permission() {
     bare.stop().await;
 }
 
-/// Without `--metrics-secure`, other addresses and other host names get status 403.
+/// Without `--metrics-secure`, a request gets status 403 if it does not come from a loopback address, or if its `Host`
+/// header contains a host name other than `localhost`. With `--debug-decisions=0`, the path `/debug/decisions` gets
+/// status 404.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn plain_decisions_are_served_only_to_this_machine_under_its_own_names() {
+async fn without_metrics_secure_only_local_requests_are_served() {
     let bare = BareControlPlane::start(&[]).await;
     let arguments = [
         "--leader-elect=false",

@@ -12,7 +12,8 @@ use crate::assertions::is_settled;
 use crate::objects::{binding, by_available_replicas, fleet, mixed, on_cluster};
 use crate::process::{Process, program, run};
 
-/// Feature gates with which a decision depends on earlier decisions, even before the clusters report them.
+/// Feature gates with which a decision depends on earlier decisions, even before the clusters report the replicas of
+/// these decisions.
 const GATES: &str = "--feature-gates=SchedulingOvercommitProtection=true,WorkloadAffinity=true";
 
 /// A scheduler with a decision log, and its control plane.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use berth_component_base::connect::limit_silence;
+use berth_component_base::kube_client::limit_silence;
 use berth_e2e::proxy::{Fault, Proxy, RecordedRequest};
 use berth_e2e::{BareControlPlane, RunningScheduler};
 use berth_scheduler::{Options, Timeouts};

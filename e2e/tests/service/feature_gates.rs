@@ -179,8 +179,16 @@ async fn affinity_groups_apply_to_concurrent_bindings() {
             .collect()
     };
     assert_eq!(waiting(&placed), 0);
-    assert_eq!(clusters_of("apart").len(), 6, "each on its own cluster");
-    assert_eq!(clusters_of("together").len(), 1, "all on one cluster");
+    assert_eq!(
+        clusters_of("apart").len(),
+        6,
+        "anti-affinity must use six clusters"
+    );
+    assert_eq!(
+        clusters_of("together").len(),
+        1,
+        "affinity must use one cluster"
+    );
 
     // The seventh binding of the anti-affinity group is unschedulable.
     let mut seventh = binding("apart6", 1, one_cluster);

@@ -16,8 +16,8 @@ use crate::process::{ANY_PORT, Process};
 
 const BINDINGS: u32 = 1000;
 
-/// The first process has placed some of 1000 bindings when it receives the signal. It stores no result without its
-/// status, and the second process places the other bindings.
+/// The first process has placed some of 1000 bindings when it receives the signal. Each placed binding then has its
+/// status, too. The second process places the other bindings.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_completes_the_work_interrupted_by_sigterm() {
     let bare = BareControlPlane::start(&fleet(4)).await;
@@ -56,7 +56,7 @@ async fn a_restart_completes_the_work_interrupted_by_sigterm() {
         placed < stored.len(),
         "the signal came too late to interrupt anything"
     );
-    assert_eq!(placed, written, "a result was stored without its status");
+    assert_eq!(placed, written, "a binding has clusters but no status");
 
     let restarted = Instant::now();
     let _second = Process::start(bare.folder(), &bare.kubeconfig(), &arguments);

@@ -39,7 +39,8 @@ async fn lease(bare: &BareControlPlane) -> Value {
     serde_json::to_value(lease).unwrap()["spec"].clone()
 }
 
-/// Waits until a process other than the holder in `before` has the lease. Returns the spec of the Lease, and the time.
+/// Waits until a process other than the holder in `before` has the lease. Returns the spec of the Lease, and the time
+/// at which the test read the spec.
 async fn next_holder(bare: &BareControlPlane, before: &Value) -> (Value, Instant) {
     eventually("another leader", async || {
         let spec = lease(bare).await;

@@ -121,7 +121,7 @@ async fn secure_metrics_need_a_token_with_permission() {
 
 /// Without `--metrics-secure`, metrics need no token, and requests from this machine can read the configuration.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn plain_metrics_are_open_and_this_machine_reads_the_configuration() {
+async fn without_metrics_secure_local_requests_need_no_token() {
     let bare = BareControlPlane::start(&[]).await;
     let arguments = [
         "--metrics-bind-address=127.0.0.1:0",

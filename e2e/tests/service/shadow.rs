@@ -75,8 +75,8 @@ impl Shadow {
     }
 }
 
-/// Returns `count` variations of the recorded bindings, with different names, UIDs and replicas. The UID of the
-/// template breaks ties.
+/// Returns `count` variations of the recorded bindings, with different names and replicas. The UIDs of the templates
+/// differ too, because the scheduler breaks ties by the UID of the template.
 fn drawn(recording: &Recording, count: usize) -> Vec<ResourceBinding> {
     let recorded = &recording.bindings;
     let number = |index: usize| i32::try_from(index / recorded.len()).unwrap();

@@ -136,8 +136,8 @@ async fn an_api_server_refuses_and_completes_policies_by_the_webhook() {
     bare.stop().await;
 }
 
-/// Two replicas of the webhook server use one certificate from a Secret. The replicas write its certificate authority
-/// into the webhook configurations for their own Service.
+/// Two replicas of the webhook server use one certificate from a Secret. The replicas write the authority of this
+/// certificate into the webhook configurations for their own Service.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replicas_share_a_certificate_and_publish_its_authority() {
     let bare = BareControlPlane::start(&[]).await;
@@ -167,7 +167,7 @@ async fn replicas_share_a_certificate_and_publish_its_authority() {
         };
         assert_eq!(
             other.client_config.ca_bundle, None,
-            "another Service got the bundle"
+            "the webhook of another Service must get no CA bundle"
         );
         if own.client_config.ca_bundle.as_ref() == Some(&authority) {
             Ok(())

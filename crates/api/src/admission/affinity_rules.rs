@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::field_error::{FieldError, Path};
+use crate::field_selector::FieldOperator;
+use crate::label_selector::validate_label_key;
 use crate::placement::{ClusterAffinity, ClusterAffinityTerm};
-use crate::selector::{FieldOperator, validate_label_key};
 
 pub(super) fn check_affinity(
     affinity: &ClusterAffinity,

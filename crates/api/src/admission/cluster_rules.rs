@@ -11,7 +11,7 @@ use super::resource_models::first_problem;
 use super::url_parts::UrlParts;
 use super::{Operation, Reason};
 use crate::cluster::{ClusterSpec, LocalSecretReference, SyncMode};
-use crate::selector::{validate_label_key, validate_label_value};
+use crate::label_selector::{validate_label_key, validate_label_value};
 
 /// Maximum length of a Cluster's name, as in Karmada. With this limit, the name of the execution namespace fits into 63
 /// characters.

@@ -1,8 +1,8 @@
 //! Validation of the failover behaviour in policies.
 
 use super::field_error::{FieldError, Path};
+use crate::label_selector::validate_label_key;
 use crate::policy::{ApplicationFailover, FailoverBehavior, PurgeMode, StatePreservation};
-use crate::selector::validate_label_key;
 
 pub(super) fn check_failover(
     failover: &FailoverBehavior,

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::affinity_rules::check_affinity;
 use super::field_error::{FieldError, Path};
 use super::{GuardedKind, Reason};
+use crate::label_selector::{validate_label_key, validate_label_value};
 use crate::override_policy::{
     FieldOverrider, LabelAnnotationOverrider, OverrideSpec, OverriderOperator, Overriders,
     RuleWithCluster, TextPatch,
 };
-use crate::selector::{validate_label_key, validate_label_value};
 
 /// Maximum total size of the annotations of an object, in bytes.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
@@ -54,7 +54,8 @@ pub(super) fn check(kind: GuardedKind, policy: &Value) -> Vec<FieldError> {
                     .invalid("overrideRules and targetCluster can't co-exist"),
             );
         }
-        // Karmada ignores `fieldOverrider` in the deprecated field `overriders`. This check does the same.
+        // As in Karmada, this check ignores `fieldOverrider`: a policy may have both `overrideRules` and
+        // `overriders.fieldOverrider`.
         let old = Overriders {
             field_overrider: Vec::new(),
             ..spec.overriders.clone()
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn deprecated_fields_exclude_override_rules() {
+    fn deprecated_fields_and_override_rules_exclude_each_other() {
         let field = json!({"fieldOverrider": [
             {"fieldPath": "/data/a", "json": [{"subPath": "/b", "operator": "remove"}]}]});
         let label = json!({"labelsOverrider": [{"operator": "add", "value": {"a": "b"}}]});

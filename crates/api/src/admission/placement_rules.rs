@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::Reason;
 use super::affinity_rules::{check_affinities, check_affinity};
 use super::field_error::{FieldError, Path};
+use crate::label_selector::validate_label_key;
 use crate::placement::{
     Placement, ReplicaDivisionPreference, ReplicaScheduling, ReplicaSchedulingType,
     SpreadConstraint, SpreadField, WorkloadAffinity,
 };
-use crate::selector::validate_label_key;
 use crate::toleration::Toleration;
 
 pub(super) fn check_placement(placement: &Placement, path: &Path, errors: &mut Vec<FieldError>) {

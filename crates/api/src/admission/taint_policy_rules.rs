@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_no_execute_taint_is_rejected_unless_administrators_allow_it() {
+    fn check_no_execute_rejects_each_no_execute_taint() {
         let taint = |effect: &str| json!({ "key": "a", "effect": effect });
         let taints = json!([taint("NoExecute"), taint("NoSchedule"), taint("NoExecute")]);
         let errors = check_no_execute(&json!({ "spec": { "taints": taints } }));

@@ -359,7 +359,7 @@ fn scheduler_and_id_of_a_policy_are_immutable() {
 }
 
 #[test]
-fn bindings_get_an_id_and_dependencies_must_be_a_list() {
+fn bindings_without_an_id_get_one_and_malformed_dependencies_are_rejected() {
     let kind = GuardedKind::ResourceBinding;
     let label = "resourcebinding.karmada.io/permanent-id";
     let new = created(kind, json!({"metadata": {"name": "b"}, "spec": {}}));
@@ -419,7 +419,7 @@ fn new_clusters_get_models_zones_and_taint_times() {
 }
 
 #[test]
-fn declared_models_are_sorted_and_extended() {
+fn declared_models_are_sorted_and_cover_all_amounts() {
     let range = |min: &str, max: &str| json!([{"name": "cpu", "min": min, "max": max}]);
     let stored = created(
         GuardedKind::Cluster,

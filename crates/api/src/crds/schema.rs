@@ -120,7 +120,7 @@ mod tests {
     use crate::binding::{BindingSpec, BindingStatus};
 
     #[test]
-    fn all_condition_bounds_have_a_field() {
+    fn the_schema_contains_all_condition_bounds_and_atomic_node_selectors() {
         let status = of_status::<BindingStatus>();
         for (field, keyword, bound) in condition_bounds() {
             let path = format!("/properties/conditions/items/properties/{field}/{keyword}");

@@ -299,7 +299,7 @@ fn zero_rebalancers_are_written_as_in_go() {
 }
 
 #[test]
-fn known_empty_values_are_removed_and_unknown_ones_kept() {
+fn empty_values_of_known_fields_are_removed_and_other_values_are_kept() {
     let mut raw =
         json!({"a": {"values": [], "b": 0, "new": 1}, "kept": {}, "n": null, "l": [{"x": ""}]});
     remove(&mut raw, &json!({"a": {}, "kept": {}, "l": [{}]}));

@@ -45,7 +45,7 @@ pub enum SelectorError {
 pub enum Relation {
     /// The label is present, and its value is in the list.
     In(Vec<String>),
-    /// The label is absent, or its value is missing in the list.
+    /// The label is absent, or its value is not in the list.
     NotIn(Vec<String>),
     /// The label is present.
     Exists,

@@ -17,7 +17,9 @@ pub(super) struct PortAllocation<'a> {
 }
 
 impl PortAllocation<'_> {
-    /// Allocates a node port to each port of a Service, and a health check port to a load balancer that needs one.
+    /// Reserves the node ports that a NodePort or LoadBalancer Service requests, and allocates the missing node ports.
+    /// A load balancer with `allocateLoadBalancerNodePorts: false` gets only the requested node ports. A load balancer
+    /// with `externalTrafficPolicy: Local` also gets a health check port.
     pub(super) fn allocate(mut self, service: &mut Value) -> Result<(), ApiError> {
         let spec = &mut service["spec"];
         let balances = spec["type"] == "LoadBalancer";

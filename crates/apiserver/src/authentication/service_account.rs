@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::Bearer;
 use crate::identity::Identity;
 use crate::store::{Key, Store};
-use crate::tables;
+use crate::table_names;
 
 /// The issuer of tokens, and the default audience of tokens.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
@@ -44,7 +44,7 @@ pub(crate) struct Claims {
 struct BoundObjects {
     namespace: String,
     serviceaccount: ObjectRef,
-    /// The other objects that the token is bound to, by lower-case kind.
+    /// The pod, secret or node that the token is bound to, by lower-case kind.
     #[serde(flatten)]
     others: BTreeMap<String, ObjectRef>,
 }
@@ -176,7 +176,7 @@ impl Signer {
             "x": URL_SAFE_NO_PAD.encode(x), "y": URL_SAFE_NO_PAD.encode(y)}]})
     }
 
-    /// Returns the claims of a token, or `None` if its signature is invalid.
+    /// Returns the claims of a token, or `None` if the token is malformed or its signature is invalid.
     fn claims(&self, token: &str) -> Option<Claims> {
         if let Some(claims) = self.verified.lock().get(token) {
             return Some(claims.clone());
@@ -197,7 +197,8 @@ impl Signer {
         Some(claims)
     }
 
-    /// Returns the service account of a token, if the account and the objects that the token is bound to exist.
+    /// Returns the service account of a token. Fails if the token is expired or has none of the audiences, or if the
+    /// account or another object that the token is bound to does not exist.
     pub(crate) fn verify(
         &self,
         store: &Store,
@@ -232,15 +233,15 @@ impl Signer {
         let exists_in_namespace = |table, named| exists(table, &bound.namespace, named);
         let has_pod = bound.others.contains_key("pod");
         let others_alive = bound.others.iter().all(|(kind, named)| match &**kind {
-            "pod" => exists_in_namespace(tables::PODS, named),
-            "secret" => exists_in_namespace(tables::SECRETS, named),
+            "pod" => exists_in_namespace(table_names::PODS, named),
+            "secret" => exists_in_namespace(table_names::SECRETS, named),
             // The node of a pod may be deleted before the pod, so a token that is bound to a pod does not need the
             // node.
-            "node" => has_pod || exists(tables::NODES, "", named),
+            "node" => has_pod || exists(table_names::NODES, "", named),
             _ => true,
         });
-        let alive =
-            others_alive && exists_in_namespace(tables::SERVICE_ACCOUNTS, &bound.serviceaccount);
+        let alive = others_alive
+            && exists_in_namespace(table_names::SERVICE_ACCOUNTS, &bound.serviceaccount);
         if !alive {
             return Err(TokenError::Revoked);
         }

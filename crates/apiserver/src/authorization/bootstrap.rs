@@ -11,7 +11,7 @@ const ROLES: &str = include_str!("bootstrap_roles.yaml");
 /// The default ClusterRoles whose rules are aggregated from other ClusterRoles.
 const AGGREGATED: [&str; 3] = ["admin", "edit", "view"];
 
-/// Pairs of a ClusterRole and the aggregated ClusterRole that includes its rules.
+/// Pairs of ClusterRoles. The second ClusterRole is aggregated, and includes the rules of the first ClusterRole.
 const PARTS: &[(&str, &str)] = &[
     ("system:aggregate-to-admin", "admin"),
     ("system:aggregate-to-edit", "edit"),

@@ -11,7 +11,7 @@ use super::attributes::{Attributes, Target};
 use super::rule;
 use crate::identity::{Identity, as_service_account};
 use crate::store::{Change, Key, Store, Stored};
-use crate::tables::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES};
+use crate::table_names::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES};
 
 /// A RoleBinding or ClusterRoleBinding. The key of a ClusterRoleBinding has an empty namespace.
 #[derive(Debug)]
@@ -242,7 +242,7 @@ mod tests {
                 "subjects": [{"kind": name, "name": if name == "User" { "alice" } else { "devs" }}]})
         };
         put(&store, ROLE_BINDINGS, "n", "b", to("Role", "User"));
-        assert!(!may("n"), "a missing role");
+        assert!(!may("n"), "the binding names a missing role");
         put(&store, ROLES, "n", "r", rules.clone());
         assert!(may("n") && !may("m"));
         put(&store, CLUSTER_ROLES, "", "r", rules);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{fill, fill_at, items, pod_subresources, set, storage};
+use super::{fill, fill_at, items, persistent_volume_claim, pod_subresources, set};
 use crate::builtins::pod_resources::PodResources;
 
 /// Sets the defaults of a pod.
@@ -236,7 +236,7 @@ fn volume(volume: &mut Value) {
     if let Some(template) = volume.pointer_mut("/ephemeral/volumeClaimTemplate") {
         set(template, "metadata", json!({}));
         if let Some(spec) = template.get_mut("spec").filter(|s| s.is_object()) {
-            storage::claim_spec(spec);
+            persistent_volume_claim::claim_spec(spec);
         }
     }
 }
@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_default_to_limits_and_pull_policies_to_tags() {
+    fn requests_default_to_limits_and_the_pull_policy_depends_on_the_tag() {
         let value = json!({"containers": [{"name": "a", "image": "r:5000/nginx",
             "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}},
             {"name": "b", "image": "nginx:1.27"}]});

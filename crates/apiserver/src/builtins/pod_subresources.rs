@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn observed_generations_are_kept() {
+    fn omitted_observed_generations_are_kept() {
         let old = json!({"observedGeneration": 3, "qosClass": "Burstable", "conditions": [
             {"type": "A", "observedGeneration": 2}, {"type": "B"}, {"type": "A", "observedGeneration": 1}]});
         let mut status =

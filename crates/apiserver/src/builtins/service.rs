@@ -129,7 +129,7 @@ fn keep_allocated(spec: &mut Value, before: &Value) {
     }
 }
 
-/// Sets `clusterIPs` from `clusterIP` if a client changed only `clusterIP`.
+/// Makes `clusterIPs` consistent with `clusterIP` if a client omits `clusterIPs` or changes only `clusterIP`.
 fn update_cluster_ips(spec: &mut Value, before: &Value) {
     if is_empty(&spec["clusterIPs"]) && spec["clusterIP"] == before["clusterIP"] {
         spec["clusterIPs"] = before["clusterIPs"].clone();

@@ -3,16 +3,16 @@
 mod autoscaler;
 mod batch;
 mod checks;
-mod claim;
-mod cluster;
 mod config;
 mod container;
-mod definition;
+mod custom_resource_definition;
 mod field;
 pub(crate) mod metadata;
 mod network;
-mod placement;
+mod other_kinds;
+mod persistent_volume_claim;
 mod pod;
+mod pod_scheduling;
 mod pod_update;
 mod rbac;
 mod resources;
@@ -45,7 +45,7 @@ pub(crate) fn validate(
             apply(rules(resource), &object);
             more(resource, &object);
         }
-        Some(Subresource::Finalize) => cluster::finalizers(&object, true),
+        Some(Subresource::Finalize) => other_kinds::finalizers(&object, true),
         Some(Subresource::Status | Subresource::Approval) => status::status(resource, &object),
         Some(Subresource::Ephemeral) => pod_update::ephemeral(&object),
         Some(Subresource::Resize) => pod::spec(&object.get("spec")),
@@ -59,10 +59,10 @@ fn more(resource: &Resource, object: &Field<'_>) {
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "pods") => pods(object),
         ("", "services") => apply(service::SERVICE, &object.get("spec")),
-        ("", "persistentvolumeclaims") => claim::claim(object),
+        ("", "persistentvolumeclaims") => persistent_volume_claim::claim(object),
         ("", "configmaps") => config::config_map(object),
         ("", "secrets") => config::secret(object),
-        ("", "namespaces") => cluster::finalizers(object, false),
+        ("", "namespaces") => other_kinds::finalizers(object, false),
         ("", kind @ "replicationcontrollers") => workloads::workload(kind, object),
         ("apps", kind) if kind != "controllerrevisions" => workloads::workload(kind, object),
         ("admissionregistration.k8s.io", _) => webhook::configuration(object),
@@ -76,7 +76,7 @@ fn more(resource: &Resource, object: &Field<'_>) {
 /// Returns the table of rules of a kind.
 fn rules(resource: &Resource) -> &'static [Rule] {
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "nodes") => cluster::NODE,
+        ("", "nodes") => other_kinds::NODE,
         ("", "resourcequotas") => resources::QUOTA,
         ("batch", "jobs") => batch::JOB,
         ("batch", "cronjobs") => batch::CRON_JOB,
@@ -85,13 +85,15 @@ fn rules(resource: &Resource) -> &'static [Rule] {
         ("networking.k8s.io", "ingressclasses") => network::INGRESS_CLASS,
         ("networking.k8s.io", "networkpolicies") => network::NETWORK_POLICY,
         ("discovery.k8s.io", "endpointslices") => network::ENDPOINT_SLICE,
-        ("policy", "poddisruptionbudgets") => cluster::DISRUPTION_BUDGET,
-        ("coordination.k8s.io", "leases") => cluster::LEASE,
+        ("policy", "poddisruptionbudgets") => other_kinds::DISRUPTION_BUDGET,
+        ("coordination.k8s.io", "leases") => other_kinds::LEASE,
         ("rbac.authorization.k8s.io", "roles") => rbac::ROLE,
         ("rbac.authorization.k8s.io", "clusterroles") => rbac::CLUSTER_ROLE,
-        ("scheduling.k8s.io", "priorityclasses") => cluster::PRIORITY_CLASS,
-        ("storage.k8s.io", "storageclasses") => cluster::STORAGE_CLASS,
-        ("apiextensions.k8s.io", "customresourcedefinitions") => definition::DEFINITION,
+        ("scheduling.k8s.io", "priorityclasses") => other_kinds::PRIORITY_CLASS,
+        ("storage.k8s.io", "storageclasses") => other_kinds::STORAGE_CLASS,
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            custom_resource_definition::DEFINITION
+        }
         _ => &[],
     }
 }

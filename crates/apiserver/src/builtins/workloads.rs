@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{fill, fill_at, items, pod, set, storage};
+use super::{fill, fill_at, items, persistent_volume_claim, pod, set};
 
 /// Sets the defaults of the pod template in a workload's spec.
 pub(super) fn template(spec: &mut Value) {
@@ -68,7 +68,7 @@ pub(super) fn stateful_set(value: &mut Value) {
         for (field, default) in defaults.as_object().into_iter().flatten() {
             set(claim, field, default.clone());
         }
-        storage::claim_spec(&mut claim["spec"]);
+        persistent_volume_claim::claim_spec(&mut claim["spec"]);
     }
     template(spec);
 }

@@ -1,4 +1,4 @@
-//! Compilation of a parsed expression. The compiler checks the names, and adds a function to each loop that counts the
+//! Compilation of a parsed expression. The compiler checks the names, and adds to each loop a call that counts the loop
 //! steps. It rewrites operators and loops that the interpreter evaluates differently from Kubernetes.
 
 use std::sync::Arc;

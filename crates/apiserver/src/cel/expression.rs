@@ -77,7 +77,7 @@ impl Expression {
         self.uses().variable(variable)
     }
 
-    /// Returns the variables, fields and indexes that the expression uses.
+    /// Returns the variables and indexes that the expression uses.
     pub(crate) fn uses(&self) -> Uses<'_> {
         Uses(&self.root)
     }

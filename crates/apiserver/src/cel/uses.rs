@@ -1,4 +1,4 @@
-//! The search for variables and indexes in a compiled expression.
+//! The search for variables and indexes that an expression uses, for example `oldSelf` in a transition rule.
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{EntryExpr, Expr, operators};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::schema::shape::{MAX_REPORTED, MAX_REPORTED_BYTES};
+use crate::schema::normalize::{MAX_REPORTED, MAX_REPORTED_BYTES};
 
 /// A field that occurs twice in an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,10 +54,14 @@ pub(crate) fn strict_error(unknown: &[String], duplicates: &[DuplicateField]) ->
 #[cfg(test)]
 mod tests {
     #[test]
-    fn duplicates_with_long_paths_are_bounded() {
+    fn the_total_size_of_recorded_duplicates_is_limited() {
         let (name, fields) = ("n".repeat(1 << 20), r#""d":1,"d":1,"#.repeat(100_000));
         let body = format!(r#"{{"{name}":{{{fields}"e":1}}}}"#);
         let decoded = crate::codec::parse_json(body.as_bytes()).unwrap();
-        assert_eq!(decoded.duplicates.len(), 1, "the first path is long");
+        assert_eq!(
+            decoded.duplicates.len(),
+            1,
+            "the first long path reaches the size limit of the records"
+        );
     }
 }

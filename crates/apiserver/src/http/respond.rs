@@ -24,7 +24,7 @@ fn response(code: StatusCode, content_type: &'static str, body: impl Into<Body>)
 
 /// Returns a response with JSON bytes and a line break.
 pub(crate) fn json_bytes(code: StatusCode, bytes: Bytes) -> Response<Body> {
-    // The bytes of stored objects are shared, so they are copied here.
+    // The store shares the bytes of its objects, so these bytes are copied here.
     let mut line = bytes.try_into_mut().unwrap_or_else(|shared| {
         let mut line = BytesMut::with_capacity(shared.len() + 1);
         line.put_slice(&shared);

@@ -64,7 +64,7 @@ impl VirtualSubresource {
             Self::Token => verbs::token_request::create(&call, &content_type, &bytes),
             Self::Binding => {
                 call.subresource = Some(Subresource::Binding);
-                verbs::binding::create(&call, &content_type, &bytes).await
+                verbs::pod_binding::create(&call, &content_type, &bytes).await
             }
             Self::Eviction => {
                 call.resource = registry::eviction().clone();

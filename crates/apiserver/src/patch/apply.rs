@@ -52,7 +52,7 @@ pub(crate) fn apply(
     }
     merge(&mut merged, config, Some(schema));
     let others = entries.iter().filter(|e| !e.same_writer(&writer));
-    // Unlike `wanted`, this set contains the untracked fields, such as the name.
+    // Unlike `wanted`, this set also contains fields that no entry of `managedFields` contains, such as the name.
     let mut asked_for = fields::of(config, Some(schema));
     others.for_each(|entry| asked_for.union(&entry.fields));
     removed_fields::remove_dropped(&mut merged, &previous, &asked_for, schema);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn own_earlier_fields_do_not_conflict() {
+    fn fields_that_the_applier_set_before_do_not_conflict() {
         let mine = json!({"spec": {"replicas": 1, "paused": true}});
         let live = applied(None, "before", &mine, false).unwrap();
         let schema = builtin::compiled("io.k8s.api.apps.v1.Deployment");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn appliers_share_fields_conflict_and_drop_them() {
+    fn apply_merges_lists_reports_conflicts_and_removes_dropped_fields() {
         let first = json!({"metadata": {"labels": {"a": "1", "b": "1"}}, "spec": {"replicas": 1,
             "template": {"spec": {"containers": [{"name": "x", "image": "i"}]}}}});
         let live = applied(None, "one", &first, false).unwrap();

@@ -1,4 +1,4 @@
-//! The JSON patch (RFC 6902) of a request.
+//! JSON patches of requests and webhooks: [`berth_apimachinery::json_patch`] with the errors of an API server.
 
 use berth_apimachinery::json_patch::{BoundedPatch, BoundedPatchError, MAX_OPERATIONS};
 pub(crate) use berth_apimachinery::json_patch::{MAX_DEPTH, depth};

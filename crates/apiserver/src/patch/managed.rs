@@ -62,7 +62,8 @@ impl Entry {
         value
     }
 
-    /// Reports whether a write with the entry `other` belongs to this entry.
+    /// Reports whether two entries have the same manager, mode and subresource, and the same API version unless both
+    /// record an apply.
     pub(crate) fn same_writer(&self, other: &Self) -> bool {
         self.manager == other.manager
             && self.mode == other.mode
@@ -78,8 +79,8 @@ pub(crate) fn parse(object: &Value) -> Vec<Entry> {
         .unwrap_or_default()
 }
 
-/// Stores the entries that own fields. Entries of server-side apply come first. Entries of each mode are sorted by
-/// time.
+/// Writes the entries that own fields into `metadata.managedFields`. Entries of server-side apply come first. Entries
+/// of each mode are sorted by time.
 pub(crate) fn store(object: &mut Value, entries: &[Entry]) {
     let mut kept: Vec<&Entry> = entries.iter().filter(|e| !e.fields.is_empty()).collect();
     kept.sort_by_key(|e| {
@@ -165,8 +166,8 @@ pub(crate) fn writer(
     }
 }
 
-/// Returns the object that a new object is compared with. Its fields exist in every object of the kind, so they get no
-/// owner.
+/// Returns the base for the comparison with a new object. The fields of the base exist in every object of the kind, so
+/// these fields get no owner.
 fn blank(resource: &Resource) -> Value {
     if resource.is_custom() {
         return json!({});
@@ -203,7 +204,8 @@ pub(crate) fn adopted<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Val
     Cow::Owned(object)
 }
 
-/// Returns the difference that a write makes to the fields of its subresource, or to the main resource without `door`.
+/// Returns the difference between `old` and `new`. A new object is compared with [`blank`]. If `door` is `None`, the
+/// write is on the main resource, and the status is not compared.
 fn compared(
     resource: &Resource,
     door: Option<Subresource>,

@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::fields::{self, Fields, Shape, field_schema, item_step, set_step};
 use crate::schema::{ListType, Schema};
 
-/// Removes from `merged` the fields of `before`, which the applier owned, that are not in `asked_for`, the fields of
-/// all managers.
+/// Removes the dropped fields from `merged`. `before` contains the fields that the applier owned before the apply, and
+/// `asked_for` the fields of all managers after the apply. A dropped field is only in `before`.
 pub(super) fn remove_dropped(
     merged: &mut Value,
     before: &Fields,
@@ -23,7 +23,7 @@ pub(super) fn remove_dropped(
     let of = |value: &Value| with_structs(&fields::of(value, schema), schema);
     let before = with_structs(before, schema);
     let all = of(merged);
-    // The fields that remain without the applier's previous fields, and the fields of all managers.
+    // The fields of `merged` without the applier's previous fields, together with the fields of all managers.
     let mut stays = of(&without(merged, &before, schema));
     stays.union(&with_structs(asked_for, schema));
     // A field that no manager has owned belongs to the server and is kept.

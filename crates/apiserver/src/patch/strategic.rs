@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn new_items_come_before_those_that_the_patch_does_not_name() {
+    fn new_items_come_before_items_that_the_patch_does_not_name() {
         let named = |names: &[&str]| {
             let items: Vec<Value> = names.iter().map(|name| json!({ "name": name })).collect();
             deployment(&json!(items))
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_merge_in_a_time_that_grows_with_their_length() {
+    fn the_merge_of_long_lists_does_not_compare_all_pairs_of_items() {
         let named = |from: usize| {
             let names = from..from + 20_000;
             let items: Vec<Value> = names.map(|at| json!({"name": at.to_string()})).collect();
@@ -314,7 +314,7 @@ mod tests {
             json!({"metadata": {"finalizers": long, "$setElementOrder/finalizers": long}});
         let merged = patched(finalizers.clone(), &finalizers);
         assert_eq!(merged["metadata"]["finalizers"], json!(long));
-        // Comparing each item with all other items would take minutes.
+        // A comparison of each item with all other items would take minutes.
         assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
     }
 

@@ -1,4 +1,4 @@
-//! The schemas of custom resources.
+//! The compilation of the schema of a custom resource, with the standard `metadata`, or of a part of it.
 
 use std::sync::Arc;
 

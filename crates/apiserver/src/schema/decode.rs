@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn empty_fields_are_dropped_unless_they_differ_from_absent_ones() {
+    fn empty_fields_are_dropped_unless_they_differ_from_absent_fields() {
         let container = json!({"name": "", "image": "", "imagePullPolicy": "", "stdin": false,
             "ports": [{"containerPort": 0, "hostPort": 0}], "securityContext": {"privileged": false}});
         let mut pod = json!({"spec": {"restartPolicy": "", "runtimeClassName": "", "hostNetwork": false,
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_zero_are_kept() {
+    fn schema_bounds_of_zero_are_kept() {
         let bounds = json!({"type": "integer", "minimum": 0, "maximum": 0, "maxLength": 0, "nullable": false,
             "x-kubernetes-preserve-unknown-fields": false});
         let definition = |bounds: &Value| {

@@ -1,6 +1,6 @@
 //! The definitions of built-in kinds for OpenAPI documents: the definitions of k8s-openapi, with enumerations and merge
-//! rules. A field that k8s-openapi requires only because Rust has no zero values is optional here. Validation does not
-//! use these definitions.
+//! rules. k8s-openapi requires `metadata`, and in some definitions `name`, because the Rust field is no `Option`. Here
+//! these fields are optional. Validation does not use these definitions.
 
 use serde_json::{Value, json};
 
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_have_merge_rules() {
+    fn published_definitions_have_merge_rules_and_enumerations() {
         let spec = definition("io.k8s.api.core.v1.PodSpec").unwrap();
         let containers = &spec["properties"]["containers"];
         assert_eq!(containers["x-kubernetes-patch-strategy"], "merge");

@@ -64,8 +64,8 @@ pub(crate) fn variables(rule: &Value) -> [Variable; 2] {
     })
 }
 
-/// Compiles the rules of a schema node. A rule that does not compile is skipped, because validation refuses its
-/// definition.
+/// Compiles the rules of a schema node. A rule that does not compile is skipped, because validation refuses definitions
+/// with such a rule.
 pub(crate) fn compile(schema: &Value) -> Vec<Rule> {
     let rules = schema["x-kubernetes-validations"].as_array();
     rules

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::rules::variables;
-use super::{custom, shape, validate};
+use super::{custom, normalize, validate};
 use crate::cel::{Expression, ResultType};
 use crate::error::Cause;
 
@@ -151,7 +151,7 @@ impl Check {
             return;
         };
         let (mut pruned, mut unknown) = (default.clone(), Vec::new());
-        shape::prune(&mut pruned, &compiled, &mut String::new(), &mut unknown);
+        normalize::prune(&mut pruned, &compiled, &mut String::new(), &mut unknown);
         if !unknown.is_empty() {
             return self.invalid(path, "default", default, "must not have unknown fields");
         }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_must_be_applicable() {
+    fn schemas_that_the_server_cannot_apply_are_refused() {
         let of = |a: Value| json!({"type": "object", "properties": {"a": a}});
         let cases = [
             (json!({"type": "string"}), ""),

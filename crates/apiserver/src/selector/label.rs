@@ -6,7 +6,7 @@ use berth_apimachinery::label_selector::{CompiledSelector, LabelRequirement, Rel
 use regex::Regex;
 
 use crate::error::ApiError;
-use crate::names;
+use crate::text_rules;
 
 /// The pattern of a requirement: `!`, the key, and an operator with one value, or with values in parentheses.
 static REQUIREMENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -38,7 +38,7 @@ fn requirement(text: &str) -> Result<LabelRequirement, String> {
     let parts = parts.ok_or_else(|| format!("cannot understand '{text}'"))?;
     let part = |at: usize| parts.get(at).map(|part| part.as_str().trim());
     let key = part(2).unwrap_or_default().to_owned();
-    check("<nil>", &key, names::qualified_name(&key))?;
+    check("<nil>", &key, text_rules::qualified_name(&key))?;
     let operator = match (part(1), part(3).or_else(|| part(5))) {
         (Some("!"), Some(operator)) => {
             return Err(format!("found '{operator}' after '!{key}'"));
@@ -65,7 +65,7 @@ fn requirement(text: &str) -> Result<LabelRequirement, String> {
     }
     for (i, value) in values.iter().enumerate() {
         let field = format!("values[{i}][{key}]");
-        check(&field, value, names::label_value(value))?;
+        check(&field, value, text_rules::label_value(value))?;
     }
     let relation = match (operator, number) {
         ("in" | "=" | "==", _) => Relation::In(values),

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::store::{Change, Key, Store};
-use crate::tables::EVENTS;
+use crate::table_names::EVENTS;
 
 /// The index of the last writes of events.
 #[derive(Debug, Default)]

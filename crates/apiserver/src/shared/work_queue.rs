@@ -11,7 +11,7 @@ use super::well_known::{
     TOKEN_SECRET_TYPE,
 };
 use crate::store::{Change, Key, ObjectLocation, Stored, TableName};
-use crate::tables::{
+use crate::table_names::{
     CLUSTER_ROLES, CONFIG_MAPS, DEFINITIONS, ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, QUOTAS,
     SECRETS, SERVICE_ACCOUNTS, SERVICES,
 };

@@ -232,7 +232,10 @@ mod tests {
         assert!(first.server("../elsewhere").is_err());
         let (storage, _) = first.server("some/one").unwrap();
         drop(first);
-        assert!(open(&path).is_err(), "its storage still uses it");
+        assert!(
+            open(&path).is_err(),
+            "an open storage keeps the folder locked"
+        );
         drop(storage);
         open(&path).unwrap();
     }
@@ -259,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_an_early_killed_process_is_usable() {
+    fn a_folder_with_only_a_lock_file_and_a_draft_of_the_mark_is_usable() {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join(LOCK), "1\n").unwrap();
         fs::write(home.path().join(DRAFT), "{").unwrap();
@@ -268,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_objects_are_detected() {
+    fn a_missing_or_empty_database_file_is_refused_if_a_journal_exists() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("data");
         let folder = open(&path).unwrap();

@@ -1,4 +1,4 @@
-//! The database file: its tables, and the reading and writing of batches of changes.
+//! The database file: its tables, loading all objects, and writing and reverting batches of changes.
 //!
 //! This module must not know the callers that wait for a batch.
 
@@ -15,11 +15,11 @@ use redb::{TableDefinition, WriteTransaction};
 
 use super::{Kept, Object, Record, Written};
 
-/// The table, namespace and name of an object.
+/// Key of an object: the name of its table in the store, such as `pods`, its namespace and its name.
 type Location = (&'static str, &'static str, &'static str);
 /// The objects, each with its version and its bytes.
 const OBJECTS: TableDefinition<'_, Location, (u64, &[u8])> = TableDefinition::new("objects");
-/// The version of the latest write to each table of objects.
+/// The version of the latest write to each table of the store.
 const LATEST: TableDefinition<'_, &str, u64> = TableDefinition::new("latest");
 
 /// Size of the page cache in bytes. The cache is small, because the in-memory store serves all reads.
@@ -34,8 +34,8 @@ pub enum Durability {
     PowerLoss,
 }
 
-/// A file with optional syncs. Without syncs, all writes survive a killed process, but only some of them may survive a
-/// power loss.
+/// A file with optional syncs. Without syncs, all writes survive a killed process, but a power loss may lose some of
+/// them.
 #[derive(Debug)]
 struct Disk {
     file: FileBackend,
@@ -93,8 +93,8 @@ impl StorageBackend for Disk {
     }
 }
 
-/// Opens or creates the database file. Only its owner can read the file. After a crash, opening reads the whole
-/// contents of the file.
+/// Opens the database file, or creates one that only its owner can read and write. Each opening of an existing file
+/// reads the whole file to detect damage.
 pub(super) fn open(path: &Path, durability: Durability) -> Result<Database, redb::Error> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -116,7 +116,7 @@ pub(super) fn open(path: &Path, durability: Durability) -> Result<Database, redb
     {
         File::open(folder)?.sync_all()?;
     }
-    // Creates the tables, because later reads need them.
+    // Creates both database tables, because later reads need them.
     let change = database.begin_write()?;
     change.open_table(OBJECTS)?;
     change.open_table(LATEST)?;
@@ -124,7 +124,7 @@ pub(super) fn open(path: &Path, durability: Durability) -> Result<Database, redb
     Ok(database)
 }
 
-/// Reads all objects and the versions of all tables.
+/// Reads all objects, and the latest version of each table of the store.
 pub(super) fn load(database: &Database) -> Result<Kept, redb::Error> {
     let view = database.begin_read()?;
     let mut kept = Kept::default();
@@ -159,7 +159,7 @@ pub(super) fn write(database: &Database, batch: &[Record]) -> Result<Option<u64>
     Ok(batch.last().map(|record| record.version))
 }
 
-/// Reverts the changes of the last batch, and returns the database to `version`.
+/// Reverts the changes of the last batch. `version` is the version of the database before the batch.
 pub(super) fn revert(
     database: &Database,
     batch: &[Record],
@@ -175,7 +175,8 @@ pub(super) fn revert(
             let location = (&*record.table, &*record.namespace, &*record.name);
             match &record.written {
                 Written::Created { .. } => drop(objects.remove(location)?),
-                // The row gets this earlier version. The JSON of the object contains its exact version.
+                // The batch does not contain the version of the earlier object, so the row gets `version`. The store
+                // reads the version of the object from its JSON.
                 Written::Replaced { before, .. } | Written::Removed { before, .. } => {
                     drop(objects.insert(location, (version, &**before))?);
                 }
@@ -251,7 +252,7 @@ mod tests {
             assert_eq!(write(&database, &batch).unwrap(), Some(5));
             drop(database);
             let kept = load(&open(&path, durability).unwrap()).unwrap();
-            assert_eq!(kept.version, 5, "the delete counts");
+            assert_eq!(kept.version, 5, "the version includes the delete");
             assert_eq!(kept.tables, [("things".into(), 5)]);
             let objects = kept.objects.iter();
             let found: Vec<_> = objects.map(|o| (&*o.name, o.version, &*o.bytes)).collect();

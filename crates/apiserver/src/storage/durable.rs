@@ -150,7 +150,7 @@ impl std::fmt::Debug for Durable {
 }
 
 impl Durable {
-    /// Opens or creates the database file. Holds the lock until the storage is closed.
+    /// Opens or creates the database file. Holds `lock`, the lock of the data folder, until the storage is closed.
     pub(super) fn open(
         path: &Path,
         durability: Durability,
@@ -241,7 +241,7 @@ impl Writer {
     }
 
     /// Tries to reopen the files without the lost changes until an attempt succeeds, and then accepts changes again.
-    /// Returns `None` if the storage is closed before.
+    /// Returns `None` if the storage is closed before an attempt succeeds.
     fn recover(&self, lost: &[Record]) -> Option<Files> {
         let mut pause = RETRY.0;
         while !self.queue.sleep(pause) {
@@ -270,7 +270,7 @@ impl Writer {
         if kept.version == wanted {
             return Ok(files);
         }
-        // The commit may be complete although it returned an error.
+        // The commit of the lost changes may be complete although it returned an error.
         if lost.last().is_none_or(|last| last.version != kept.version) {
             let message = format!("it has version {} instead of {wanted}", kept.version);
             return Err(failed(&message));
@@ -378,7 +378,7 @@ mod tests {
         }
     }
 
-    /// Waits until the progress has a state.
+    /// Waits until `state` returns true for the progress, and returns the progress.
     fn until(storage: &Durable, state: impl Fn(&Progress) -> bool) -> Progress {
         let progress = storage.progress().unwrap();
         let began = Instant::now();

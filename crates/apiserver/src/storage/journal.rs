@@ -2,9 +2,9 @@
 //! resume and old versions can be listed after a restart.
 //!
 //! The journal consists of two append-only files. When the newer file is full, it replaces the older file. A batch is
-//! written to the journal before it is written to the database. Opening drops damaged changes, and changes that do not
-//! end at the version of the database: only the history becomes shorter. The journal must not know what objects
-//! contain.
+//! written to the journal before it is written to the database. Opening keeps the latest changes up to the version of
+//! the database, and drops damaged changes and all changes before a gap. A dropped change only shortens the history.
+//! The journal must not know what objects contain.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -20,7 +20,7 @@ const MAX_SIZE: u64 = 16 << 20;
 /// Size in bytes of the length and the checksum before each frame.
 const HEAD: usize = 8;
 
-/// A change in the format of the files.
+/// The protobuf message that stores a change in the two files.
 #[derive(Clone, PartialEq, Message)]
 struct Frame {
     #[prost(uint64, tag = "1")]
@@ -103,8 +103,8 @@ pub(super) fn exists(folder: &Path) -> bool {
 }
 
 impl Journal {
-    /// Opens the journal of a folder. Returns the journal, and the changes that end at `version`, in version order and
-    /// without gaps.
+    /// Opens the journal of a folder. Returns the journal and its changes up to `version`, in version order and without
+    /// gaps. Returns no changes if the change with this version is damaged or missing.
     pub(super) fn open(folder: &Path, version: u64) -> io::Result<(Self, Vec<Past>)> {
         Self::open_with(folder, version, MAX_SIZE)
     }
@@ -128,7 +128,7 @@ impl Journal {
             .rposition(|w| w[0].version + 1 != w[1].version);
         past.drain(..gap.map_or(0, |at| at + 1));
         let file = append(&newer)?;
-        // Changes that are incomplete or missing in the database are cut off.
+        // Removes the dropped changes from the end of the newer file, so that new changes follow the last kept change.
         file.set_len(recent.length)?;
         let journal = Self {
             newer,
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_read_back() {
+    fn changes_are_read_with_the_state_before_the_change() {
         let folder = tempfile::tempdir().unwrap();
         let (mut journal, past) = Journal::open(folder.path(), 0).unwrap();
         assert!(past.is_empty());
@@ -319,7 +319,11 @@ mod tests {
         let mut bytes = fs::read(&path).unwrap();
         bytes[HEAD + 2] ^= 1;
         fs::write(&path, bytes).unwrap();
-        assert_eq!(versions(folder.path(), 8), [0; 0], "damaged");
+        assert_eq!(
+            versions(folder.path(), 8),
+            [0; 0],
+            "the damaged change is dropped"
+        );
     }
 
     /// Opens a damaged journal, and returns its changes. Checks that a further change can be appended.

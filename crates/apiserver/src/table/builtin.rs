@@ -3,10 +3,9 @@
 mod cell;
 mod columns;
 
-mod namespaces;
 mod network;
-mod nodes;
-mod policy;
+mod other_kinds;
+mod pods_and_nodes;
 mod workloads;
 
 pub(crate) use cell::Cell;

@@ -10,7 +10,7 @@ use crate::shared::Shared;
 use crate::shared::well_known::DEFAULT_ACCOUNT;
 use crate::shared::work_queue::Work;
 use crate::store::Key;
-use crate::tables::{NAMESPACES, SERVICE_ACCOUNTS};
+use crate::table_names::{NAMESPACES, SERVICE_ACCOUNTS};
 use crate::verbs::{Call, WriteKind, insert};
 
 /// Creates the `default` service account, unless it exists or the namespace is missing or terminating.

@@ -9,13 +9,14 @@ use crate::selector::compiled;
 use crate::shared::Shared;
 use crate::shared::work_queue::Work;
 use crate::store::{Key, Stored};
-use crate::tables::CLUSTER_ROLES;
+use crate::table_names::CLUSTER_ROLES;
 use crate::verbs::{Call, WriteKind, modify};
 
 /// Maximum number of levels of aggregated roles that aggregate other aggregated roles.
 const MAX_DEPTH: usize = 8;
 
-/// Returns the rules of the roles that an aggregation selects, without duplicates and in the order of the role names.
+/// Returns the rules of the roles that an aggregation selects, without duplicates. The rules have the order of the
+/// selectors, and for each selector the order of the role names.
 fn aggregated_rules(name: &str, aggregation: &Value, all: &[(Arc<Stored>, Value)]) -> Vec<Value> {
     let mut rules: Vec<Value> = Vec::new();
     for selector in aggregation["clusterRoleSelectors"]

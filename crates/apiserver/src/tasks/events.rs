@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::shared::Shared;
 use crate::store::{NotDurable, TableName};
-use crate::tables::EVENTS;
+use crate::table_names::EVENTS;
 
 /// Maximum time between two searches for expired events.
 const SWEEP_INTERVAL: Duration = Duration::from_mins(1);
@@ -27,7 +27,7 @@ pub(super) async fn expire(shared: Arc<Shared>, lifetime: Duration) {
         sweep(&shared, &table, lifetime);
         match shared.store.wait_durable_since(before).await {
             Ok(()) => {}
-            // After a loss, the removed events exist again, so they are indexed again.
+            // The store has undone the removals, so the events exist again and are indexed again.
             Err(NotDurable::Lost(_)) => shared.event_ages.load(&shared.store),
             Err(NotDurable::Closed(_)) => return,
         }

@@ -1,4 +1,4 @@
-//! The Service `default/kubernetes` with its endpoints, with which in-cluster clients find the API server.
+//! The Service `default/kubernetes` and its endpoints. In-cluster clients find the API server with this Service.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::shared::Shared;
 use crate::shared::well_known::API_SERVICE;
 use crate::shared::work_queue::Work;
 use crate::store::Key;
-use crate::tables::{ENDPOINT_SLICES, ENDPOINTS, SERVICES};
+use crate::table_names::{ENDPOINT_SLICES, ENDPOINTS, SERVICES};
 use crate::verbs::Call;
 use crate::verbs::delete;
 use crate::verbs::delete_options::DeleteOptions;

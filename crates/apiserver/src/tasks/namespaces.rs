@@ -15,7 +15,7 @@ use crate::shared::Shared;
 use crate::shared::well_known::CLEANUP_FINALIZER;
 use crate::shared::work_queue::Work;
 use crate::store::{Key, TableName};
-use crate::tables::{DEFINITIONS, NAMESPACES, PODS};
+use crate::table_names::{DEFINITIONS, NAMESPACES, PODS};
 use crate::verbs::delete;
 use crate::verbs::delete_options::DeleteOptions;
 use crate::verbs::{Call, WriteKind, modify};

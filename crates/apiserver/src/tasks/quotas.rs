@@ -1,4 +1,4 @@
-//! The status of ResourceQuotas, which contains the usage of their namespaces.
+//! Updates of the status of ResourceQuotas. `verbs::pipeline::quota` computes the usage in this status.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::resource_of;
 use crate::resource::Subresource;
 use crate::shared::Shared;
 use crate::shared::work_queue::Work;
-use crate::tables::QUOTAS;
+use crate::table_names::QUOTAS;
 use crate::verbs::{Call, WriteKind, modify, quota};
 
 /// Updates the status of all quotas in a namespace.

@@ -9,7 +9,7 @@ use crate::shared::Shared;
 use crate::shared::well_known::ROOT_CA;
 use crate::shared::work_queue::Work;
 use crate::store::Key;
-use crate::tables::{CONFIG_MAPS, NAMESPACES};
+use crate::table_names::{CONFIG_MAPS, NAMESPACES};
 
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \
     endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across \

@@ -14,7 +14,7 @@ use crate::shared::Shared;
 use crate::shared::well_known::TOKEN_SECRET_TYPE;
 use crate::shared::work_queue::{Work, may_be_token_secret};
 use crate::store::{Key, Stored};
-use crate::tables::{SECRETS, SERVICE_ACCOUNTS};
+use crate::table_names::{SECRETS, SERVICE_ACCOUNTS};
 use crate::verbs::delete;
 use crate::verbs::delete_options::DeleteOptions;
 use crate::verbs::{Call, WriteKind, modify};
@@ -31,7 +31,7 @@ pub(super) async fn check_all(shared: &Arc<Shared>, namespace: &str) {
     }
 }
 
-/// Completes a secret for a service account token, or deletes it if its service account does not exist.
+/// Completes a secret for a service account token. Deletes the secret if its service account does not exist.
 pub(super) async fn complete(shared: &Arc<Shared>, key: &Key) {
     let Some(stored) = shared.store.get(SECRETS, key) else {
         return;

@@ -14,7 +14,7 @@ use crate::query::Query;
 use crate::resource::Resource;
 use crate::shared::well_known::{CLEANUP_FINALIZER, FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
 use crate::store::{CommitError, Key, Stored};
-use crate::tables::DEFINITIONS;
+use crate::table_names::DEFINITIONS;
 
 /// The outcome of a deletion.
 pub(crate) enum Deleted {

@@ -16,7 +16,7 @@ const DEFINITION: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 /// The propagation policy of a delete, which determines the deletion of dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Propagation {
-    /// No policy in the request. The finalizers of the object determine the policy, or else its kind does.
+    /// No policy in the request. The finalizers of the object, or else the kind of the object, determine the policy.
     Default,
     Background,
     Foreground,
@@ -43,7 +43,8 @@ impl DeleteOptions {
         }
     }
 
-    /// Returns background options. If the object has a finalizer for its dependents, the options keep this finalizer.
+    /// Returns the options for deleting an object in the background. If the object has the finalizer `orphan` or
+    /// `foregroundDeletion`, this finalizer determines the policy instead.
     pub(crate) fn background_of(object: &Stored) -> Self {
         let has_policy = object
             .finalizers

@@ -15,7 +15,7 @@ use crate::error::{ApiError, Cause, Reason};
 use crate::resource::Subresource;
 use crate::selector::{compiled, label_map};
 use crate::store::{Key, Stored};
-use crate::tables::{DISRUPTION_BUDGETS, PODS};
+use crate::table_names::{DISRUPTION_BUDGETS, PODS};
 use crate::{clock, codec};
 
 /// The delay in seconds after which a client retries while the controller has not yet processed the budget.
@@ -117,7 +117,7 @@ fn number(status: &Value, field: &str) -> i64 {
     status[field].as_i64().unwrap_or(0)
 }
 
-/// Reports whether a pod may be evicted without a disruption of its budget, because the pod is not ready.
+/// Reports whether a pod is not ready, and its budget allows the eviction of such a pod without counting a disruption.
 fn is_exempt(pod: &Value, budget: &Value) -> bool {
     let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
     if conditions.any(|c| c["type"] == "Ready" && c["status"] == "True") {

@@ -4,7 +4,7 @@
 use super::{Call, text};
 use crate::error::ApiError;
 use crate::store::Key;
-use crate::tables;
+use crate::table_names;
 
 /// Reports whether a kubelet serves this subresource of pods.
 pub(crate) fn serves(subresource: &str) -> bool {
@@ -25,7 +25,7 @@ pub(crate) fn refuse(call: &Call) -> ApiError {
     let nodes = &call.shared.store;
     if node.is_empty() {
         ApiError::bad_request(format!("pod {name} does not have a host assigned"))
-    } else if nodes.get(tables::NODES, &Key::new("", node)).is_none() {
+    } else if nodes.get(table_names::NODES, &Key::new("", node)).is_none() {
         ApiError::not_found("", "nodes", node)
     } else {
         ApiError::bad_request(format!(

@@ -4,7 +4,7 @@
 //! A write waits only for webhook calls, and holds no lock during these calls. A conflict with another write is
 //! detected when the object is stored.
 
-mod admission;
+mod admission_steps;
 mod decoding;
 mod insert;
 mod limit_range;
@@ -24,7 +24,7 @@ use crate::error::ApiError;
 use crate::patch;
 use crate::store::{CommitError, Key, Stored};
 
-pub(crate) use admission::admit_delete;
+pub(crate) use admission_steps::admit_delete;
 pub(crate) use decoding::decode;
 pub(crate) use insert::insert;
 pub(crate) use modify::{Attempts, check_version, is_finished, modify};

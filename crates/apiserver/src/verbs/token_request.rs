@@ -11,7 +11,7 @@ use crate::error::{ApiError, Cause};
 use crate::schema::decode;
 use crate::shared::Shared;
 use crate::store::{Key, Stored};
-use crate::{clock, codec, tables};
+use crate::{clock, codec, table_names};
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
@@ -129,9 +129,9 @@ fn bound(
     }
     let [kind, name, uid] = ["kind", "name", "uid"].map(|field| text(reference, &[field]));
     let (table, namespace) = match kind {
-        "Pod" => (tables::PODS, namespace),
-        "Secret" => (tables::SECRETS, namespace),
-        "Node" => (tables::NODES, ""),
+        "Pod" => (table_names::PODS, namespace),
+        "Secret" => (table_names::SECRETS, namespace),
+        "Node" => (table_names::NODES, ""),
         _ => {
             let message = format!("cannot bind token to object of type {kind}");
             return Err(ApiError::bad_request(message));
@@ -163,7 +163,7 @@ fn bound(
                 "cannot bind token for serviceaccount \"{account}\" to pod running with different serviceaccount name."
             )));
         }
-        if let Ok(node) = find(tables::NODES, "", text(&pod, &["spec", "nodeName"])) {
+        if let Ok(node) = find(table_names::NODES, "", text(&pod, &["spec", "nodeName"])) {
             bound.insert("node".to_owned(), reference_to(&node));
         }
     }

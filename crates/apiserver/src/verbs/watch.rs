@@ -96,7 +96,8 @@ pub(crate) struct Watcher {
     /// The version up to which the watch has read the history.
     seen: u64,
     resume_point: ResumePoint,
-    /// The number of times that the store had undone changes when the watch last read the history.
+    /// The [`Mark::losses`] of the store when the watch last checked it. If the store's value differs, the store has
+    /// undone changes since then, and the watch rewinds.
     losses: u64,
     /// True if the history may contain changes after `seen`.
     behind: bool,
@@ -278,7 +279,8 @@ impl Watcher {
         None
     }
 
-    /// Reads the next changes after `seen`, and returns the events of the selected objects.
+    /// Reads the next changes after `seen`, and returns the events of the selected objects. Rewinds the watch and
+    /// returns no events if the store has undone changes.
     fn advance(&mut self) -> Vec<WatchEvent> {
         self.table_version.borrow_and_update();
         if self.losses != self.shared.store.mark().losses {
@@ -379,7 +381,7 @@ mod tests {
             assert_eq!(
                 limiter.wait_until(now),
                 None,
-                "one batch each MIN_BATCH_INTERVAL"
+                "one batch each MIN_BATCH_INTERVAL never waits"
             );
             limiter.sent(now);
         }

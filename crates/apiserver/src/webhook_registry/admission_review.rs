@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn malformed_responses_are_refused() {
+    fn valid_responses_are_parsed_and_malformed_responses_are_refused() {
         let review = |response: Value| json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
         let read = |phase, response: &Value| parse(phase, "u", response.to_string().as_bytes());
         let allowed = Ok(Decision {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::store::{Key, Store};
-use crate::tables;
+use crate::table_names;
 
 /// The label of an EndpointSlice that contains the name of its Service.
 const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
@@ -35,7 +35,7 @@ fn service_of(host: &str) -> Option<(&str, &str)> {
 /// Reports whether a Service exists.
 fn exists(store: &Store, namespace: &str, name: &str) -> bool {
     store
-        .get(tables::SERVICES, &Key::new(namespace, name))
+        .get(table_names::SERVICES, &Key::new(namespace, name))
         .is_some()
 }
 
@@ -48,7 +48,7 @@ fn endpoints(
 ) -> Result<Vec<(String, u16)>, String> {
     let key = Key::new(namespace, name);
     let service = store
-        .get(tables::SERVICES, &key)
+        .get(table_names::SERVICES, &key)
         .ok_or_else(|| format!("service \"{name}\" not found"))?
         .value();
     let spec = &service["spec"];
@@ -62,7 +62,10 @@ fn endpoints(
         .map(|found| found["name"].as_str().unwrap_or_default())
         .ok_or_else(|| format!("no service port {port} found for service \"{name}\""))?;
     let mut found = Vec::new();
-    for slice in store.list(tables::ENDPOINT_SLICES, Some(namespace)).items {
+    for slice in store
+        .list(table_names::ENDPOINT_SLICES, Some(namespace))
+        .items
+    {
         if slice
             .labels
             .get(SERVICE_NAME_LABEL)
@@ -75,7 +78,7 @@ fn endpoints(
         }
     }
     if found.is_empty()
-        && let Some(endpoints) = store.get(tables::ENDPOINTS, &key)
+        && let Some(endpoints) = store.get(table_names::ENDPOINTS, &key)
     {
         for subset in items(&endpoints.value()["subsets"]) {
             let hosts = items(&subset["addresses"]).map(|address| &address["ip"]);

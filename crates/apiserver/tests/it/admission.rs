@@ -43,7 +43,7 @@ impl Admission for Colors {
 }
 
 #[tokio::test]
-async fn hooks_mutate_and_deny() {
+async fn hooks_change_objects_and_deny_writes() {
     let h = Harness::with(ServerConfig {
         admission: vec![Arc::new(Colors)],
         ..ServerConfig::default()

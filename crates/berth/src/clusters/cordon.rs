@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_taints_stay() {
+    fn cordoning_and_uncordoning_keep_all_other_taints() {
         let other = Taint {
             key: UNSCHEDULABLE.to_owned(),
             effect: "NoExecute".to_owned(),

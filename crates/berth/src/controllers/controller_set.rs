@@ -13,7 +13,7 @@ use berth_controllers::{
     ControllerError, cluster, dependencies, deployment_replicas_syncer, hpa_scale_target_marker,
     namespace_sync, taint_policy, unified_auth, workload_rebalancer,
 };
-use berth_scheduler::gates::{ControllerGates, FeatureGates};
+use berth_scheduler::feature_gates::{ControllerGates, FeatureGates};
 use clap::Args;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;

@@ -1,7 +1,7 @@
 //! Leader election of `berth controllers`. The Lease is that of karmada-controller-manager, so that only one of the two
 //! programs works at a time.
 
-use berth_component_base::lease::{Candidate, LeaseOptions};
+use berth_component_base::leader_election::{Candidate, LeaseOptions};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 

@@ -8,7 +8,7 @@ use berth_api::policy::PurgeMode;
 use berth_component_base::go_bool::go_bool;
 use berth_component_base::go_duration::go_duration;
 use berth_controllers::failover::{FailoverOptions, TaintEviction};
-use berth_scheduler::gates::ControllerGates;
+use berth_scheduler::feature_gates::ControllerGates;
 use clap::{Args, ValueEnum};
 
 /// Flags of the failover controllers.
@@ -117,14 +117,14 @@ impl FailoverArgs {
 
 #[cfg(test)]
 mod tests {
-    use berth_scheduler::gates::{self, FeatureGates};
+    use berth_scheduler::feature_gates::{self, FeatureGates};
     use clap::Parser;
 
     use super::*;
 
     #[derive(Parser)]
     struct Command {
-        #[arg(long, default_value = "", value_parser = gates::parse)]
+        #[arg(long, default_value = "", value_parser = feature_gates::parse)]
         feature_gates: FeatureGates,
         #[command(flatten)]
         failover: FailoverArgs,
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_has_its_effect() {
+    fn each_failover_flag_sets_its_option() {
         let found = options(
             MemberKind::Real,
             &[

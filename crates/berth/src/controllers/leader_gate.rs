@@ -3,7 +3,7 @@
 
 use std::task::{Context, Poll};
 
-use berth_component_base::lease::Leadership;
+use berth_component_base::leader_election::Leadership;
 use futures::future::{BoxFuture, Either, Ready, ready};
 use http::{Method, Request};
 use tower::{BoxError, Layer, Service};

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use berth_controllers::propagation::PropagationOptions;
-use berth_scheduler::gates::ControllerGates;
+use berth_scheduler::feature_gates::ControllerGates;
 use clap::Args;
 
 /// Flags that limit the concurrent writes of the propagation controllers.
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_has_its_effect() {
+    fn each_propagation_flag_changes_the_number_of_workers() {
         assert_eq!(options(""), PropagationOptions::default());
         for (flags, bindings, works) in [
             ("--concurrent-work-syncs=3", 32, 3),

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_selects_as_in_karmada() {
+    fn the_flag_selects_the_same_controllers_as_in_karmada() {
         let on = Controller::ALL.into_iter();
         let on = on.filter(|controller| controller.is_on_by_default());
         let all: Vec<_> = on.map(Controller::name).collect();

@@ -1,7 +1,7 @@
 //! Errors of `berth explain`.
 
-use berth_component_base::connect::ConnectError;
-use berth_controllers::nearest::nearest;
+use berth_component_base::kube_client::ConnectError;
+use berth_controllers::did_you_mean::nearest;
 use berth_core::RequestError;
 use berth_scheduler::binding::Binding;
 use berth_scheduler::estimator::EstimatorOptionsError;

@@ -1,7 +1,7 @@
 //! The search for the binding that a name on the command line selects. The name is that of the binding or that of its
 //! workload.
 
-use berth_controllers::nearest::nearest;
+use berth_controllers::did_you_mean::nearest;
 use berth_scheduler::binding::Binding;
 
 use super::ExplainArgs;
@@ -85,7 +85,7 @@ impl NameQuery {
     }
 
     /// Creates the error for a name that no binding matches. The error lists the same name in other namespaces, or
-    /// similar names.
+    /// similar names, or gives advice.
     pub(crate) fn not_found(&self, all: &[Binding]) -> ExplainError {
         let named = |binding: &&Binding| {
             *binding.key.name == *self.name || binding.spec.resource.name == self.name
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_names_have_a_hint() {
+    fn the_error_about_an_unknown_name_contains_a_hint() {
         for (text, expected) in [
             (
                 "cart",

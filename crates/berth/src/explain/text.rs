@@ -10,7 +10,7 @@ use berth_explain::{
 
 use crate::columns::{align, cell};
 
-/// Maximum number of rows of clusters in a table. Clusters with the workload are always listed.
+/// Maximum number of listed clusters. The table of clusters lists all clusters with the workload in addition.
 const MAX_ROWS: usize = 30;
 /// Maximum number of listed groups of a spread constraint.
 const MAX_GROUPS: usize = 8;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use berth_api::Cluster;
 use berth_api::cluster::{ClusterSpec, SyncMode};
 use berth_apimachinery::api_error::api_error_message;
-use berth_component_base::connect::{self, ConnectError, Target};
+use berth_component_base::kube_client::{self, ConnectError, Target};
 use berth_component_base::user_agent::Component;
 use clap::Args;
 use kube::ResourceExt as _;
@@ -124,7 +124,7 @@ impl MemberArgs {
             context: self.cluster_context.clone(),
             master: None,
         };
-        let mut config = connect::config(&target).await?;
+        let mut config = kube_client::config(&target).await?;
         retry_requests(&mut config);
         Ok(config)
     }
@@ -142,7 +142,7 @@ pub async fn run(args: JoinArgs) -> Result<(), JoinCommandError> {
         .map_err(JoinCommandError::Member)?;
     let client = args.control_plane.client().await;
     let client = client.map_err(JoinCommandError::ControlPlane)?;
-    let member_client = connect::client(config.clone(), Component::CommandLine)
+    let member_client = kube_client::client(config.clone(), Component::CommandLine)
         .map_err(JoinCommandError::Member)?;
     let mode = if args.dry_run {
         Mode::DryRun

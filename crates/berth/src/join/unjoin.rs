@@ -12,7 +12,7 @@ use berth_api::cluster::SyncMode;
 use berth_api::well_known::{CLUSTER_FINALIZER, EXECUTION_FINALIZER, EXECUTION_SPACE_PREFIX};
 use berth_api::work::Work;
 use berth_apimachinery::api_error::api_error_message;
-use berth_component_base::connect::{self, ConnectError};
+use berth_component_base::kube_client::{self, ConnectError};
 use berth_component_base::user_agent::Component;
 use clap::Args;
 use k8s_openapi::api::core::v1::Namespace;
@@ -128,7 +128,7 @@ fn refused(doing: impl Into<String>) -> impl FnOnce(kube::Error) -> UnjoinError 
 /// Removes a member from the control plane. If the flags name its kubeconfig, also removes the accounts in the member.
 ///
 /// # Errors
-/// Fails if a step fails. A second run continues with this step.
+/// Fails if a step fails. While the Cluster exists, a second run can complete the removal.
 pub async fn run(args: UnjoinArgs) -> Result<(), UnjoinError> {
     let client = args.control_plane.client().await;
     let client = client.map_err(UnjoinError::ControlPlane)?;
@@ -205,7 +205,8 @@ async fn member_client(
         cluster_context: args.cluster_context.clone(),
     };
     let config = access.config().await.map_err(UnjoinError::Member)?;
-    let client = connect::client(config, Component::CommandLine).map_err(UnjoinError::Member)?;
+    let client =
+        kube_client::client(config, Component::CommandLine).map_err(UnjoinError::Member)?;
     let id = Applier::new(&client, &args.name, Mode::Quiet)
         .cluster_id()
         .await?;
@@ -223,8 +224,8 @@ fn execution_namespace(name: &str) -> String {
     format!("{EXECUTION_SPACE_PREFIX}{name}")
 }
 
-/// Adds the finalizer of this command to a Cluster, unless a controller has added a finalizer. Returns whether the
-/// Cluster has the finalizer of this command.
+/// Adds the finalizer of this command to a Cluster, unless the Cluster has the finalizer of the cluster controller or
+/// is being deleted. Returns whether the Cluster has the finalizer of this command.
 async fn add_finalizer(clusters: &Api<Cluster>, cluster: &Cluster) -> Result<bool, UnjoinError> {
     let finalizers = cluster.finalizers();
     if finalizers

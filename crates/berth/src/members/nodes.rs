@@ -1,4 +1,5 @@
-//! Nodes of a simulated member. The status in its Cluster manifest contains their number and total capacity.
+//! Nodes of a simulated member. The status in the member's Cluster manifest contains the number of nodes and the total
+//! capacity.
 
 use std::collections::BTreeMap;
 
@@ -131,7 +132,7 @@ fn node(
 }
 
 /// Returns the address of a node. Clusters have separate networks, so all members use the same range. No process
-/// listens there.
+/// listens at the address.
 fn address(index: u32) -> String {
     let first = u32::from(std::net::Ipv4Addr::new(172, 18, 0, 2));
     std::net::Ipv4Addr::from(first + index).to_string()

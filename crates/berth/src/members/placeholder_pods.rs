@@ -1,5 +1,5 @@
-//! Placeholder pods of a simulated member. They request the resources that its Cluster manifest lists as allocated, so
-//! that the collected status equals the status in the manifest.
+//! Placeholder pods of a simulated member. The pods request the resources that the member's Cluster manifest lists as
+//! allocated, so that the collected status equals the status in the manifest.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use kube::api::ObjectMeta;
 
 use super::nodes::{InvalidQuantity, step};
 
-/// Returns the pods, assigned to the nodes in turn. Their number is `allocated.pods` of the manifest, or the number of
-/// nodes.
+/// Returns the pods, assigned to the nodes in turn. The number of pods is `allocated.pods` of the manifest, or else the
+/// number of nodes.
 pub(super) fn of(cluster: &Cluster, nodes: &[Node]) -> Result<Vec<Pod>, InvalidQuantity> {
     let status = cluster.status.clone().unwrap_or_default();
     let allocated = status.resource_summary.unwrap_or_default().allocated;

@@ -1,5 +1,5 @@
-//! The scheduler configuration that the flags of a simulation select. If the flags select none, the output contains a
-//! note about the missing configuration.
+//! The [`DecisionConfiguration`] of `berth simulate`: from a file, a running scheduler or only the flags. If the flags
+//! are the only source, a note says so.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::args::SimulateArgs;
 use super::error::SimulateError;
-use super::live::LivePlane;
+use super::live_control_plane::LivePlane;
 use super::well_known_types;
 use crate::scheduler_configuration::DecisionConfiguration;
 use crate::what_if::Bindings;

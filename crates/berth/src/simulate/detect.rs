@@ -62,7 +62,7 @@ pub(crate) struct Detector {
     template_of_binding: HashMap<BindingKey, TemplateKey>,
     /// The policies that had claimed existing templates before the manifests were applied.
     initial_claims: HashMap<TemplateKey, PolicyKey>,
-    /// Templates that were applied from manifests or taken from the queue, in this order.
+    /// Templates that were applied from manifests or taken from the queue, in the order in which this happened first.
     processed: Vec<TemplateKey>,
     processed_keys: HashSet<TemplateKey>,
     /// Reasons why the binding of a template is not up to date.
@@ -367,8 +367,8 @@ impl Detector {
             return Err(format!("its binding {key} is that of {other} already"));
         }
         let existing = bindings.get(&key);
-        // The simulation does not look up priority classes. The priority only orders the scheduler's queue, so the
-        // binding keeps it.
+        // The simulation does not look up priority classes, so an existing binding keeps its priority. The priority
+        // only orders the scheduler's queue.
         let priority = existing
             .and_then(|binding| BindingSpec::deserialize(&binding["spec"]).ok())
             .and_then(|spec| spec.schedule_priority?.priority);
@@ -425,8 +425,8 @@ impl Detector {
         unbound.collect()
     }
 
-    /// Returns the reason why the binding of a template is not up to date, or `None` if it is. The first value is true
-    /// if no policy selects the template.
+    /// Returns the reason why the binding of a template is missing or not up to date. The boolean is true if no policy
+    /// selects the template. Returns `None` if the binding is up to date.
     fn unbound_reason(&self, key: &TemplateKey) -> Option<(bool, String)> {
         let error = self.errors.get(key).map(|error| (false, error.clone()));
         let Some(template) = self.state.index().template(key) else {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use berth_component_base::connect::ConnectError;
+use berth_component_base::kube_client::ConnectError;
 use berth_scheduler::estimator::EstimatorOptionsError;
 
 use crate::scheduler_configuration::ConfigurationError;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use berth_controllers::detector::policy::{Policy, PolicyRecord};
 use berth_controllers::detector::template::Template;
-use berth_controllers::nearest::{kind_hint, nearest};
+use berth_controllers::did_you_mean::{kind_hint, nearest};
 use berth_controllers::resource_selector::{Objects, Selector};
 
 use super::detect::{self, ApiKind, Detector};

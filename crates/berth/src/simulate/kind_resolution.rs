@@ -90,7 +90,8 @@ pub(crate) async fn resolve(
         |typed| match (&typed.manifest.role, typed.manifest.kind.as_str()) {
             (Role::Template, "Namespace") => 0,
             (Role::Cluster | Role::Customization | Role::InterpreterWebhooks, _) => 1,
-            // As with kubectl, the order of the manifests is kept. It determines which policy claims a template.
+            // All other manifests keep their order, as with kubectl. The order determines which policy claims a
+            // template.
             _ => 2,
         },
     );

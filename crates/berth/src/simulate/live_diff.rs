@@ -15,7 +15,7 @@ use super::args::{Format, SimulateArgs};
 use super::configuration;
 use super::detect::Bindings;
 use super::error::{Problem, SimulateError};
-use super::live::LivePlane;
+use super::live_control_plane::LivePlane;
 use super::manifest::Manifest;
 use super::notes::Notes;
 use super::predicted_state::{PredictedState, names};

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// Annotation in which `kubectl apply` stores the last applied manifest.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Metadata fields that an API server does not accept from clients. They do not belong to the desired state.
+/// Metadata fields that an API server does not accept from clients. They are not part of the desired state.
 const READ_ONLY_FIELDS: [&str; 7] = [
     "uid",
     "resourceVersion",
@@ -23,7 +23,8 @@ pub(crate) fn apply_manifest(live: &Value, manifest: &Value) -> Value {
     let mut desired = manifest.clone();
     if let Some(metadata) = desired["metadata"].as_object_mut() {
         metadata.retain(|field, _| !READ_ONLY_FIELDS.contains(&field.as_str()));
-        // kubectl adds its own annotation to each applied manifest, so it never removes the whole annotations map.
+        // Without this empty map, `remove_dropped` would remove all annotations, also those of other clients. kubectl
+        // keeps the map, because it adds its own annotation to each applied manifest.
         let annotations = metadata.entry("annotations");
         if let annotations @ Value::Null = annotations.or_insert(Value::Null) {
             *annotations = Value::Object(Map::new());

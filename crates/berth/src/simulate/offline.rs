@@ -124,7 +124,8 @@ fn serve_apis(cluster: &mut Cluster, sandbox: &Sandbox) {
     }
 }
 
-/// Schedules all bindings, repeatedly until no binding moves. Returns the last decision about each binding.
+/// Schedules all bindings, and some bindings again in further rounds until no binding moves. Returns the last decision
+/// about each binding.
 ///
 /// # Errors
 /// When the scheduler configuration is invalid.

@@ -15,7 +15,7 @@ use super::detect::{self, ApiKind, Bindings, Detector};
 use super::error::{Problem, SimulateError};
 use super::idle_policies::{self, ExistingKinds};
 use super::kind_resolution::{self, TypedManifest};
-use super::live::LivePlane;
+use super::live_control_plane::LivePlane;
 use super::manifest::{Manifest, Role};
 use super::merge;
 use super::notes::Notes;
@@ -79,7 +79,8 @@ impl PredictedState {
         }
     }
 
-    /// Applies the manifests to the copies, and records the changes that the detector must process.
+    /// Reads the policies and the interpreter configurations of the control plane into the detector, applies the
+    /// manifests to the copies, and records the changes that the detector must process.
     pub(crate) async fn apply(
         &mut self,
         live: &LivePlane,

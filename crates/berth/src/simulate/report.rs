@@ -1,9 +1,9 @@
 //! Output of the results of `berth simulate` as tables, JSON or YAML.
 
 mod fit;
+mod json_yaml;
 mod table;
 mod wide;
-mod wire;
 
 use std::io::{self, Write};
 
@@ -28,7 +28,8 @@ pub(crate) fn decisions(
         Format::Table => write!(out, "{}", table::decisions(decisions, width))?,
         Format::Wide => write!(out, "{}", wide::decisions(decisions, width))?,
         Format::Json | Format::Yaml => {
-            let wire: Vec<wire::Decision<'_>> = decisions.iter().map(wire::Decision::new).collect();
+            let wire: Vec<json_yaml::Decision<'_>> =
+                decisions.iter().map(json_yaml::Decision::new).collect();
             encode(format, &wire, out)?;
         }
     }
@@ -57,8 +58,8 @@ pub(crate) fn moves(
             }
         }
         Format::Json | Format::Yaml => {
-            let wire: Vec<wire::Decision<'_>> =
-                moves.moves.iter().map(wire::Decision::moved).collect();
+            let wire: Vec<json_yaml::Decision<'_>> =
+                moves.moves.iter().map(json_yaml::Decision::moved).collect();
             encode(format, &wire, out)?;
         }
     }
@@ -90,7 +91,11 @@ fn print_notes(
     Ok(())
 }
 
-fn encode(format: Format, wire: &[wire::Decision<'_>], out: &mut impl Write) -> io::Result<()> {
+fn encode(
+    format: Format,
+    wire: &[json_yaml::Decision<'_>],
+    out: &mut impl Write,
+) -> io::Result<()> {
     if format == Format::Json {
         serde_json::to_writer_pretty(&mut *out, wire)?;
         return writeln!(out);

@@ -184,7 +184,7 @@ impl Sandbox {
         stored: &Value,
     ) -> Result<Value, String> {
         desired["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
-        // The sandbox has generated the permanent ID of the stored object, and this ID is immutable.
+        // The update must contain the permanent ID that the sandbox has generated, because the ID is immutable.
         if let Some(label) = id_label(kind)
             && let Some(id) = stored["metadata"]["labels"].get(label)
         {

@@ -21,9 +21,9 @@ pub(super) struct WaitingBinding {
     /// Name of the resource, which differs from the name of the binding.
     name: String,
     replicas: i32,
-    /// Requests of one replica, for example `cpu=500m,memory=1Gi`.
+    /// Resource requests of one replica, for example `cpu=500m,memory=1Gi`.
     requests: String,
-    /// Time of the failure, or the creation time of a binding that the scheduler has not processed.
+    /// Last transition time of the condition `Scheduled`, or the creation time of a binding without this condition.
     since: Option<Timestamp>,
     priority: i32,
     message: String,

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
-use berth_scheduler::gates::{self, FeatureGates};
+use berth_scheduler::feature_gates::{self, FeatureGates};
 use berth_telemetry::TracingArgs;
 use clap::Args;
 use regex::Regex;
@@ -58,7 +58,7 @@ pub struct UpArgs {
     pub without: Vec<DisabledComponent>,
 
     /// Feature gates of controllers and scheduler; Failover is on by default here
-    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = feature_gates::parse)]
     pub feature_gates: FeatureGates,
 
     /// Flags of the controllers.

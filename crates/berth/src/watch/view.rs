@@ -43,8 +43,8 @@ impl View {
         self.filter.is_empty() || text.to_lowercase().contains(&self.filter.to_lowercase())
     }
 
-    /// Returns the index of the first visible line of a pane with `count` lines, of which `height` lines fit. Limits the
-    /// scroll position, so that the user cannot scroll beyond the last line.
+    /// Returns the index of the first visible line of a pane with `count` lines, of which `height` lines fit. Limits
+    /// the scroll position, so that the user cannot scroll beyond the last line.
     pub(super) fn first(&mut self, pane: Pane, count: usize, height: usize) -> usize {
         if pane == self.focus {
             self.page = height;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use berth_apimachinery::namespaced_name::NamespacedName;
 use berth_component_base::go_bool::go_bool;
-use berth_component_base::process::accepted_flags::AcceptedFlags;
-use berth_component_base::process::shared_flags::SharedFlags;
+use berth_component_base::program::ignored_common_flags::SharedFlags;
+use berth_component_base::program::ignored_flags::AcceptedFlags;
 use berth_scheduler::config::BindAddress;
-use berth_scheduler::gates::{self, FeatureGates};
+use berth_scheduler::feature_gates::{self, FeatureGates};
 use berth_webhook::{CertificateFiles, CertificateManagerOptions, MinimumTls, NoExecuteTaints};
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
@@ -113,7 +113,7 @@ pub struct WebhookArgs {
     pub kube_api_burst: i32,
 
     /// Feature gates, as for karmada-webhook; no gate changes the rules
-    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = feature_gates::parse)]
     pub feature_gates: FeatureGates,
 
     #[command(flatten)]

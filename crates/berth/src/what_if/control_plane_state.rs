@@ -1,4 +1,5 @@
-//! The input of a prediction: all clusters and bindings, before or after a change.
+//! [`ControlPlaneState`]: the typed clusters and bindings that a prediction compares. `simulate::predicted_state` has
+//! them as JSON.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

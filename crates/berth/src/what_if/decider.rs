@@ -29,7 +29,7 @@ pub(crate) struct Decider {
     /// Moves that are not yet part of `assumed`: bindings with their old and new clusters.
     recorded_moves: Vec<(Arc<Binding>, Vec<Share>, Vec<Share>)>,
     overcommit_protection: bool,
-    /// Scheduler names that bindings contain and the scheduler configuration has no profile for.
+    /// Schedulers of bindings for which the scheduler configuration has no profile.
     pub(crate) unknown_schedulers: BTreeSet<String>,
     /// True if decisions contain explanations.
     explains: bool,
@@ -292,8 +292,7 @@ impl Decider {
         }
     }
 
-    /// Returns the bindings that plugins would evict, and the clusters, to free capacity for a binding that fits into
-    /// no cluster.
+    /// Returns the victims that plugins would evict to free capacity for a binding that fits into no cluster.
     pub(crate) fn victims(&mut self, binding: &Arc<Binding>) -> Vec<Victim> {
         let Ok(request) = self.request(binding, &binding.spec) else {
             return Vec::new();

@@ -96,7 +96,7 @@ impl Decision {
         Self::undecided(binding, None)
     }
 
-    /// Returns the result for a binding that the engine does not process: the binding keeps its clusters.
+    /// Returns the result for a binding that keeps its clusters without a decision of the engine.
     pub(crate) fn undecided(binding: &Binding, failure: Option<Failure>) -> Self {
         Self {
             key: binding.key.clone(),

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use berth_api::Cluster;
-use berth_component_base::connect::RateLimit;
+use berth_component_base::kube_client::RateLimit;
 use berth_core::Estimator;
 use berth_scheduler::binding::Binding;
 use berth_scheduler::estimator::{

@@ -1,4 +1,4 @@
-//! The first round of decisions of a prediction: schedules each binding that a change affects once. The module
+//! The first round of decisions of a prediction: schedules once each binding that a change affects. The module
 //! `further_rounds` schedules bindings again.
 
 use std::collections::BTreeSet;

@@ -126,7 +126,8 @@ impl FleetChange {
                 let status = cluster.status.get_or_insert_default();
                 let summary = status.resource_summary.get_or_insert_default();
                 summary.allocatable.insert(resource.clone(), amount.clone());
-                // The engine would read the capacity from the resource models, which count the existing nodes.
+                // If the status contained resource models, the engine would read the capacity from the models and
+                // ignore the new amount.
                 summary.allocatable_modelings.clear();
             }
             Self::Join { .. } => {}

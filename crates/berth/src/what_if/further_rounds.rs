@@ -47,7 +47,7 @@ struct RoundState<'a> {
     bindings: &'a Bindings,
     /// Bindings that a round has changed.
     changed: Bindings,
-    /// Bindings that currently fit into no cluster.
+    /// Bindings whose last decision failed for lack of capacity.
     unplaced: BTreeSet<BindingKey>,
     /// Bindings that failed before the simulation. They are scheduled after a round that frees capacity.
     waiting: BTreeSet<BindingKey>,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use berth_api::Cluster;
-use berth_api::canonical::placement_json;
+use berth_api::go_json::placement_json;
 use berth_scheduler::binding::Binding;
 use berth_scheduler::rules::cluster_change::{AffinityMatcher, ClusterDelta, ClusterState};
 use berth_scheduler::rules::condition::{Reason, stored};
@@ -49,8 +49,8 @@ impl<'a> Triggers<'a> {
             let old = old.map(|old| &**old);
             let mut delta =
                 ClusterDelta::between(old.map(ClusterState::new).as_ref(), &ClusterState::new(new));
-            // When a joining cluster becomes ready, a controller removes its taint, and this update triggers the
-            // scheduler.
+            // The creation of a cluster alone does not trigger the scheduler. In a control plane, a controller removes
+            // the taint of a joining cluster when the cluster becomes ready, and this update triggers the scheduler.
             delta.reconcile |= old.is_none();
             Some(ClusterChange { old, new, delta })
         });

@@ -63,7 +63,7 @@ fn the_port_on_this_machine_is_mapped_to_the_api_server() {
     let mapping = &kind["nodes"][0]["extraPortMappings"][0];
     assert_eq!(
         mapping["listenAddress"], "127.0.0.1",
-        "the port is open to other machines"
+        "other machines can reach the port of the API server"
     );
     let manifests = manifests(&machine);
     let port = &manifests[0]["spec"]["ports"][0]["port"];

@@ -147,7 +147,7 @@ impl Machine {
             };
             let path = machine.path("bin").join(tool);
             fs::write(&path, format!("{RECORD}{behavior}")).expect("a fake tool");
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("its mode");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the file mode");
         }
         machine
     }

@@ -24,7 +24,7 @@ fn manifests() -> Vec<(PathBuf, Value)> {
                 .extension()
                 .is_some_and(|extension| extension == "yaml")
             {
-                let text = fs::read_to_string(&path).expect("its text");
+                let text = fs::read_to_string(&path).expect("the text of the manifest");
                 let documents: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
                 found.extend(
                     documents
@@ -86,7 +86,7 @@ fn deployments_use_commands_and_flags_that_exist() {
 }
 
 #[test]
-fn deployments_are_consistent_with_the_rbac_rules() {
+fn deployments_are_valid_and_use_only_leases_that_rbac_rules_allow() {
     let manifests = manifests();
     let leases: Vec<&str> = manifests
         .iter()

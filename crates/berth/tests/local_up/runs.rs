@@ -38,8 +38,8 @@ fn members_are_joined_with_the_internal_kubeconfigs_of_kind() {
     machine.succeed(&[]);
     let given = fs::read_to_string(machine.path("fake-tools/given")).unwrap();
     let kubeconfigs: Vec<&str> = given.lines().collect();
-    // The first half belongs to member1, the second half to member2. Each half starts with the kubeconfig of the
-    // control plane, which contains the address of the control plane's node.
+    // The first half of the lines was passed to the command for member1, the second half to the command for member2.
+    // Each half starts with the kubeconfig of the control plane, which contains the address of its node.
     for (member, given) in ["member1", "member2"]
         .iter()
         .zip(kubeconfigs.chunks(kubeconfigs.len() / 2))

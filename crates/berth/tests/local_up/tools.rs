@@ -1,4 +1,5 @@
-//! Tests of hack/local-up.sh on a machine without docker, kind or kubectl, or whose Docker engine does not respond.
+//! Tests of hack/local-up.sh on a machine without docker, kind or kubectl, and on a machine with a Docker engine that
+//! does not respond.
 
 use std::fs;
 

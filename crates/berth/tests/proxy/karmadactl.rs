@@ -113,7 +113,7 @@ async fn until(program: &Path, plane: &TestPlane, command: &str, outcome: &str) 
 }
 
 #[test]
-fn each_row_has_an_outcome() {
+fn each_row_of_the_table_has_a_valid_outcome() {
     let rows = rows();
     assert!(rows.len() > 20, "{rows:?}");
     for (command, outcome) in rows {
@@ -124,7 +124,7 @@ fn each_row_has_an_outcome() {
 
 #[needs(karmadactl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn karmadactl_has_the_documented_outcomes() {
+async fn karmadactl_commands_have_the_documented_outcomes() {
     let directory = std::env::var_os("BERTH_E2E_KARMADA")
         .map(PathBuf::from)
         .unwrap();

@@ -53,7 +53,7 @@ fn with_plugins(plugins: &str, manifests: &str, flags: &[&str]) -> CommandOutput
 }
 
 #[test]
-fn expressions_have_an_effect_and_notes_list_the_ignored_configuration() {
+fn the_plugin_expression_runs_and_notes_list_the_ignored_configuration() {
     let config = format!(
         "{HEADER}extenders:
 - urlPrefix: https://extender.example

@@ -104,7 +104,7 @@ fn a_note_says_that_interpreter_webhooks_are_not_called() {
 
 #[needs(kubectl)]
 #[tokio::test(flavor = "multi_thread")]
-async fn interpreter_webhooks_in_the_manifests_apply_to_a_control_plane_and_are_noted_once() {
+async fn one_note_lists_interpreter_webhooks_from_manifests_and_the_control_plane() {
     let plane = Plane::start().await;
     let webhooks = webhooks("apps", "apps", "Deployment");
     let files = Files::new(&[(

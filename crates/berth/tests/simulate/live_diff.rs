@@ -173,7 +173,10 @@ impl Plane {
     async fn simulate_unwritten(&self, arguments: &[&str]) -> CommandOutput {
         let mut tries = 0..20;
         loop {
-            assert!(tries.next().is_some(), "the simulation writes");
+            assert!(
+                tries.next().is_some(),
+                "the resourceVersion changed during every simulation"
+            );
             let before = self.version().await;
             let output = self.simulate(arguments).await;
             if self.version().await == before {
@@ -249,7 +252,7 @@ async fn predictions_equal_the_placements_after_the_change() {
     plane
         .wait_for_binding("web-deployment", |binding| binding.spec.replicas == 11)
         .await;
-    assert_eq!(plane.placements().await, predicted, "scaled up");
+    assert_eq!(plane.placements().await, predicted, "more replicas");
 
     // A policy gets another placement.
     let narrow = DYNAMIC.replacen('{', "{clusterAffinity: {clusterNames: [member2]}, ", 1);
@@ -260,7 +263,7 @@ async fn predictions_equal_the_placements_after_the_change() {
     plane
         .wait_for_binding("web-deployment", |binding| binding.spec.clusters.len() == 1)
         .await;
-    assert_eq!(plane.placements().await, predicted, "another placement");
+    assert_eq!(plane.placements().await, predicted, "a new placement");
 
     // A Deployment and its policy are created.
     let change = app(
@@ -305,7 +308,7 @@ async fn predictions_equal_the_placements_after_the_change() {
                 .is_some_and(|c| c.name == "member1")
         })
         .await;
-    assert_eq!(plane.placements().await, predicted, "by label");
+    assert_eq!(plane.placements().await, predicted, "a label selector");
 
     // A cluster is lost.
     let predicted = plane.predicted(&["--without", "member1"]).await;
@@ -324,7 +327,7 @@ async fn predictions_equal_the_placements_after_the_change() {
             .unwrap()
             .unwrap();
     }
-    assert_eq!(plane.placements().await, predicted, "a cluster is lost");
+    assert_eq!(plane.placements().await, predicted, "a lost cluster");
     plane.server.stop().await;
 }
 

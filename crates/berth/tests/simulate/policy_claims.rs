@@ -2,7 +2,7 @@
 //! applying the manifests.
 
 use berth::up::UpArgs;
-use berth_scheduler::gates;
+use berth_scheduler::feature_gates;
 use berth_test_requirements::needs;
 
 use crate::live_diff::Plane;
@@ -170,7 +170,7 @@ fn manifests(lines: &[&str], name: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn predictions_about_priorities_lazy_policies_and_preemption_come_true() {
     let started = Plane::start_with(UpArgs {
-        feature_gates: gates::parse("PropagationPolicyPreemption=true").unwrap(),
+        feature_gates: feature_gates::parse("PropagationPolicyPreemption=true").unwrap(),
         ..UpArgs::default()
     });
     let plane = started.await;

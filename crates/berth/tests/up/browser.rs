@@ -178,8 +178,8 @@ impl Browser {
         }
     }
 
-    /// Saves a screenshot of the whole page in the folder in the environment variable `BERTH_SCREENSHOTS`, if it is
-    /// set.
+    /// Saves a screenshot of the whole page in the folder that the environment variable `BERTH_SCREENSHOTS` names, if
+    /// the variable is set.
     pub(crate) fn picture(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("BERTH_SCREENSHOTS") else {
             return;

@@ -51,8 +51,8 @@ fn taints(cluster: &Value) -> Vec<String> {
 fn the_status_reflects_nodes_and_pods_of_the_member() {
     let up = start(&["--members=1"]);
     cluster(&up, "member1");
-    // At first, the status contains the version v1.36.0 of the fleet. The API server of the member reports another
-    // version.
+    // At first, the status contains the Kubernetes version of the generated fleet, v1.36.0. The controller replaces it
+    // with the version that the API server of the member reports.
     let first = wait_for_cluster(&up, "member1", "the version of the server", |cluster| {
         cluster["status"]["kubernetesVersion"] != "v1.36.0"
     });
@@ -305,7 +305,8 @@ fn a_pull_cluster_whose_agent_sends_no_status_is_unknown_and_can_be_deleted() {
         unreachable,
     );
 
-    // No controller removes the finalizer of this Work.
+    // An agent would remove the finalizer of this Work, but no agent runs. The cluster controller removes the finalizer
+    // when the Cluster is deleted.
     apply(
         json!({ "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
         "metadata": { "name": "w", "namespace": "karmada-es-pulled",

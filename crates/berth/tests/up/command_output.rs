@@ -15,7 +15,7 @@ fn run(up: &Up, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_command_without_effect_reports_it() {
+fn fail_and_heal_report_whether_they_changed_the_member() {
     let up = Up::start(&["--members=1"]);
     for (words, expected) in [
         (["heal", "member1"], "was already reachable"),
@@ -29,7 +29,7 @@ fn a_command_without_effect_reports_it() {
 }
 
 #[test]
-fn output_can_be_yaml() {
+fn get_clusters_and_status_can_print_yaml() {
     let up = Up::start(&["--members=1"]);
     let list = run(&up, &["get", "clusters", "-o", "yaml"]);
     assert!(

@@ -1,5 +1,5 @@
-//! Tests of workloads with several pod templates (components): they are placed in a member with enough capacity, and
-//! the member's status returns to the template.
+//! Tests of workloads with several pod templates (components): the workloads are placed in a member with enough
+//! capacity, and the status in the member is copied to the template.
 
 use berth_test_requirements::needs;
 use serde_json::{Value, json};

@@ -55,7 +55,7 @@ impl Page {
 }
 
 #[test]
-fn the_token_becomes_a_cookie_and_requests_without_it_are_refused() {
+fn the_token_becomes_a_cookie_and_requests_without_the_cookie_are_refused() {
     let up = Up::start(&["--members=0"]);
     let page = Page::of(&up);
     let entered = page.send("GET", &format!("/?token={}", page.token), &page.address, "");

@@ -181,7 +181,7 @@ fn one_binding(browser: &mut Browser) {
     );
     let rows: Vec<&str> = rows.as_str().unwrap().lines().collect();
     let [one, two, three] = rows[..] else {
-        panic!("the matrix has other rows: {rows:?}");
+        panic!("the table of clusters does not have three rows: {rows:?}");
     };
     assert!(
         one.starts_with("member1|passed|") && one.contains("|yes|1|"),

@@ -191,7 +191,7 @@ fn the_environment_selects_the_control_plane() {
     );
     assert!(
         run(&up, &["status"]).status.success(),
-        "the control plane stopped"
+        "the foreign kubeconfig stopped the control plane"
     );
     let output = with(other_home.path(), ours.to_str().unwrap(), &["down"]);
     assert!(output.status.success(), "{output:?}");
@@ -307,7 +307,7 @@ fn other_address() -> Option<IpAddr> {
 
 #[needs(kubectl)]
 #[test]
-fn the_servers_can_listen_at_another_loopback_address() {
+fn the_servers_can_listen_at_a_loopback_address_other_than_the_default() {
     // On Linux, every address in 127.0.0.0/8 is a loopback address.
     let up = Up::start(&["--members=1", "--bind-address=127.0.0.2"]);
     let text = stdout(&run(&up, &["status"]));

@@ -56,8 +56,8 @@ fn json(up: &Up, arguments: &[&str]) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Waits until the three bindings of the application are healthy in one member, which is not the member `not`. Returns
-/// the name of the member.
+/// Waits until the three bindings of the application are healthy in the same member, a member other than `not`. Returns
+/// the name of this member.
 fn healthy_member(up: &Up, not: &str) -> String {
     until("the application to be healthy", || {
         let names = ["web-deployment", "web-service", "web-ingress"];

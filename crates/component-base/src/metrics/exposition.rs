@@ -18,7 +18,7 @@ pub enum Kind {
     Histogram,
 }
 
-/// Writes the header of a family. Its samples follow.
+/// Writes the header of a family. The caller writes the samples after the header.
 pub fn family(out: &mut String, name: &str, kind: Kind, help: &str) {
     let kind = match kind {
         Kind::Counter => "counter",

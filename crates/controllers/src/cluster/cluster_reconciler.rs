@@ -88,8 +88,8 @@ impl ClusterReconciler {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let name = execution_namespace(&cluster.name_any());
         match namespaces.get_opt(&name).await? {
-            // This namespace belongs to a deleted Cluster of the same name. A new namespace is created after its
-            // deletion.
+            // This namespace was created for a deleted Cluster of the same name. A new namespace can be created only
+            // when this namespace no longer exists.
             Some(existing) if existing.metadata.deletion_timestamp.is_some() => {
                 return Ok(Progress::Unfinished);
             }

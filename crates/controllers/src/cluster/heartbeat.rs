@@ -130,7 +130,7 @@ impl Heartbeats {
         })
     }
 
-    /// Removes the heartbeats of all other clusters.
+    /// Removes the heartbeats of the clusters that are not in `clusters`.
     pub(super) fn retain(&mut self, clusters: &HashSet<&str>) {
         self.last.retain(|name, _| clusters.contains(name.as_str()));
     }

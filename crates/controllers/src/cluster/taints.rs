@@ -10,7 +10,7 @@ pub const NOT_READY: &str = "cluster.karmada.io/not-ready";
 pub const UNREACHABLE: &str = "cluster.karmada.io/unreachable";
 const NO_SCHEDULE: &str = "NoSchedule";
 
-/// Returns the desired taints of a Cluster that has the taints `taints`, or `None` if they need no change.
+/// Returns the desired taints of a Cluster, or `None` if its current taints `taints` need no change.
 pub fn adjusted(taints: &[Taint], ready: Option<&Condition>, now: &Time) -> Option<Vec<Taint>> {
     let (wanted, unwanted): (Option<&str>, &[&str]) = match ready.map(|c| c.status.as_str()) {
         Some("True") => (None, &[NOT_READY, UNREACHABLE]),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn taints_follow_the_condition_and_others_are_kept() {
+    fn condition_taints_follow_ready_and_other_taints_are_kept() {
         let theirs = taint("theirs", "NoExecute");
         // The same key with another effect is another taint.
         let evicting = taint(NOT_READY, "NoExecute");

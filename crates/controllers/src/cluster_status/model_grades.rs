@@ -119,14 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn the_scarcest_resource_decides_and_full_nodes_have_no_grade() {
+    fn the_scarcest_resource_decides_the_grade_and_full_nodes_have_none() {
         let models = [
             model(0, "0", "0"),
             model(1, "1", "4Gi"),
             model(2, "4", "16Gi"),
         ];
         let nodes = BTreeMap::from([
-            // The full node comes first, and the count must continue after it.
+            // The full node is the first node, and must not end the count.
             ("a".to_owned(), node("8", "32Gi", "1")),
             ("b".to_owned(), node("8", "32Gi", "10")),
             ("c".to_owned(), node("8", "5Gi", "10")),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn no_models_have_no_counts() {
+    fn without_models_there_are_no_counts() {
         let nodes = BTreeMap::from([("a".to_owned(), node("8", "32Gi", "1"))]);
         assert_eq!(count_nodes(&[], &nodes, &BTreeMap::new()), []);
     }

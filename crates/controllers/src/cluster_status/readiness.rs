@@ -57,8 +57,8 @@ pub(super) struct Readiness {
 
 impl Readiness {
     /// Reports whether the result `observed` is accepted and can be written as condition `Ready`. `current` is the
-    /// stored condition. The first result is accepted at once. A changed result is accepted when it has lasted for the
-    /// threshold.
+    /// condition in the status of the Cluster. The first result, a result equal to `current`, and every result without
+    /// `current` are accepted at once. Any other changed result is accepted when it has lasted for the threshold.
     pub(super) fn accept(
         &mut self,
         observed: bool,

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn all_nodes_count_and_finished_pods_do_not() {
+    fn all_nodes_and_only_unfinished_pods_are_counted() {
         let node = |ready| NodeResources {
             ready,
             allocatable: amounts(&[("cpu", "3500m"), ("memory", "4Gi"), ("pods", "10")]),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use berth_api::well_known::{BINDING_FINALIZER, RESOURCE_BINDING_PERMANENT_ID};
 use serde_json::{Map, Value, json};
 
+use super::merged_settings::{ABORT, Conflict, Strategy};
 use super::record::{BindingRecord, Object, ObjectKey, reference_label};
-use super::strategy::{ABORT, Conflict, Strategy};
 use crate::binding_key::BindingKey;
 
 /// The observed state from which [`plan`] computes the attached binding of an object.
@@ -61,8 +61,9 @@ pub(super) fn plan(input: &AttachmentInput) -> Plan {
     }
 }
 
-/// Reports whether the existing binding belongs to the object, and is or becomes attached. A binding that belongs to a
-/// deleted object of the same name is not attached: the garbage collector deletes it first.
+/// Reports whether [`plan`] may change the existing binding: the binding propagates the object, is or becomes attached,
+/// and is not being deleted. If a deleted object of the same name owns the binding, the garbage collector must first
+/// delete the binding.
 fn is_attachable(
     existing: &BindingRecord,
     object: Option<&Object>,
@@ -130,7 +131,7 @@ fn change(existing: &BindingRecord, object: Option<&Object>, input: &AttachmentI
         .iter()
         .filter_map(|entry| all.get(&key_of_snapshot(entry)));
     let strategy = Strategy::of(remaining.map(|record| &***record));
-    // A binding with a placement belongs to a policy, which determines these fields.
+    // If the binding has a placement, a policy determines these fields.
     if !existing.is_placed {
         let wanted = strategy.map(Strategy::conflict_resolution);
         let stored = existing.conflict_resolution.as_deref();
@@ -168,8 +169,8 @@ fn change(existing: &BindingRecord, object: Option<&Object>, input: &AttachmentI
 }
 
 /// Returns the desired entries of `requiredBy`. An entry is a snapshot of an independent binding: its key and its
-/// clusters. Stored entries keep their order. An entry without a reference label was added by another controller and is
-/// kept. Adds the bindings of new and changed entries to `synced`.
+/// clusters. Existing entries keep their order. An entry without a reference label was added by another controller, and
+/// is kept. Adds the bindings of new and changed entries to `synced`.
 fn required_by(
     existing: &BindingRecord,
     input: &AttachmentInput,

@@ -17,9 +17,9 @@ type NamespacedKind = (ObjectKind, String);
 #[derive(Debug, Default)]
 pub(super) struct Index {
     bindings: HashMap<BindingKey, Arc<BindingRecord>>,
-    /// All bindings, by reference label. An attached binding has the reference labels of its independent bindings.
+    /// All bindings, each by the reference label that refers to the binding.
     by_label: HashMap<String, BindingKey>,
-    /// The attached bindings that have a reference label. The key is the label.
+    /// The attached bindings that have a reference label, by this label.
     attached: HashMap<String, BTreeSet<BindingKey>>,
     /// The resolved dependencies of independent bindings.
     dependencies: HashMap<BindingKey, Vec<DependentObjectReference>>,
@@ -89,7 +89,7 @@ impl Index {
         }
     }
 
-    /// Returns the binding with this reference label.
+    /// Returns the binding to which a reference label refers.
     pub(super) fn binding_with_label(&self, label: &str) -> Option<&Arc<BindingRecord>> {
         self.bindings.get(self.by_label.get(label)?)
     }

@@ -10,12 +10,12 @@ use tokio::time::Instant;
 
 use super::attachment::plan;
 use super::index::Index;
+use super::merged_settings::Conflict;
 use super::record::{BindingRecord, ObjectKey, ObjectKind, Role};
 use super::recorded_events;
-use super::strategy::Conflict;
 use super::writer::{Resolved, WriteError, Writer};
 use crate::binding_key::BindingKey;
-use crate::customizations::{ConfigurationKind, Customizations};
+use crate::interpreter_configuration::{ConfigurationKind, Customizations};
 use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::work_queue::{Priority, RetryableError as _, WorkQueue};
@@ -71,7 +71,7 @@ enum JobResult {
 pub(super) struct Distributor {
     pub(super) index: Index,
     pub(super) bindings_synced: bool,
-    /// The reported conflicts, by attached binding.
+    /// The last reported conflict of each attached binding.
     pub(super) reported: HashMap<BindingKey, Conflict>,
     queue: WorkQueue<Job, ()>,
     writer: Writer,
@@ -191,7 +191,7 @@ impl Distributor {
                     JobResult::Released(record, result)
                 });
             }
-            // A later change of an attached binding queues this binding again.
+            // The next change of an attached binding that refers to this binding queues this binding again.
             Role::Detaching => {
                 self.enqueue_attached(&key);
                 self.queue.finish(&Job::Resolve(key));
@@ -298,7 +298,7 @@ impl Distributor {
                 if let Ok(record) = BindingRecord::read(&stored) {
                     self.report_conflict(&record, conflict);
                 }
-                // A newly created binding is stored when its watch event arrives.
+                // A newly created binding enters the index when its watch event arrives.
                 if let Some(existing) = existing {
                     self.handle_stored(existing, &stored);
                 }
@@ -318,7 +318,8 @@ impl Distributor {
         }
     }
 
-    /// Stores the written version of a binding, unless the watch has delivered another version since `base`.
+    /// Updates the index with the version of a binding that a write returned. Does nothing if the watch has delivered
+    /// another version since `base`, or if the binding is being deleted.
     fn handle_stored(&mut self, base: &BindingRecord, stored: &DynamicObject) {
         let known = self.index.binding(&base.key);
         if known.is_some_and(|known| known.version == base.version)

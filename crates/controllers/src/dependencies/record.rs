@@ -1,4 +1,4 @@
-//! The dependencies distributor's records of bindings and of the objects that they depend on.
+//! [`BindingRecord`] and [`Object`]: the parts of observed bindings and objects that `index` stores.
 
 use std::collections::BTreeMap;
 
@@ -47,11 +47,11 @@ pub(super) struct BindingRecord {
     pub(super) owner: Option<String>,
     pub(super) resource: ObjectReference,
     pub(super) propagates: bool,
-    /// True if the binding has a placement, and therefore belongs to a policy.
+    /// True if the binding has a placement, which comes from a policy.
     pub(super) is_placed: bool,
-    /// `spec.clusters` as stored.
+    /// The JSON items of `spec.clusters`, with unknown fields.
     pub(super) clusters: Vec<Value>,
-    /// `spec.requiredBy` as stored.
+    /// The JSON items of `spec.requiredBy`, with unknown fields.
     pub(super) required_by: Vec<Value>,
     pub(super) conflict_resolution: Option<String>,
     pub(super) preserve: Option<bool>,

@@ -7,7 +7,7 @@ use kube::api::DynamicObject;
 use super::reconciler::{Distributor, Job, Source};
 use super::record::{BindingRecord, Object, ObjectKey, ObjectKind, Role};
 use crate::binding_key::BindingKey;
-use crate::customizations::ChangedKinds;
+use crate::interpreter_configuration::ChangedKinds;
 use crate::reconciler::informer::{Listing, WatchEvent};
 
 impl Distributor {

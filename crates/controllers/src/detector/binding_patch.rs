@@ -170,8 +170,7 @@ pub fn release_metadata(claim: &Claim, existing: &DynamicObject) -> Value {
     patch
 }
 
-/// Adds to the changes of annotations the removal of the annotations that were copied from a policy. Other annotations
-/// are kept.
+/// If a policy's annotations were copied to the existing object, adds their removal to `annotation_changes`.
 fn add_removal_of_copied_annotations(
     existing: &DynamicObject,
     annotation_changes: &mut Map<String, Value>,
@@ -184,8 +183,8 @@ fn add_removal_of_copied_annotations(
     }
 }
 
-/// Adds to the changes of labels and annotations the removal of the claim of a ClusterPropagationPolicy, if a
-/// PropagationPolicy claims the binding.
+/// If a PropagationPolicy claims the desired binding, removes the claim of a ClusterPropagationPolicy from the existing
+/// binding: adds the removal to `label_changes` and `annotation_changes`.
 fn add_removal_of_cluster_claim(
     existing: &DynamicObject,
     desired: &DesiredBinding,

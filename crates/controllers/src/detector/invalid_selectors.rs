@@ -3,8 +3,9 @@
 //! As in Karmada, a policy with an invalid cluster selector is accepted, and the selector matches no cluster. The
 //! scheduler's message does not name the cause, so the detector records an event with the cause.
 
+use berth_api::field_selector::FieldSelector;
+use berth_api::label_selector::LabelSelector;
 use berth_api::placement::{ClusterAffinity, Placement};
-use berth_api::selector::{FieldSelector, LabelSelector};
 
 /// Returns an error for each invalid selector. The error contains the field of the selector.
 pub(super) fn invalid_cluster_selectors(placement: &Placement) -> Vec<String> {

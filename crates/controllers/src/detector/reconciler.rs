@@ -16,7 +16,7 @@ use super::template::Template;
 use super::unserved_apis::UnservedApis;
 use super::writer::{VersionChanges, WriteError, Writer};
 use crate::binding_key::BindingKind;
-use crate::customizations::{ConfigurationKind, Customizations};
+use crate::interpreter_configuration::{ConfigurationKind, Customizations};
 use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::{Inputs, Reconciler, Workers};

@@ -22,7 +22,7 @@ use crate::binding_key::BindingKey;
 use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::work_queue::{Priority, WorkQueue};
 use crate::resource_type::{ResourceType, TemplateKey};
-use crate::server_objects::is_made_by_server;
+use crate::self_created_objects::is_made_by_server;
 
 /// The key of a queued object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::claim::PolicyKey;
 use super::policy::{PolicyRecord, PolicyState};
-use crate::nearest::kind_hint;
+use crate::did_you_mean::kind_hint;
 use crate::resource_type::ResourceType;
 
 /// The delay before a check. In this time, the detector discovers a CustomResourceDefinition that is applied together

@@ -218,7 +218,11 @@ mod tests {
             object(Some("n"), "b", &on("m2")),
         ];
         let first = list(&mut cache, Source::Bindings, bindings);
-        assert_eq!(first.changed.len(), 2, "the cache is synced now");
+        assert_eq!(
+            first.changed.len(),
+            2,
+            "the last missing list affects all bindings"
+        );
         for (effect, affected) in [
             ("NoSchedule", &[][..]),
             ("NoExecute", &["a"]),
@@ -249,7 +253,11 @@ mod tests {
         );
         let again = list(&mut cache, Source::Bindings, vec![]);
         assert_eq!(names(&again.deleted), ["a"]);
-        assert_eq!(cache.bindings.len(), 1, "the other kind is kept");
+        assert_eq!(
+            cache.bindings.len(),
+            1,
+            "the ClusterResourceBinding is kept"
+        );
         list(&mut cache, Source::Clusters, vec![]);
         assert!(cache.taints.is_empty());
     }

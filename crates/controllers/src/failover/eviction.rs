@@ -75,7 +75,7 @@ pub(super) fn eviction_task(
             let before = before.map(|target| target.name.clone());
             Ok(GracefulEvictionTask {
                 from_cluster: cluster.to_owned(),
-                // As in Karmada, the earlier clusters are stored only together with preserved state.
+                // As in Karmada, a task without preserved state does not list these clusters.
                 clusters_before_failover: before.filter(|_| state.is_some()).collect(),
                 preserved_label_state: state.unwrap_or_default(),
                 suppress_deletion: (mode == PurgeMode::Never).then_some(true),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_target_is_replaced_by_a_task() {
+    fn an_eviction_replaces_the_target_cluster_by_a_task() {
         let binding = binding(&json!({
             "clusters": [{"name": "m1", "replicas": 2, "new": 1}, {"name": "m2"}],
             "gracefulEvictionTasks": [{"fromCluster": "m3", "reason": "r", "producer": "p", "new": 2}],

@@ -233,7 +233,7 @@ pub(super) mod tests {
                 &json!({ "clusters": [{ "name": "m2" }], "gracefulEvictionTasks": [task("m1", &more)] }),
                 &json!({ "schedulerObservedGeneration": seen, "aggregatedStatus": health }),
             );
-            // An unfinished task stays unfinished for the whole second.
+            // A task that is unfinished at the start of a second is unfinished until the end of this second.
             let within = SignedDuration::from_millis(if stays { 999 } else { 0 });
             let update = update_tasks(&binding, TIMEOUT, at(now) + within);
             assert_eq!(update.patch.is_none(), stays, "{about}");

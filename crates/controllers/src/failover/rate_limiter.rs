@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn no_minute_exceeds_the_budget() {
+    fn evictions_in_a_minute_never_exceed_the_budget() {
         let (mut budget, start) = (MoveBudget::new(NonZeroU32::new(2)), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         for second in [0, 30] {

@@ -4,8 +4,8 @@
 use berth_apimachinery::jsonpath::{JsonPathError, render};
 use std::collections::BTreeMap;
 
+use berth_api::label_selector::{LabelSyntaxError, validate_label_value};
 use berth_api::policy::StatePreservation;
-use berth_api::selector::{LabelSyntaxError, validate_label_value};
 
 use super::binding::Binding;
 

@@ -101,7 +101,7 @@ impl Reconciler for Failover {
         match written {
             WriteOutcome::Stored(stored) => {
                 self.failures.remove(&key);
-                // The stored binding replaces the cached binding only if the watch has not delivered a newer version.
+                // The written binding replaces the cached binding only if the watch has not delivered another version.
                 let known = self.cache.bindings.get_mut(&key);
                 if let Some(known) = known.filter(|known| known.version == binding.version)
                     && let Ok(stored) = Binding::read(&stored)

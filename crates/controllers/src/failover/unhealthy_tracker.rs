@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recovery_or_unknown_health_restarts_the_time() {
+    fn a_recovery_or_unknown_health_restarts_the_toleration_time() {
         for between in ["Healthy", "Unknown"] {
             let (mut tracker, start) = (UnhealthyTracker::default(), Instant::now());
             tracker.observe(&binding("Unhealthy"), start);

@@ -1,8 +1,8 @@
-//! A YAML parser and formatter. The formatted text equals the output of Karmada's YAML library. A document that Karmada
-//! has patched before therefore does not change.
+//! A YAML parser and formatter. The formatter has the same output as Karmada's YAML library. Therefore the format of a
+//! document does not change if Karmada has patched the document before.
 //!
-//! Fields are sorted. A list has the same indentation as its field. Text is quoted only if YAML 1.1 would otherwise
-//! read it differently. Long lines are folded at spaces.
+//! Fields are sorted. A list has the same indentation as its field. Text is quoted only if YAML 1.1 would read
+//! the unquoted text as another value. Long lines are folded at spaces.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
@@ -282,7 +282,8 @@ impl Traits {
         let is_blank = |c: Option<&char>| c.is_none_or(|c| matches!(c, ' ' | '\t' | '\n' | '\r'));
         let mut has_indicator = text.starts_with("---") || text.starts_with("...");
         let mut special = false;
-        // True if a space precedes a line break, and true if a space follows a line break.
+        // As in Karmada's library, a text with a space before a line break (`space_break`) needs double quotes. A text
+        // with a space after a line break (`break_space`) can be neither unquoted nor in single quotes.
         let (mut space_break, mut break_space) = (false, false);
         for (position, &c) in characters.iter().enumerate() {
             let before = position.checked_sub(1).and_then(|p| characters.get(p));
@@ -350,7 +351,8 @@ fn natural_order(a: &str, b: &str) -> Ordering {
         (false, true) => return Ordering::Less,
         (false, false) => {}
     }
-    // The digits before `at` belong to the same number, unless they are leading zeros.
+    // If the numbers began before `at`, a 1 replaces their common digits. Without this 1, the zeros at `at` would be
+    // lost as leading zeros, and `100` would come before `11`.
     let digits = a[..at].iter().rev().take_while(|c| c.is_ascii_digit());
     let in_number = (x == '0' || y == '0') && digits.clone().any(|c| *c != '0');
     let number = |of: &[char]| {

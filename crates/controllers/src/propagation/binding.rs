@@ -85,7 +85,7 @@ impl Binding {
         id_label(self.kind())
     }
 
-    /// Returns the annotations with which Works and manifests refer to the binding.
+    /// Returns the annotations of Works and manifests that refer to the binding.
     pub(crate) fn back_pointers(&self) -> Vec<(&'static str, String)> {
         let key = &self.key;
         match self.kind() {

@@ -18,7 +18,7 @@ use super::index::{Index, WorkKey};
 use super::status::writer::StatusWriter;
 use super::{PropagationOptions, QUEUE};
 use crate::binding_key::{BindingKey, BindingKind};
-use crate::customizations::{ConfigurationKind, Customizations};
+use crate::interpreter_configuration::{ConfigurationKind, Customizations};
 use crate::monitor::{Monitor, Outcome};
 use crate::overrides::OverrideKind;
 use crate::reconciler::informer::WatchEvent;

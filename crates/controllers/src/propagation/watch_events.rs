@@ -13,7 +13,7 @@ use super::execution::member::Message;
 use super::index::WorkKey;
 use super::reconciler::{Job, Propagator, Source};
 use crate::binding_key::{BindingKey, BindingKind};
-use crate::customizations::ConfigurationKind;
+use crate::interpreter_configuration::ConfigurationKind;
 use crate::overrides::{OverrideKind, OverridePolicy};
 use crate::reconciler::informer::WatchEvent;
 

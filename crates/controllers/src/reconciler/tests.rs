@@ -195,7 +195,7 @@ async fn run_slow(
 }
 
 #[tokio::test(start_paused = true)]
-async fn writes_in_flight_finish_before_the_end_and_slow_ones_are_abandoned() {
+async fn a_shutdown_waits_for_fast_jobs_and_abandons_slow_jobs() {
     let shutdown = CancellationToken::new();
     let (running, mut ends) = run_slow(&[300, 10_000], &Monitor::default(), &shutdown).await;
     let since = Instant::now();
@@ -207,7 +207,7 @@ async fn writes_in_flight_finish_before_the_end_and_slow_ones_are_abandoned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stuck_worker_fails_the_liveness_with_the_name_of_the_queue() {
+async fn the_liveness_error_of_a_stuck_worker_names_the_queue() {
     let (monitor, shutdown) = (Monitor::default(), CancellationToken::new());
     let (running, _ends) = run_slow(&[u64::MAX / 2_000_000], &monitor, &shutdown).await;
     assert_eq!(monitor.check_live(), Ok(()));

@@ -127,7 +127,7 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
             self.waiting.insert(key.clone(), (reason, Instant::now()));
             self.meter.added();
         }
-        // A key may be queued with both priorities. Its second entry is skipped.
+        // A key may be in both lists. `next` skips the second entry of the key.
         match priority {
             Priority::High => self.high.push_back(key),
             Priority::Low => self.low.push_back(key),
@@ -245,7 +245,8 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
 }
 
 impl<K: Clone + Eq + Hash> WorkQueue<K, ()> {
-    /// Queues a key after a delay, so that several changes of its object cause one run.
+    /// Queues a key after a delay, so that several changes of its object cause one run. Does nothing if the key is
+    /// already queued, or delayed by this function.
     pub(crate) fn push_coalesced(&mut self, key: K, delay: Duration) {
         if !self.waiting.contains_key(&key) && self.coalescing.insert(key.clone()) {
             self.delay(key, (), delay);

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::owned_work::OwnedWork;
 use crate::propagation::binding::desired_work::DesiredWork;
 
-/// The name in members of three objects: the ClusterRole, the ClusterRoleBinding and the service account.
+/// In members, the name of the ClusterRole, of the ClusterRoleBinding and of the service account.
 const IMPERSONATOR: &str = "karmada-impersonator";
 const RBAC: &str = "rbac.authorization.k8s.io";
 const ALL: &str = "*";
@@ -124,8 +124,8 @@ fn reach(rules: &[PolicyRule]) -> Option<Reach> {
     (!named.is_empty()).then_some(Reach::Named(named))
 }
 
-/// Reports whether a rule covers a resource. The verbs of the rule are ignored: the control plane checks them for each
-/// request.
+/// Reports whether a rule covers a resource. The verbs of the rule are ignored, because the control plane checks the
+/// verb of each request.
 fn covers(rule: &PolicyRule, group: &str, resource: &str) -> bool {
     let has = |list: &Option<Vec<String>>, wanted: &str| {
         let list = list.as_deref().unwrap_or_default();
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_impersonator_there_are_no_works() {
+    fn a_cluster_without_impersonator_or_in_deletion_has_no_works() {
         let grants = Grants::default();
         assert_eq!(
             works(&cluster(json!({ "syncMode": "Push" })), &grants),

@@ -113,7 +113,7 @@ mod tests {
 
     fn triggered(spec: &Value, status: &Value) -> Vec<(String, Option<RebalanceResult>)> {
         let Action::Trigger(status) = action(spec, status) else {
-            panic!("nothing is triggered")
+            panic!("the action is not Action::Trigger")
         };
         assert_eq!(status.observed_generation, Some(2));
         let items = status.observed_workloads.into_iter();
@@ -158,7 +158,7 @@ mod tests {
             let spec = json!({ "workloads": [workload("a")], "ttlSecondsAfterFinished": ttl });
             assert_eq!(action(&spec, &done), expected, "{ttl}");
         }
-        // An edit of the spec is handled before the expired time to live.
+        // If the spec was edited, the new workloads are triggered although the time to live is over.
         let mut edited = done;
         edited["observedGeneration"] = json!(1);
         let spec = json!({ "workloads": [workload("a")], "ttlSecondsAfterFinished": 0 });

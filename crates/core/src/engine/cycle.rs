@@ -3,8 +3,8 @@
 use super::plugin_calls::{Calls, catch_panics};
 use super::targets::{add_empty_shares, check_shares, current_shares, targets};
 use super::{Engine, Trace};
-use crate::bits::Bits;
 use crate::candidate::Candidate;
+use crate::cluster_set::Bits;
 use crate::error::ScheduleError;
 use crate::estimate::Assumed;
 use crate::framework::{

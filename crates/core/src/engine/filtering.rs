@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use super::placement_cache::{Key, Prepared};
 use super::plugin_calls::Calls;
 use super::plugin_lists::Skipped;
-use super::prepared::{Key, Prepared};
 use super::{Engine, Trace};
-use crate::bits::Bits;
+use crate::cluster_set::Bits;
 use crate::error::{FitError, ScheduleError};
 use crate::fleet::ClusterView;
 use crate::framework::{

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::bits::Bits;
 use crate::candidate::Candidate;
+use crate::cluster_set::Bits;
 use crate::estimate::Unit;
 use crate::fleet::Snapshot;
 use crate::framework::{CycleContext, PluginError, Share};
@@ -41,8 +41,8 @@ pub(super) fn add_empty_shares(clusters: usize, selected: &[Candidate], shares: 
 /// Returns an error for impossible shares: an unknown cluster, negative replicas, or two shares of one cluster. Such
 /// shares are a bug in the assign plugin.
 pub(super) fn check_shares(snapshot: &Snapshot, shares: &[Share]) -> Result<(), PluginError> {
-    // Fast path for valid shares in ascending order of ordinals. A wrong order, a duplicate or a negative share makes
-    // `sign` negative.
+    // Fast path for valid shares in ascending order of ordinals. The sign bit of `sign` collects the sign bits of all
+    // replicas and of all steps between ordinals, so a negative share, a wrong order or a duplicate sets it.
     let first = shares.first().map_or(0, |share| share.replicas);
     let sign = shares.windows(2).fold(first, |sign, pair| match pair {
         [one, other] => {

@@ -1,4 +1,5 @@
-//! Corrections of the free capacity that clusters report.
+//! [`Assumed`]: recent placements and removals that the caller passes to a decision, to correct the free capacity that
+//! clusters report.
 //!
 //! Clusters report their free capacity with a delay. The report does not include recently placed workloads, and still
 //! includes recently removed workloads.
@@ -35,14 +36,14 @@ pub(crate) struct Adjustments {
 }
 
 impl Adjustments {
-    /// The value without corrections.
+    /// No corrections for a cluster.
     pub(crate) const NONE: &Self = &Self {
         added: Vec::new(),
         removed: Vec::new(),
     };
 }
 
-/// The value without corrections for any cluster.
+/// No corrections for any cluster.
 pub(crate) static NO_ASSUMPTIONS: Assumed = Assumed {
     clusters: BTreeMap::new(),
 };

@@ -7,7 +7,7 @@ use super::models::Modelling;
 use super::{EstimateContext, EstimateError, Estimator, Unit, bounded};
 use super::{component_sets, models};
 use crate::fleet::Snapshot;
-use crate::fleet::block::{BLOCK, Block};
+use crate::fleet::cluster_block::{BLOCK, Block};
 use crate::fleet::row::Row;
 use crate::request::{Request, ResourceRequest};
 use crate::resource_vector::{PodShape, in_units};

@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 
 use berth_api::Cluster;
+use berth_api::field_selector::{CompiledFieldSelector, FieldRequirement};
+use berth_api::label_selector::{CompiledSelector, LabelRequirement, Relation};
 use berth_api::placement::ClusterAffinity;
-use berth_api::selector::{
-    CompiledFieldSelector, CompiledSelector, FieldRequirement, LabelRequirement, Relation,
-};
 
 use super::ClusterView;
 use super::symbols::{NONE, Symbol};
 use super::topology::Topology;
-use crate::bits::Bits;
+use crate::cluster_set::Bits;
 
 /// A label selector or field selector of an affinity.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -61,13 +60,13 @@ impl CompiledAffinity {
                 affinity
                     .label_selector
                     .as_ref()
-                    .map(berth_api::selector::LabelSelector::compile),
+                    .map(berth_api::label_selector::LabelSelector::compile),
             ),
             fields: Part::new(
                 affinity
                     .field_selector
                     .as_ref()
-                    .map(berth_api::selector::FieldSelector::compile),
+                    .map(berth_api::field_selector::FieldSelector::compile),
             ),
             names: affinity.cluster_names.clone(),
             excluded: affinity.exclude_clusters.clone(),

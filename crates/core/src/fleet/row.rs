@@ -84,7 +84,7 @@ pub(crate) struct Row {
     pub(crate) taints: Arc<[RepellingTaint]>,
     /// The index of `taints` in the fleet's list of distinct taint lists.
     pub(crate) taint_list: u32,
-    /// The API resources that the cluster serves, as numbers of the [`Catalogue`](super::catalogue::Catalogue), in
+    /// The API resources that the cluster serves, as numbers of the [`Catalogue`](super::api_numbers::Catalogue), in
     /// reported order.
     pub(crate) apis: Arc<[u32]>,
     pub(crate) deleting: bool,

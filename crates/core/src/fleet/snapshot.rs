@@ -8,11 +8,11 @@ use berth_api::Cluster;
 use berth_api::quantity::Quantity;
 
 use super::affinity::CompiledAffinity;
-use super::block::{BLOCK, Block, ResourceId};
+use super::cluster_block::{BLOCK, Block, ResourceId};
 use super::row::{RepellingTaint, Row};
 use super::symbols::{NONE, Symbol};
 use super::topology::Topology;
-use crate::bits::Bits;
+use crate::cluster_set::Bits;
 
 /// The state of the fleet at one time. A snapshot sorts its clusters by name. The ordinal of a cluster is its index in
 /// this order.

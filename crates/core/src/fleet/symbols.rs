@@ -13,7 +13,7 @@ pub(crate) const NONE: Symbol = 0;
 /// The number of shards in [`Symbols`]. Interning a new string copies one shard, so shards must be small.
 const SHARDS: usize = 64;
 
-/// The symbols of all strings in a snapshot, keyed by text. Shards make clones and changes cheap.
+/// The symbols of all strings in a snapshot, keyed by string. Shards make clones and changes cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct Symbols {
     shards: Vec<Arc<BTreeMap<Arc<str>, Symbol>>>,
@@ -26,12 +26,12 @@ impl Symbols {
         }
     }
 
-    /// Returns the symbol of a text, or `None` if no cluster has the text.
+    /// Returns the symbol of a string, or `None` if no cluster has the string.
     pub(crate) fn get(&self, text: &str) -> Option<Symbol> {
         self.shards.get(shard_of(text))?.get(text).copied()
     }
 
-    /// Returns the symbols of all texts that satisfy a predicate, in ascending order.
+    /// Returns the symbols of all strings that satisfy a predicate, in ascending order.
     pub(crate) fn satisfying(&self, predicate: impl Fn(&str) -> bool) -> Vec<Symbol> {
         let mut symbols: Vec<Symbol> = self
             .shards
@@ -78,7 +78,7 @@ impl SymbolTable {
         &self.symbols
     }
 
-    /// Interns a text and adds one use. Returns the symbol and the shared text.
+    /// Interns a string and adds one use. Returns the symbol and the shared string.
     pub(crate) fn acquire(&mut self, text: &str) -> (Symbol, Arc<str>) {
         if let Some(symbol) = self.symbols.get(text)
             && let Some(Some(shared)) = self.texts.get(symbol as usize)

@@ -1,5 +1,5 @@
 //! The part of a snapshot that changes rarely: the names of clusters and the properties that filters read. Free
-//! capacity changes often, and is in [`super::block`].
+//! capacity changes often, and is in [`super::cluster_block`].
 //!
 //! Each property is stored as a column with one value for each cluster, or as a set of clusters. A filter can therefore
 //! evaluate the whole fleet at once.
@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::catalogue::Catalogue;
+use super::api_numbers::Catalogue;
 use super::row::{RepellingTaint, Row};
 use super::symbols::{NONE, Symbol, Symbols};
-use crate::bits::Bits;
+use crate::cluster_set::Bits;
 
 /// One value for each cluster, indexed by ordinal.
 pub(crate) type Column = Arc<Vec<Symbol>>;

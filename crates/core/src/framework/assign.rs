@@ -2,11 +2,11 @@
 
 use std::fmt::Debug;
 
+use super::assignment_explanation::DivisionStep;
 use super::context::{BindingContext, Share};
-use super::division::DivisionStep;
 use super::error::PluginError;
 use super::select::Selection;
-use crate::bits::Bits;
+use crate::cluster_set::Bits;
 
 /// A plugin that assigns replicas to the selected clusters.
 #[diagnostic::on_unimplemented(

@@ -17,7 +17,7 @@ pub enum Failure {
     Panicked(String),
 }
 
-/// An error with which a plugin aborts the cycle.
+/// An error or a panic of a plugin.
 ///
 /// Plugins create an error with [`Self::unschedulable`] or [`Self::failed`]. The engine adds the plugin name and the
 /// extension point.

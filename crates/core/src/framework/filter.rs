@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::context::{BindingContext, CycleContext, PlacementContext};
 use super::cycle_state::CycleState;
 use super::error::PluginError;
-use crate::bits::Bits;
+use crate::cluster_set::Bits;
 use crate::fleet::ClusterView;
 
 /// The human-readable reason why a cluster does not pass a filter.

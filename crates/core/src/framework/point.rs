@@ -32,11 +32,11 @@ pub enum Point {
     Reserve,
     /// Approves, delays or rejects the write of the result.
     Permit,
-    /// Runs before the result is stored.
+    /// Prepares the write of the result.
     PreBind,
-    /// Stores the result.
+    /// Writes the result to the binding.
     Bind,
-    /// Runs after the result is stored.
+    /// Runs after the result is written to the binding.
     PostBind,
 }
 

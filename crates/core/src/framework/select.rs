@@ -2,9 +2,9 @@
 
 use std::fmt::Debug;
 
-use super::choice::SelectionExplanation;
 use super::context::BindingContext;
 use super::error::PluginError;
+use super::selection_explanation::SelectionExplanation;
 use crate::candidate::Candidate;
 
 /// A plugin that selects clusters among the candidates.

@@ -2,7 +2,8 @@
 
 use crate::{BindingContext, BindingFilter, Bits, ClusterView, PluginError, Reason};
 
-/// A filter that rejects clusters without the kind of the resource. A cluster that already has the workload passes.
+/// A filter that rejects clusters that do not serve the kind of the resource. A cluster that already has the workload
+/// passes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ApiEnablement;
 

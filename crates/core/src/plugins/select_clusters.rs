@@ -123,7 +123,7 @@ impl<'a> SelectContext<'a> {
     }
 }
 
-/// The reason why the spread constraints cannot be satisfied. The texts are the same as in Karmada.
+/// The reason why the spread constraints cannot be satisfied. The messages are the same as in Karmada.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum SelectError {
     #[error("the number of feasible clusters is less than spreadConstraint.MinGroups")]

@@ -61,7 +61,7 @@ fn placed(on: bool, clusters: &[Value], binding: &Value) -> String {
 }
 
 #[test]
-fn whole_sets_go_to_one_cluster_only_if_the_placement_asks_for_one() {
+fn component_sets_are_assigned_only_if_the_placement_allows_one_cluster() {
     let region = |cluster: Value, region: &str| with_spec(cluster, json!({"region": region}));
     let fleet = [
         region(cluster_with_cpu("m1", 10, 2_000), "a"),

@@ -83,7 +83,7 @@ fn every_tried_term_is_explained() {
     let (decided, explanation) = explain(&[cluster("m1", 10)], &binding(8, placement));
     assert_eq!(decided, "m1:8");
     let [first, second] = &explanation.terms[..] else {
-        panic!("two terms were tried");
+        panic!("the explanation does not contain two terms");
     };
     assert_eq!(first.affinity.as_deref(), Some("first"));
     assert_eq!(
@@ -161,7 +161,7 @@ fn remainders_name_the_rule_that_decided() {
         let clusters = ["m1", "m2", "m3"].map(|name| cluster(name, 10));
         let (_, explanation) = explain(&clusters, &binding(replicas, placement));
         let [step] = &explanation.terms[0].division[..] else {
-            panic!("there is one step");
+            panic!("the division does not have one step");
         };
         let found: Vec<(&str, f64, RemainderRule)> = step
             .remainders

@@ -224,7 +224,7 @@ fn workload_affinity_needs_the_gate() {
         assert_eq!(
             schedule(Gates::default(), json!([]), peers),
             "m1:2 m2:2 m3:2",
-            "gate off"
+            "without the gate, affinity groups have no effect"
         );
     }
     let current = json!([{"name": "m1", "replicas": 6}]);

@@ -15,7 +15,7 @@ fn read(value: &Value) -> Cluster {
 }
 
 #[test]
-fn objects_are_kept_on_request() {
+fn only_a_fleet_with_keeping_objects_stores_cluster_objects() {
     let mut object = cluster("m1", 10);
     object["metadata"]["annotations"] = json!({"carbon": "40"});
     object["metadata"]["resourceVersion"] = json!("1");
@@ -34,12 +34,12 @@ fn objects_are_kept_on_request() {
     object["metadata"]["resourceVersion"] = json!("2");
     assert!(
         fleet.apply(&read(&object)).is_empty(),
-        "resourceVersion is ignored"
+        "a change of only the resourceVersion has no aspects"
     );
     object["metadata"]["annotations"] = json!({"carbon": "50"});
     assert!(
         plain.apply(&read(&object)).is_empty(),
-        "annotations are ignored"
+        "a fleet without objects ignores a change of annotations"
     );
     assert_eq!(fleet.apply(&read(&object)).aspects(), [Aspect::Object]);
     let second = fleet.snapshot();
@@ -76,7 +76,7 @@ impl BindingObject for Object {
 }
 
 #[test]
-fn request_provides_its_object() {
+fn a_request_returns_the_binding_object_that_was_added() {
     let request = request(&binding(4, json!({})));
     assert!(request.object().is_none());
     let metadata = ObjectMeta {

@@ -67,7 +67,7 @@ const DECIDED: [&str; 10] = [
 ];
 
 #[test]
-fn observer_is_notified_of_every_point_once() {
+fn each_cycle_notifies_the_observer_of_its_points() {
     let mut engine = engine(Gates::default());
     let placement = json!({"replicaScheduling": dynamic()});
     assert_eq!(observed_events(&mut engine, &placement, false), DECIDED);
@@ -85,7 +85,7 @@ fn observer_is_notified_of_every_point_once() {
 }
 
 #[test]
-fn observer_is_notified_of_plugins_on_request() {
+fn observer_is_notified_of_plugin_calls_on_request() {
     let mut engine = engine(Gates::default());
     let placement = json!({});
     let events = observed_events(&mut engine, &placement, true);
@@ -121,7 +121,7 @@ fn observer_is_notified_of_plugins_on_request() {
 }
 
 #[test]
-fn cached_plugins_are_not_observed() {
+fn a_filter_with_a_cached_result_is_not_reported() {
     let mut engine = engine(Gates::default());
     let snapshot = fleet(&[cluster("m1", 10)]).snapshot();
     let request = request(&binding(4, json!({})));

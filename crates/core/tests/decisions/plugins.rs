@@ -184,7 +184,7 @@ fn failing_score_aborts_the_cycle() {
 }
 
 #[test]
-fn plugin_names_are_unique_and_can_be_disabled() {
+fn duplicate_plugin_names_are_errors_and_plugins_can_be_disabled() {
     let mut twice = Plugins::in_tree(Gates::default());
     for _ in 0..2 {
         twice.filters.push(Filter::Placement(Arc::new(Closed)));

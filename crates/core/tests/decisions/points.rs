@@ -93,8 +93,16 @@ impl PreFilter for Spy {
         state: &mut CycleState,
     ) -> Result<PreFilterResult, PluginError> {
         self.record(Point::PreFilter)?;
-        assert_eq!(state.get::<SharedState>(), None, "state of another cycle");
-        assert_eq!(state.get::<usize>(), None, "state of another cycle");
+        assert_eq!(
+            state.get::<SharedState>(),
+            None,
+            "the cycle does not start with an empty state"
+        );
+        assert_eq!(
+            state.get::<usize>(),
+            None,
+            "the cycle does not start with an empty state"
+        );
         state.insert(SharedState("PreFilter"));
         Ok(match self.behaviour {
             Behaviour::Skip(Point::PreFilter) => PreFilterResult::Skip,
@@ -298,7 +306,10 @@ fn points_run_in_order_and_share_state() {
 #[test]
 fn skipped_plugins_are_not_called() {
     let (decided, calls) = run_with(Behaviour::Skip(Point::PreFilter));
-    assert_eq!(decided, "m1:2 m2:1 m3:1", "m3 is not filtered");
+    assert_eq!(
+        decided, "m1:2 m2:1 m3:1",
+        "the skipped Filter does not reject m3"
+    );
     assert!(!calls.contains(&"Filter".to_owned()), "{calls:?}");
     let (decided, calls) = run_with(Behaviour::Skip(Point::PreScore));
     assert_eq!(decided, "m1:2 m2:2");
@@ -566,7 +577,7 @@ fn shares_may_be_in_any_order() {
 }
 
 #[test]
-fn unknown_clusters_are_ignored() {
+fn unknown_clusters_are_ignored_from_filters_and_rejected_from_pre_filters() {
     let (decided, _) = run_with(Behaviour::PassUnknownClusters);
     assert_eq!(decided, "m1:2 m2:2");
     let (decided, _) = run_with(Behaviour::AllowOtherFleet);

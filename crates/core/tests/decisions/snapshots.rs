@@ -55,7 +55,7 @@ proptest! {
 }
 
 #[test]
-fn changed_aspects_are_returned() {
+fn apply_returns_the_changed_aspects_of_a_cluster() {
     let mut fleet = Fleet::new();
     let base = with_label(cluster("m1", 5), "env", "dev");
     let mut leaving = base.clone();

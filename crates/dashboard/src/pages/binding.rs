@@ -17,9 +17,9 @@ use kube::{Client, ResourceExt as _};
 use super::format::{age, full_name, path};
 use super::parts::{self, Column, Tone, number, text};
 use super::{Tab, bindings, explanation, frame, live, not_found};
+use crate::binding_query::PAGE_SIZE;
 use crate::explainer::BindingName;
 use crate::html::Html;
-use crate::query::PAGE_SIZE;
 use crate::store::{BindingRow, Store};
 
 /// Maximum number of Works, and of events, to read.
@@ -93,8 +93,8 @@ fn time_of(event: &Event) -> Option<Timestamp> {
     })
 }
 
-/// Returns the page. Separate pages contain the smallest changes, the Works and the events. These take longer to read,
-/// and the decision must be shown at once.
+/// Returns the page. The smallest changes, the Works and the events are on separate pages, because they take longer
+/// than the decision.
 pub(crate) fn page(
     store: &Store,
     name: &BindingName,
@@ -164,7 +164,7 @@ pub(crate) fn objects_page(name: &BindingName, details: &Details) -> Document<St
     })
 }
 
-/// Returns a page whose content the script can also load into the page of the binding.
+/// Returns a page whose content the dashboard's script can also load into the page of the binding.
 fn embeddable_page(
     name: &BindingName,
     title: &str,

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use super::format::{age, count, full_name, path};
 use super::parts::{self, Column, number, text};
 use super::{Tab, frame};
+use crate::binding_query::{Order, PAGE_SIZE, Query, StateFilter};
 use crate::explainer::BindingName;
 use crate::html::Html;
-use crate::query::{Order, PAGE_SIZE, Query, StateFilter};
 use crate::store::{BindingRow, Store};
 
 const COLUMNS: [Column; 7] = [

@@ -10,8 +10,8 @@ use berth_explain::{ClusterReport, Fix, Report, Share};
 
 use super::format::{count, thousands};
 use super::parts::{self, Column, number, text};
+use crate::binding_query::PAGE_SIZE;
 use crate::html::Html;
-use crate::query::PAGE_SIZE;
 
 const COLUMNS: [Column; 7] = [
     text("Cluster"),

@@ -8,8 +8,8 @@ use axum::response::Html as Document;
 use super::format::{bytes, cores, count, thousands};
 use super::parts::{self, Column, Tone, number, text};
 use super::{Tab, frame};
+use crate::binding_query::{PAGE_SIZE, encode};
 use crate::html::Html;
-use crate::query::{PAGE_SIZE, encode};
 use crate::store::{Amounts, ClusterRow, Store};
 
 const COLUMNS: [Column; 8] = [

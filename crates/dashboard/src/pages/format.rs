@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
+use crate::binding_query::encode;
 use crate::explainer::BindingName;
-use crate::query::encode;
 
 /// Returns milli-CPUs as cores. An amount below 100 cores has one decimal, unless it is a whole number.
 pub(crate) fn cores(milli: i64) -> String {

@@ -5,8 +5,8 @@ use axum::response::Html as Document;
 use super::format::{clock, full_name, path};
 use super::parts::{self, Column, text};
 use super::{Tab, frame};
+use crate::binding_query::PAGE_SIZE;
 use crate::html::Html;
-use crate::query::PAGE_SIZE;
 use crate::store::{Move, Store, Targets};
 
 const COLUMNS: [Column; 5] = [

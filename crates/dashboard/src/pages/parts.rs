@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
+use crate::binding_query::encode;
 use crate::html::Html;
-use crate::query::encode;
 use crate::store::{Applied, BindingRow, Scheduling, Suspension, Targets};
 
 use super::format::count;
@@ -150,8 +150,8 @@ pub(crate) fn bar(html: &mut Html, permille: i64, label: &str) {
     });
 }
 
-/// Writes a link to another page. The script loads the content of that page in place of the link, and loads it again
-/// when `fingerprint` changes.
+/// Writes a link to another page. The dashboard's script replaces the link with the content of that page, and loads the
+/// content again when `fingerprint` changes.
 pub(crate) fn deferred_link(html: &mut Html, path: &str, fingerprint: u64, label: &str) {
     let source = format!("{path}?of={fingerprint:x}");
     html.el("div", &[("data-later", &source)], |html| {

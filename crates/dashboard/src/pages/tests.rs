@@ -5,8 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
 use super::*;
+use crate::binding_query::{PAGE_SIZE, Query};
 use crate::explainer::BindingName;
-use crate::query::{PAGE_SIZE, Query};
 use crate::store::{BindingRow, ClusterRow, Store};
 
 const HOSTILE: &str = "<script>alert(\"1\")</script>";
@@ -81,7 +81,7 @@ fn the_fleet_shows_free_capacity_and_load() {
 }
 
 #[test]
-fn every_page_has_a_language_a_title_and_a_current_tab() {
+fn the_frame_of_a_page_has_a_language_a_title_and_a_current_tab() {
     let Document(page) = live::page(&Store::default());
     for expected in [
         "<html lang=\"en\">",

@@ -44,7 +44,7 @@ fn loads_and_totals_follow_the_bindings() {
 }
 
 #[test]
-fn moves_are_changes_after_the_first_list() {
+fn changes_after_the_first_list_are_recorded_as_moves() {
     let mut store = Store::default();
     let at = Timestamp::UNIX_EPOCH;
     store.apply_binding(name("a"), row(&[("m1", 2)]), None);

@@ -46,7 +46,7 @@ impl Fixture {
         self.now = end;
     }
 
-    /// Records an event. Every event has a different timestamp, even at the same time of the clock.
+    /// Records an event. Every event has a different timestamp, even if the clock has not advanced.
     fn record(&mut self, occurrence: Occurrence) {
         let elapsed = i128::try_from((self.now - self.start).as_nanos()).unwrap();
         let at = Timestamp::from_nanosecond(elapsed + self.recorded).unwrap();
@@ -111,7 +111,7 @@ fn equal_events_are_counted() {
 }
 
 #[test]
-fn repetitions_within_a_second_are_one_write() {
+fn repetitions_within_a_second_need_one_further_write() {
     let mut fixture = Fixture::new();
     for _ in 0..1000 {
         fixture.record(occurrence("BackOff", "a"));
@@ -122,7 +122,7 @@ fn repetitions_within_a_second_are_one_write() {
 }
 
 #[test]
-fn further_messages_are_combined_into_one_event() {
+fn messages_after_the_ninth_are_combined_into_one_event() {
     let mut fixture = Fixture::new();
     for n in 1..=12 {
         fixture.advance(SECOND * 2);
@@ -140,7 +140,7 @@ fn further_messages_are_combined_into_one_event() {
 }
 
 #[test]
-fn field_paths_have_separate_events_and_are_combined_together() {
+fn field_paths_separate_events_but_share_the_combined_event() {
     let mut fixture = Fixture::new();
     for container in ["one", "two"] {
         fixture.advance(SECOND);
@@ -161,7 +161,7 @@ fn field_paths_have_separate_events_and_are_combined_together() {
 }
 
 #[test]
-fn type_reason_object_source_and_host_separate_events() {
+fn events_that_differ_in_type_reason_object_source_or_host_are_separate() {
     let mut fixture = Fixture::new();
     let kubelet = Source::new("kubelet");
     let all = [
@@ -181,7 +181,7 @@ fn type_reason_object_source_and_host_separate_events() {
 }
 
 #[test]
-fn suppressed_events_are_counted() {
+fn the_next_write_counts_the_suppressed_events() {
     let mut fixture = Fixture::new();
     for _ in 0..100 {
         fixture.record(occurrence("BackOff", "a"));
@@ -200,7 +200,7 @@ fn suppressed_events_are_counted() {
 }
 
 #[test]
-fn suppressed_first_event_is_counted() {
+fn the_next_write_counts_a_suppressed_first_event() {
     let mut fixture = Fixture::new();
     for _ in 0..25 {
         fixture.record(occurrence("BackOff", "a"));
@@ -221,7 +221,7 @@ fn suppressed_first_event_is_counted() {
 }
 
 #[test]
-fn day_of_changing_failures_is_ten_events_and_few_writes() {
+fn a_day_of_changing_messages_needs_ten_events_and_few_writes() {
     let mut fixture = Fixture::new();
     for n in 0..24 * 360 {
         fixture.record(occurrence("BackOff", &format!("try {n} failed")).warning());
@@ -241,7 +241,7 @@ fn day_of_changing_failures_is_ten_events_and_few_writes() {
 }
 
 #[test]
-fn excess_pending_series_are_written_at_once() {
+fn pending_series_beyond_the_cache_size_are_due_at_once() {
     let mut fixture = Fixture::new();
     // The second event of each object makes its series pending.
     for n in 0..=CACHE_SIZE.get() {
@@ -373,14 +373,14 @@ mod properties {
         }
 
         #[test]
-        fn allowed_events_are_never_lost(
+        fn up_to_25_events_are_never_lost(
             steps in vec(step(30, MAX_INTERVAL), 0..=25),
         ) {
             prop_assert_eq!(total(&run(&steps)), steps.len());
         }
 
         #[test]
-        fn events_are_counted_once(steps in vec(step(30, MAX_INTERVAL), 0..300)) {
+        fn no_event_is_counted_twice(steps in vec(step(30, MAX_INTERVAL), 0..300)) {
             let fixture = run(&steps);
             prop_assert!(total(&fixture) <= steps.len());
             let mut entries: HashMap<&str, (i32, Timestamp)> = HashMap::new();
@@ -404,14 +404,14 @@ mod properties {
         }
 
         #[test]
-        fn few_messages_are_never_combined(steps in vec(step(MAX_SEPARATE, MAX_INTERVAL), 0..300)) {
+        fn up_to_nine_messages_are_never_combined(steps in vec(step(MAX_SEPARATE, MAX_INTERVAL), 0..300)) {
             let fixture = run(&steps);
-            let occurrence: HashSet<&str> = fixture.messages().into_iter().map(|(message, _)| message).collect();
-            prop_assert!(occurrence.iter().all(|message| !message.starts_with(COMBINED_PREFIX)));
+            let messages: HashSet<&str> = fixture.messages().into_iter().map(|(message, _)| message).collect();
+            prop_assert!(messages.iter().all(|message| !message.starts_with(COMBINED_PREFIX)));
             let events = topics(fixture.events().into_values().map(|draft| &draft.latest));
             for events in events.values() {
-                let words: HashSet<_> = events.iter().map(|occurrence| &occurrence.event.message).collect();
-                prop_assert_eq!(words.len(), events.len());
+                let messages: HashSet<_> = events.iter().map(|occurrence| &occurrence.event.message).collect();
+                prop_assert_eq!(messages.len(), events.len());
             }
         }
     }

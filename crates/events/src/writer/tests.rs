@@ -137,7 +137,7 @@ async fn repetitions_need_few_writes() {
     record(&server, (0..100).map(|_| event_of("o", "a"))).await;
     assert_eq!(server.counts(), [("a".to_owned(), 100)]);
     let writes = server.state().writes;
-    assert_eq!(writes, 2, "the event, and its count");
+    assert_eq!(writes, 2, "one write of the event, and one of its count");
 }
 
 #[tokio::test(start_paused = true)]
@@ -169,7 +169,7 @@ async fn expired_event_is_recreated_with_its_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_writes_are_counted_with_the_next() {
+async fn the_next_write_counts_the_event_of_a_failed_write() {
     let server = Server::default();
     let (recorder, writer) = EventRecorder::new(server.client(Duration::ZERO), "test");
     let writing = tokio::spawn(writer.run(CancellationToken::new()));

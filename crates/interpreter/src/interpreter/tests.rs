@@ -98,7 +98,7 @@ fn rollout() -> Value {
 }
 
 #[test]
-fn scripts_interpret_their_kind() {
+fn scripts_perform_all_operations_for_their_kind() {
     let (interpreter, object) = (rollouts(), rollout());
     let (version, kind) = ("example.io/v1", "Rollout");
     assert!(interpreter.has_replicas(version, kind));
@@ -160,7 +160,7 @@ fn scripts_interpret_their_kind() {
 }
 
 #[test]
-fn other_kinds_keep_their_rules() {
+fn kinds_without_scripts_keep_their_rules() {
     let interpreter = rollouts();
     let deployment =
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 2}});
@@ -204,7 +204,7 @@ fn a_script_replaces_only_the_built_in_rule_of_its_operation() {
 }
 
 #[test]
-fn customizations_of_a_kind_are_merged_by_name() {
+fn the_first_customization_by_name_applies_and_dependencies_are_united() {
     let health = |healthy: bool| CustomizationRules {
         health_interpretation: rule(&format!("function InterpretHealth() return {healthy} end")),
         ..CustomizationRules::default()

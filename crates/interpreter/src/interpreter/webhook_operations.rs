@@ -1,4 +1,5 @@
-//! The part of the [`Interpreter`] that handles webhooks: their configurations, and the operations that they perform.
+//! [`Interpreter`]'s questions to webhooks: reads answers that the caller already has, or reports the missing request.
+//! Also loads and lists the webhooks.
 
 use std::sync::{Arc, PoisonError};
 

@@ -22,8 +22,8 @@ struct EmptyPaths {
     lists: HashSet<String>,
 }
 
-/// Converts the empty tables in a result. The tables arrive as empty lists, and get the types that the references have
-/// at the same paths.
+/// Converts the empty tables in a result. `references` are the arguments of the script. Each empty table arrives as an
+/// empty list, and gets the type that a reference has at the same path.
 pub(crate) fn resolve_empty_tables(value: &mut Value, root: Root, references: &[&Value]) {
     if is_empty_list(value) {
         if root == Root::Object {

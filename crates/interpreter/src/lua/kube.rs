@@ -40,8 +40,8 @@ fn resource_add(_: &Lua, arguments: Variadic<LuaValue>) -> mlua::Result<String> 
     Ok(sum.to_string())
 }
 
-/// Implements `kube.accuratePodRequirements(podTemplate)`, which returns the requirements of a pod, or nil if it has
-/// none.
+/// Implements `kube.accuratePodRequirements(podTemplate)`, which returns the requirements of a pod, or nil if the
+/// pod has none.
 fn accurate_pod_requirements(lua: &Lua, arguments: MultiValue) -> mlua::Result<LuaValue> {
     let [template] = exactly("accuratePodRequirements", arguments)?;
     let requirements = pod_requirements(&pod_template(&template)?);

@@ -45,8 +45,8 @@ pub(super) fn refusal(lua: &Lua, name: &'static str) -> mlua::Result<mlua::Funct
     })
 }
 
-/// Rejects positions before the list. `table.insert` would take a step for each index between such a position and the
-/// list.
+/// Rejects positions before the start of the list. `table.insert` would take a step for each index between such a
+/// position and the list.
 fn check_insert(arguments: &MultiValue) -> mlua::Result<()> {
     if arguments.len() < 3 {
         return Ok(());

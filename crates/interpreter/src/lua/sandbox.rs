@@ -3,7 +3,7 @@
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value, Variadic};
 
 use super::convert::type_name;
-use super::{clock, first_line, kube, patterns};
+use super::{first_line, kube, os, patterns};
 
 /// Functions of the base library that load code, change environments, or bypass metatables.
 const FORBIDDEN: [&str; 14] = [
@@ -45,7 +45,7 @@ pub(super) fn new_state() -> mlua::Result<Lua> {
     globals.raw_set("pcall", lua.create_function(pcall)?)?;
     globals.raw_set("xpcall", lua.create_function(xpcall)?)?;
     patterns::restrict(&lua)?;
-    globals.raw_set("os", clock::library(&lua)?)?;
+    globals.raw_set("os", os::library(&lua)?)?;
     let library = kube::library(&lua)?;
     let require = lua.create_function(move |_, name: String| require(&library, &name))?;
     globals.raw_set("require", require)?;

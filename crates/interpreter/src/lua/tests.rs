@@ -25,7 +25,7 @@ fn message(result: Result<impl std::fmt::Debug, ScriptError>) -> String {
 }
 
 #[test]
-fn values_are_unchanged_after_a_round_trip_through_lua() {
+fn a_round_trip_through_lua_drops_nulls_and_makes_empty_objects_lists() {
     for (value, expected) in [
         (
             json!({"a": 1, "b": "x", "c": true}),
@@ -54,7 +54,7 @@ fn values_are_unchanged_after_a_round_trip_through_lua() {
 }
 
 #[test]
-fn results_of_other_types_keep_their_type() {
+fn results_other_than_tables_keep_their_type() {
     for (expression, expected) in [
         ("nil", Returned::Nil),
         ("1 == 1", Returned::Bool(true)),
@@ -94,7 +94,7 @@ fn tables_without_a_json_form_are_errors() {
 }
 
 #[test]
-fn the_sandbox_has_the_functions_that_karmada_opens() {
+fn scripts_can_call_only_the_functions_that_karmada_provides() {
     for (expression, expected) in [
         ("math.floor(2.7)", "2"),
         ("string.format('%d-%s', 3, 'x')", "3-x"),
@@ -164,7 +164,7 @@ fn calls_do_not_share_globals() {
 }
 
 #[test]
-fn endless_scripts_are_stopped() {
+fn scripts_that_exceed_a_limit_are_stopped() {
     for body in [
         "while true do end",
         "while true do pcall(function() while true do end end) end",
@@ -193,7 +193,7 @@ fn endless_scripts_are_stopped() {
 }
 
 #[test]
-fn errors_name_the_line() {
+fn errors_of_scripts_have_one_line_that_states_the_cause() {
     for (script, expected) in [
         ("function f(", "the script does not compile: script:1: "),
         (
@@ -219,7 +219,7 @@ fn errors_name_the_line() {
 }
 
 #[test]
-fn kube_library() {
+fn the_kube_library_returns_quantities_requirements_and_dependencies() {
     for (call, expected) in [
         ("kube.resourceAdd('500m', '1', nil)", json!("1500m")),
         ("kube.resourceAdd('1Gi', '512Mi')", json!("1536Mi")),

@@ -69,8 +69,8 @@ fn total(items: &[AggregatedStatusItem], field: &str) -> i64 {
 }
 
 /// Sums the counters over the members. For a kind with an observed generation, the other fields of the old status
-/// remain. The observed generation becomes the template's generation once every member is up to date. For other kinds,
-/// the other fields are removed.
+/// remain, and the observed generation becomes the template's generation once every member is up to date. For a kind
+/// without an observed generation, the other fields are removed.
 fn sum(template: &Value, counters: &Counters, items: &[AggregatedStatusItem]) -> Value {
     let old = template.get("status").and_then(Value::as_object);
     let old = old.filter(|_| counters.has_generation);

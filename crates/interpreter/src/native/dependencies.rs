@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use berth_api::dependency::DependentObjectReference;
-use berth_api::selector::LabelSelector;
+use berth_api::label_selector::LabelSelector;
 use berth_apimachinery::json_fields::{kind_of, text_at};
 use k8s_openapi::api::core::v1::{EnvFromSource, EnvVar, PodSpec, Volume};
 use serde_json::Value;

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn health_by_kind() {
+    fn each_kind_has_its_health_rule() {
         for (api_version, kind, spec, status, expected) in [
             (
                 "apps/v1",

@@ -1,13 +1,12 @@
-//! Resource requests of a pod.
+//! Requests of a pod as Karmada's interpreter computes them: a missing request is the limit, and amounts are integers.
 //!
 //! The request for a resource is the sum over the containers or the maximum over the init containers, whichever is
-//! greater, plus the overhead. A missing request defaults to the limit. As in Karmada, sidecar init containers have no
-//! special rule.
+//! greater, plus the overhead. As in Karmada, sidecar init containers have no special rule.
 
 use std::collections::BTreeMap;
 
+use berth_api::label_selector::validate_label_key;
 use berth_api::quantity::{Format, Quantity};
-use berth_api::selector::validate_label_key;
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 use serde_json::{Map, Value};
 
@@ -15,19 +14,19 @@ use crate::InterpretError;
 
 type Quantities = BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>;
 
-/// The unit of a resource amount.
+/// The unit in which the amounts of a resource are computed and printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
-    /// Thousandths of a unit.
+    /// Thousandths of a CPU.
     Milli,
-    /// Bytes, formatted with binary suffixes.
+    /// Bytes, printed in binary notation such as `1Gi`.
     Bytes,
-    /// Whole units.
+    /// Whole numbers, for example of pods or devices.
     Count,
 }
 
 impl Unit {
-    /// Returns the unit of a resource. Returns `None` for resources that are not counted.
+    /// Returns the unit of a resource. Returns `None` for an unknown resource, which the requests of a pod omit.
     fn of(resource: &str) -> Option<Self> {
         match resource {
             "cpu" => Some(Self::Milli),
@@ -126,7 +125,7 @@ fn amount(container: &str, resource: &str, text: &str) -> Result<Option<i64>, In
     }))
 }
 
-/// Returns a number of bytes as a quantity with a binary suffix.
+/// Returns a number of bytes as a quantity in binary notation.
 fn bytes(amount: i64) -> Quantity {
     Quantity::from_integer(amount).in_format(Format::BinarySi)
 }
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_are_summed_and_the_largest_init_container_counts() {
+    fn the_request_is_the_container_sum_or_the_greatest_init_container() {
         assert_eq!(
             requests(json!({
                 "containers": [
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_request_is_the_limit_and_overhead_is_added() {
+    fn a_missing_request_defaults_to_the_limit_and_overhead_is_added() {
         assert_eq!(
             requests(json!({
                 "containers": [container(
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_resources_are_not_counted() {
+    fn unknown_resources_and_zero_amounts_are_omitted() {
         assert_eq!(
             requests(json!({"containers": [container(
                 json!({"hugepages-2Mi": "4Mi", "example.com/x": "3", "gadgets": "1", "pods": "2",

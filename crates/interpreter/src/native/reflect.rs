@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_report_exactly_what_is_aggregated() {
+    fn each_kind_reports_the_status_fields_of_its_rule() {
         let metadata = json!({"generation": 4, "annotations": {(TEMPLATE_GENERATION): "7"}});
         for (api_version, kind, spec, status, expected) in [
             (

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_without_needs_has_no_requirements() {
+    fn a_pod_without_requests_and_node_claim_has_no_requirements() {
         assert_eq!(
             of(&json!({"containers": [{"name": "c"}], "nodeSelector": {}, "tolerations": []})),
             None
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn node_selectors_tolerations_and_required_affinity_make_the_claim() {
+    fn the_node_claim_has_node_selector_tolerations_and_required_affinity() {
         let affinity = json!({"nodeSelectorTerms": [{"matchExpressions": [
             {"key": "zone", "operator": "In", "values": ["a"]}]}]});
         assert_eq!(

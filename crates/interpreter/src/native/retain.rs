@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_are_retained_only_with_the_label() {
+    fn replicas_are_retained_only_with_the_label_retain_replicas() {
         for (labels, expected) in [(json!({}), 2), (json!({(RETAIN_REPLICAS): "true"}), 9)] {
             let desired = json!({"apiVersion": "apps/v1", "kind": "Deployment",
                 "metadata": {"labels": labels}, "spec": {"replicas": 2}});
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn allocated_fields_are_retained() {
+    fn fields_that_the_member_allocates_are_retained() {
         let of = |kind: &str, desired: Value, observed: Value| {
             let mut desired = desired;
             desired["apiVersion"] = json!(if kind == "Job" { "batch/v1" } else { "v1" });

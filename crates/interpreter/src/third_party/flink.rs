@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::pods::{count, node_claim, number_or_text, to_count, with_requirements};
 use super::{Aggregation, Fields, Kind, Result, picked};
 use crate::error::InterpretError;
-use crate::interpretation::Interpretation;
+use crate::workload_requirements::Interpretation;
 
 pub(super) static KINDS: [Kind; 1] = [Kind {
     replicas: Some(replicas),
@@ -86,7 +86,8 @@ fn amount(deployment: &Value, manager: &str, resource: &str) -> Result<Option<Qu
     }
 }
 
-/// Returns the requirements of a pod. Each resource gets the greatest amount among these managers.
+/// Returns the requirements of a pod. The request for a resource is the greatest amount that any of `managers`
+/// requests.
 fn requirements(
     deployment: &Value,
     managers: &[&str],
@@ -119,7 +120,8 @@ fn requirements(
     Ok(requirements)
 }
 
-/// Counts the job managers and task managers. Each manager gets the greatest requirements of both.
+/// Counts the job managers and task managers as replicas. For each resource, a replica requests the greater of the
+/// amounts of a job manager and a task manager.
 fn replicas(deployment: &Value) -> Result<Interpretation> {
     let mut requirements =
         requirements(deployment, &["taskManager", "jobManager"], |amount| amount)?;
@@ -150,7 +152,7 @@ fn components(deployment: &Value) -> Result<Vec<Component>> {
     ])
 }
 
-/// Copies the status of the last member that has reported.
+/// Copies the fields in [`REPORTED`] from the last member that has reported. Without a report, writes defaults.
 fn aggregate(members: Aggregation<'_>) -> Option<Fields> {
     if members.items.is_empty() {
         return None;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::pods::{dependencies, named, of_template, replicas_at, template_dependencies};
 use super::reports::{conditions_of, with_generations};
 use super::{Aggregation, Fields, Kind, Result, missing, picked, required, set_in_spec};
-use crate::interpretation::Interpretation;
+use crate::workload_requirements::Interpretation;
 
 pub(super) static KINDS: [Kind; 7] = [
     Kind {
@@ -123,7 +123,7 @@ const BROADCAST_JOB: [&str; 8] = [
     "desired",
     "phase",
 ];
-/// The reported fields of a CloneSet. The first six are counters, and the next three are texts.
+/// The reported fields of a CloneSet. The first six are counters, and the next three are strings.
 const CLONE_SET: [&str; 10] = [
     "replicas",
     "updatedReplicas",
@@ -158,7 +158,7 @@ const UNITED_DEPLOYMENT: [&str; 7] = [
     "observedGeneration",
     "conditions",
 ];
-/// The reported fields of a StatefulSet. The first six are counters, and the next two are texts.
+/// The reported fields of a StatefulSet. The first six are counters, and the next two are strings.
 const STATEFUL_SET: [&str; 9] = [
     "replicas",
     "readyReplicas",

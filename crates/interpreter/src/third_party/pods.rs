@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::{Result, missing};
 use crate::error::InterpretError;
-use crate::interpretation::Interpretation;
 use crate::native::{pod_dependencies, pod_requirements};
+use crate::workload_requirements::Interpretation;
 
 /// Returns an interpretation with these replicas and the requirements of a pod template.
 pub(super) fn interpretation(replicas: i32, template: &Value) -> Result<Interpretation> {

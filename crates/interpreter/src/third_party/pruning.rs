@@ -49,8 +49,8 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// Removes zero numbers, empty texts, zero durations, and empty lists and objects, at any depth. Also removes a list or
-/// object that becomes empty through this removal.
+/// Removes zero numbers, empty strings, zero durations, and empty lists and objects, at any depth. Also removes a list
+/// or object that becomes empty through this removal.
 pub(super) fn drop_zero(fields: &mut Map<String, Value>) {
     fields.retain(|_, value| {
         drop_zero_within(value);

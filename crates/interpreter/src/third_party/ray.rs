@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::pods::{component, dependencies, interpretation, number_or_text, to_count};
 use super::{Aggregation, Fields, Kind, Result};
 use crate::error::InterpretError;
-use crate::interpretation::Interpretation;
 use crate::native::pod_requirements;
+use crate::workload_requirements::Interpretation;
 
 pub(super) static KINDS: [Kind; 3] = [
     Kind {

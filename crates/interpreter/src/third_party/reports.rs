@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Aggregation, Fields, picked};
 
 impl<'a> Aggregation<'a> {
-    /// Returns the current status of the template.
+    /// Returns the status that the template has before this aggregation.
     pub(super) fn old(&self) -> Fields {
         let status = self.template.get("status").and_then(Value::as_object);
         status.cloned().unwrap_or_default()
@@ -39,7 +39,7 @@ impl<'a> Aggregation<'a> {
             .fold(0, |sum, status| sum.saturating_add(number(status, field)))
     }
 
-    /// Returns the value of a field from the last member that reports the field with a value other than an empty text.
+    /// Returns the value of a field that the last member reports. Missing, null and empty values are skipped.
     pub(super) fn last(&self, field: &str) -> Option<&'a Value> {
         self.values(field).filter(|value| **value != "").last()
     }
@@ -92,8 +92,8 @@ impl<'a> Aggregation<'a> {
         }
     }
 
-    /// Merges the conditions of all members with the same type, status and reason. The name of the cluster precedes
-    /// each message.
+    /// Merges conditions with the same type, status and reason, over all members. A merged message contains
+    /// `cluster=message` for each of them.
     pub(super) fn merged_conditions(&self) -> Value {
         let mut merged: Vec<Value> = Vec::new();
         for (cluster, condition) in self.conditions() {
@@ -121,8 +121,8 @@ impl<'a> Aggregation<'a> {
         })
     }
 
-    /// Returns the time of the template's condition that has this message, so that an unchanged condition keeps its
-    /// time. Returns the current time if the template has no such condition.
+    /// Returns the time `field` of the template's condition, or of its `status.state`, that has this message. An
+    /// unchanged condition or state thus keeps its time. Returns the current time if there is none.
     pub(super) fn transition_time(&self, field: &str, message: &str) -> Value {
         let old = self.template.pointer("/status/conditions");
         let old = old.and_then(Value::as_array).into_iter().flatten();

@@ -3,7 +3,7 @@
 /// The reason why a webhook did not interpret an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WebhookError {
-    /// The caller does not call webhooks.
+    /// The answer of the webhook is not known yet, or the interpreter has no `Answers`.
     #[error("the webhook is not called")]
     NotCalled,
     /// The webhook accepts no known version of ResourceInterpreterContext.

@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use super::error::WebhookError;
 use super::request::WebhookRequest;
-use crate::interpretation::Interpretation;
+use crate::check_dependencies::check_references;
 use crate::operation::Operation;
-use crate::references::check_references;
+use crate::workload_requirements::Interpretation;
 
 /// The result of an operation that a webhook performed.
 #[derive(Clone, Debug, PartialEq)]

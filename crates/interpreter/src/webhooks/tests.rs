@@ -125,7 +125,7 @@ fn the_first_webhook_by_name_is_called() {
 }
 
 #[test]
-fn requests_have_the_form_of_karmada() {
+fn requests_have_the_same_json_as_in_karmada() {
     let requests = std::sync::Mutex::new(Vec::new());
     let record = |request: &Value| {
         requests.lock().unwrap().push(request.clone());
@@ -325,7 +325,7 @@ fn scripts_precede_webhooks_and_webhooks_precede_built_in_rules() {
 }
 
 #[test]
-fn other_kinds_need_no_webhook() {
+fn only_kinds_that_a_webhook_matches_fail_without_answers() {
     let interpreter = workloads();
     let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment",
         "spec": { "replicas": 4 } });
@@ -336,7 +336,7 @@ fn other_kinds_need_no_webhook() {
 }
 
 #[test]
-fn a_webhook_has_to_accept_a_known_version() {
+fn a_webhook_must_accept_a_known_context_version() {
     let interpreter = workloads();
     let mut webhook = webhook("a.b", json!([rule(&["*"], "*", "*", "*")]));
     webhook["interpreterContextVersions"] = json!(["v2"]);
@@ -346,7 +346,7 @@ fn a_webhook_has_to_accept_a_known_version() {
 }
 
 #[test]
-fn responses_may_leave_out_their_type() {
+fn responses_may_omit_api_version_and_kind() {
     let answers = Answers::default();
     let interpreter = workloads().with_answers(answers.clone());
     assert!(

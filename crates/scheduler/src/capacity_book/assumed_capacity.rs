@@ -21,9 +21,9 @@ use crate::estimator::AssumedWork;
 
 /// Maximum lifetime of a share.
 const EXPIRY: Duration = Duration::from_mins(5);
-/// Maximum lifetime of a share after its workload became healthy. If the last report of the cluster already includes
-/// the workload, the cluster may have nothing new to report. The lifetime is six times the interval of Karmada's
-/// cluster reports, 10 s.
+/// Maximum lifetime of a share after its workload became healthy. Usually the next report of the cluster releases the
+/// share earlier. But a cluster whose last report already includes the workload may have nothing new to report. In
+/// Karmada, clusters report every 10 s, so the lifetime covers six reports.
 const EXPIRY_ONCE_HEALTHY: Duration = Duration::from_mins(1);
 
 /// Assumed capacity of all bindings.
@@ -197,8 +197,8 @@ impl AssumedCapacity {
         });
     }
 
-    /// Assumes the capacity of a binding that was scheduled before this process started. `age` is the time since the
-    /// scheduling. Clusters in which the workload is healthy get no share.
+    /// Assumes the capacity of a binding that was scheduled before this process started. `age` is the time since
+    /// the binding was scheduled. Clusters in which the workload is healthy get no share.
     pub(super) fn restore(&mut self, binding: &Binding, age: Duration, now: Instant) {
         if !binding.spec.is_workload() || age >= EXPIRY {
             return;
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_ends_with_a_report_its_expiry_or_the_deletion_of_its_binding() {
+    fn a_report_an_expiry_or_the_deletion_of_the_binding_releases_a_share() {
         let now = Instant::now();
         let decided = || {
             let mut assumed = AssumedCapacity::default();
@@ -419,7 +419,7 @@ mod tests {
         assert_eq!(
             (on_each, any_healthy),
             ([0, 1], true),
-            "the last report may include the healthy workload"
+            "the last report of m1 may include the healthy workload"
         );
         assumed.cluster_reported("m2");
         assert_eq!(on(&assumed, now), (2, 2));
@@ -431,7 +431,7 @@ mod tests {
         assert_eq!(
             assumed.next_expiry(),
             Some(now + EXPIRY_ONCE_HEALTHY),
-            "waiting bindings may fit when the share expires"
+            "the next expiry is the expiry of the healthy workload's share"
         );
         assumed.cluster_reported("m1");
         assert_eq!(on(&assumed, now), (0, 2));
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn recent_unhealthy_placements_are_restored_at_start() {
+    fn at_start_recent_placements_of_unhealthy_workloads_are_assumed() {
         let now = Instant::now();
         let placed = binding(
             json!([{ "name": "m1", "replicas": 3 }, { "name": "m2", "replicas": 1 }]),
@@ -463,7 +463,7 @@ mod tests {
         assert_eq!(
             replicas(&assumed, "m1", now + Duration::from_mins(1)),
             0,
-            "the time before the start counts"
+            "the lifetime of a share includes the time before the start"
         );
         let mut assumed = AssumedCapacity::default();
         assumed.restore(&placed, EXPIRY, now);

@@ -1,6 +1,6 @@
 //! YAML and JSON documents that record the line and column of each value.
 //!
-//! The code that validates a document works on plain values, and reports an error with the path of the value.
+//! The code that validates a document reads values without positions, and reports an error with the path of a value.
 //! [`Document::error`] converts the path to a line and column. This module must not depend on the types of the
 //! configuration.
 
@@ -92,7 +92,7 @@ impl Document {
         self.parse_value(self.value())
     }
 
-    /// Returns the document as a plain value.
+    /// Returns the document as a JSON value without positions.
     pub(crate) fn value(&self) -> Value {
         self.root.value()
     }
@@ -123,8 +123,8 @@ impl Document {
     }
 }
 
-/// Returns the first line of the parser's message, and removes the position at its end. [`ConfigError::position`]
-/// already contains the position.
+/// Returns the first line of a parser's message without the position at the end of the line, because
+/// [`ConfigError::position`] already contains the position.
 fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     match line.rfind(" at line ") {
@@ -314,7 +314,7 @@ empty:
     }
 
     #[test]
-    fn yaml_and_json_have_equal_values() {
+    fn equal_yaml_and_json_documents_have_equal_values() {
         let value: Value = Document::read("f", TEXT).unwrap().parse().unwrap();
         let expected = json!({
             "profiles": [
@@ -350,7 +350,7 @@ empty:
     }
 
     #[test]
-    fn type_errors_have_path_and_position() {
+    fn type_errors_have_a_path_and_a_position() {
         #[derive(Debug, Deserialize)]
         #[serde(deny_unknown_fields)]
         #[expect(dead_code, reason = "only the error matters")]

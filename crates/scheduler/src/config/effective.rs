@@ -1,7 +1,7 @@
-//! The effective configuration of a scheduler, merged from the file, the flags and the defaults.
+//! The configuration that the scheduler logs at start and serves at `/configz`: the file, the flags and the defaults,
+//! merged. `options` has the settings with which the scheduler runs.
 //!
-//! The scheduler logs this configuration at start and serves it at `/configz`, with redacted secrets. A user can save
-//! it as the configuration file of another scheduler.
+//! Secrets are redacted. A user can save the configuration as the configuration file of another scheduler.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 /// The clap IDs of the flags that are set explicitly, for example `kube_api_qps`.
 ///
 /// A struct of flags contains a flattened field of this type, which adds no flag. The field must be the first field of
-/// the struct, because clap parses the fields in order, and removes each parsed flag from the matches.
+/// the struct: clap fills the fields in order, and removes the flags of each filled field from its `ArgMatches`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExplicitFlags(BTreeSet<String>);
 

@@ -12,16 +12,16 @@ use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use crate::config::explicit_flags::ExplicitFlags;
 use crate::decision_log::DecisionLogFlags;
 use crate::estimator::EstimatorArgs;
-use crate::gates::{self, FeatureGates};
+use crate::feature_gates::{self, FeatureGates};
 use crate::recent_decisions::DEFAULT_BINDINGS;
 use berth_component_base::access_flags::MetricsAccessFlags;
 use berth_component_base::go_bool::go_bool;
 use berth_component_base::go_duration::go_duration;
-use berth_component_base::lease::flags::ElectionFlags;
-use berth_component_base::process::accepted_flags::AcceptedFlags;
-use berth_component_base::process::shared_flags::SharedFlags;
+use berth_component_base::leader_election::flags::ElectionFlags;
+use berth_component_base::program::ignored_common_flags::SharedFlags;
+use berth_component_base::program::ignored_flags::AcceptedFlags;
 
-/// Flags of `berth scheduler`.
+/// Flags of `berth scheduler`, and of scheduler programs with plugins of their own.
 #[derive(Args, Clone, Debug)]
 pub struct SchedulerArgs {
     #[command(flatten)]
@@ -39,8 +39,9 @@ pub struct SchedulerArgs {
 
     /// Path to the kubeconfig file of the control plane
     ///
-    /// If the flag is unset or empty, the scheduler uses the first of KUBECONFIG, the kubeconfig of `berth up` (only
-    /// for `berth scheduler`), ~/.kube/config and the in-cluster configuration.
+    /// If the flag is unset or empty, the scheduler uses the first that exists: KUBECONFIG, the kubeconfig of `berth
+    /// up`, ~/.kube/config, the in-cluster configuration. A program with plugins of its own does not use the kubeconfig
+    /// of `berth up`.
     #[arg(long, value_name = "FILE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub kubeconfig: Option<PathBuf>,
 
@@ -64,7 +65,7 @@ pub struct SchedulerArgs {
     pub plugins: Vec<String>,
 
     /// Feature gates, as Name=true,Name=false
-    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = gates::parse)]
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = feature_gates::parse)]
     pub feature_gates: FeatureGates,
 
     /// Also propagate workloads to selected clusters that get 0 replicas
@@ -89,7 +90,7 @@ pub struct SchedulerArgs {
     #[command(flatten)]
     pub decision_log: DecisionLogFlags,
 
-    /// Maximum bindings whose last decision /debug/decisions explains; 0 turns it off
+    /// Maximum number of bindings whose last decision is kept for /debug/decisions; 0 keeps none
     ///
     /// The address of --metrics-bind-address serves /debug/decisions. Without --metrics-secure, only clients on this
     /// machine can read it. With --metrics-secure, authorized clients can read it.

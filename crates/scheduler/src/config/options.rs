@@ -9,18 +9,19 @@ use berth_core::Gates;
 
 use super::declared_profiles::{DeclaredProfiles, ProfileFlags};
 use super::document::{ConfigError, Document};
+use super::file_into_flags::file_into_flags;
 use super::flags::SchedulerArgs;
-use super::{SchedulerConfiguration, effective, kube_scheduler, merge};
+use super::{SchedulerConfiguration, effective, kube_scheduler};
 use crate::decision_log::DecisionLogOptions;
 use crate::estimator::{EstimatorOptions, EstimatorOptionsError};
+use crate::feature_gates::FeatureGates;
 use crate::framework::Registry;
-use crate::gates::FeatureGates;
 use crate::queue::QueueOrder;
 use crate::recent_decisions::DEFAULT_BINDINGS;
 use berth_component_base::access_flags::MetricsAccessFlags;
-use berth_component_base::connect::Rate;
-use berth_component_base::connect::{Target, Timeouts};
-use berth_component_base::lease::{LeaseOptions, LeaseOptionsError};
+use berth_component_base::kube_client::Rate;
+use berth_component_base::kube_client::{Target, Timeouts};
+use berth_component_base::leader_election::{LeaseOptions, LeaseOptionsError};
 
 /// The way in which the scheduler uses its decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,7 +235,7 @@ fn declared(args: &mut SchedulerArgs) -> Result<DeclaredProfiles, OptionsError> 
     })?;
     let document = Document::read(&path.display().to_string(), &text)?;
     let configuration = kube_scheduler::read(&document)?;
-    merge::file_into_flags(args, &document, &configuration)?;
+    file_into_flags(args, &document, &configuration)?;
     let declared = DeclaredProfiles::from_document(document, configuration, flags)?;
     match &args.config_map {
         Some(config_map) if declared.are_declared_in_file() => Err(OptionsError::DeclaredTwice {
@@ -281,7 +282,7 @@ mod tests {
             let flags = ["scheduler", "--feature-gates", gates];
             let flags = <Program as clap::Parser>::parse_from(flags).flags;
             assert_eq!(Options::try_from(flags).unwrap().order, order, "{gates}");
-            let parsed = crate::gates::parse(gates).unwrap();
+            let parsed = crate::feature_gates::parse(gates).unwrap();
             let embedded = Options::embedded().with_gates(parsed);
             assert_eq!(embedded.order, order, "{gates}");
             assert_eq!(embedded.gates, parsed.engine, "{gates}");

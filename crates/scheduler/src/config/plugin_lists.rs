@@ -45,8 +45,8 @@ impl ProfileError {
 /// `-NAME` removes a plugin. `*` applies first. The other entries apply in their order.
 ///
 /// # Errors
-/// When an entry adds an unknown plugin. Karmada ignores such an entry, so that a scheduler with misspelt names may run
-/// without filters. An entry that removes an unknown plugin only causes a warning in the log.
+/// When an entry adds an unknown plugin. Karmada ignores such an entry, so a misspelt name may disable a filter there.
+/// An entry that removes an unknown plugin only causes a warning in the log.
 pub(crate) fn of_flag(entries: &[String], registry: &Registry) -> Result<PluginsConfig, String> {
     let mut names: BTreeSet<&str> = BTreeSet::new();
     if entries.iter().any(|entry| entry == ALL) {

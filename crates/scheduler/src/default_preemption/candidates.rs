@@ -25,8 +25,8 @@ impl Candidates {
     }
 }
 
-/// Sort key of an assignment. The lowest priority comes first, then the youngest binding. For equal bindings, the names
-/// determine the order.
+/// Sort key of an assignment. The lowest priority comes first, then the youngest binding. If priority and age are
+/// equal, the names of the binding and the cluster determine the order.
 type SortKey = (i32, Reverse<Option<Time>>, Victim);
 
 /// Returns the assignments whose eviction may help the binding of the context.

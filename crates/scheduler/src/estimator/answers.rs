@@ -91,7 +91,7 @@ pub enum Answer {
     Fresh(i32),
     /// An earlier answer, which is used because there is no current answer.
     Stale {
-        /// The number of the earlier answer.
+        /// The number of replicas or component sets in the earlier answer.
         value: i32,
         /// The age of the earlier answer.
         age: Duration,
@@ -103,7 +103,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Returns the number that fits, if known.
+    /// Returns the number of replicas or component sets that fit, if known.
     pub fn value(&self) -> Option<i32> {
         match self {
             Self::Fresh(value) | Self::Stale { value, .. } => Some(*value),

@@ -17,7 +17,7 @@ use super::last_known::LastKnown;
 use super::metrics::EstimatorMetrics;
 use super::options::EstimatorOptions;
 use super::request::{EstimateRequest, Message};
-use berth_component_base::connect::RateLimit;
+use berth_component_base::kube_client::RateLimit;
 
 /// Maximum number of concurrent calls of all requests.
 const CALLS_IN_FLIGHT: usize = 1024;

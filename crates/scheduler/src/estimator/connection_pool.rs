@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::connection::{Connection, ConnectionState, Connector};
 use super::options::EstimatorOptions;
 use super::resolve::Resolver;
-use berth_component_base::connect::RateLimit;
+use berth_component_base::kube_client::RateLimit;
 
 /// The number of connections in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

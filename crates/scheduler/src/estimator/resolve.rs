@@ -11,7 +11,7 @@ use kube::Api;
 use tokio::sync::Semaphore;
 
 use super::options::EstimatorOptions;
-use berth_component_base::connect::RateLimit;
+use berth_component_base::kube_client::RateLimit;
 
 /// Time limit for the API server's response.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
 use super::options::{ClientIdentity, Tls};
-use berth_component_base::connect::any_certificate::AnyCertificate;
+use berth_component_base::kube_client::any_certificate::AnyCertificate;
 
 /// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,5 @@
     reason = "generated code"
 )]
 
-/// The messages of the protocol.
 pub mod pb;
-/// The client and the server of the gRPC service.
 pub mod service;

@@ -49,7 +49,7 @@ pub(super) enum Answer {
     Rejected(Rejected),
     /// The scores to add, multiplied by the weight of the extender.
     Scores(ScoresByName),
-    /// The victims that the extender permits to evict.
+    /// The victims whose eviction the extender permits.
     Victims(Arc<BTreeSet<Victim>>),
     /// The call failed, and the extender is ignorable.
     Ignored,

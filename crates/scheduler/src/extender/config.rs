@@ -117,7 +117,7 @@ pub(crate) enum Verb {
     Filter,
     /// Scores clusters.
     Prioritize,
-    /// Removes victims from a preemption.
+    /// Permits or spares the victims of a preemption.
     Preempt,
     /// Stores decisions.
     Bind,

@@ -1,4 +1,4 @@
-//! Encoding of request bodies for extenders, and decoding of their responses.
+//! The conversion of a decision's requests and answers to and from HTTP bodies, with the types in `wire`.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

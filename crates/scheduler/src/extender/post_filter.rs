@@ -1,5 +1,5 @@
-//! A wrapper of a PostFilter plugin, with which extenders remove victims from the plugin's nominations. Only extenders
-//! with a preempt verb take part.
+//! A wrapper of a PostFilter plugin. The wrapper returns a nomination of the plugin only if every extender with a
+//! preempt verb permits every victim of the nomination.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,12 +12,13 @@ use super::client::ExtenderClient;
 use crate::binding::{Binding, BindingKey};
 use crate::framework::{Bindings, Nomination, PostFilter, PostFilterContext, Victim};
 
-/// Maximum number of searches for victims. After that, nothing is preempted.
+/// Maximum number of nominations that the wrapper requests from the plugin. If the extenders permit none of these
+/// nominations completely, nothing is preempted.
 const MAX_SEARCHES: usize = 16;
 
-/// A PostFilter plugin whose victims need the permission of extenders. An extender spares a victim by omitting the
-/// victim from its response. The wrapper hides the spared victims from the plugin and calls the plugin again, so that
-/// the plugin nominates other victims.
+/// A PostFilter plugin whose victims need the permission of extenders. An extender spares a victim by omitting this
+/// victim from its response. If a victim is spared, the wrapper discards the nomination, hides the spared victims from
+/// the plugin, and calls the plugin again.
 #[derive(Debug)]
 pub(super) struct NarrowingPostFilter {
     pub(super) plugin: Arc<dyn PostFilter>,
@@ -104,7 +105,7 @@ impl PostFilter for NarrowingPostFilter {
     }
 }
 
-/// A view of the bindings that hides the assignments which extenders spare.
+/// A view of the bindings without the assignments that extenders spare.
 struct WithoutSpared<'a> {
     all: &'a dyn Bindings,
     spared: &'a BTreeSet<Victim>,

@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
-use berth_component_base::connect::any_certificate::AnyCertificate;
+use berth_component_base::kube_client::any_certificate::AnyCertificate;
 
 /// TLS settings of the connections to an extender.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The protocol of extenders: JSON in the bodies of POST requests and responses.
+//! The JSON types of the extender protocol, for the bodies of POST requests and their responses.
 //!
 //! The messages equal the messages of kube-scheduler's extenders, with bindings in place of pods and clusters in place
 //! of nodes. In a response, unknown fields are ignored, and `null` stands for an empty list or map, as servers in Go

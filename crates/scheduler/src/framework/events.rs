@@ -1,8 +1,8 @@
 //! Events that may make a waiting binding schedulable.
 //!
-//! A binding that a plugin stopped waits in the queue. Plugins register types of events, each with a hint function. The
-//! scheduler requeues a waiting binding when a hint function returns [`Hint::Queue`] for an event. The scheduler also
-//! retries all waiting bindings periodically, so a missed event only delays a placement.
+//! After a plugin has stopped the cycle of a binding, the binding waits in the queue. Plugins register types of events,
+//! each with a hint function. The scheduler requeues a waiting binding when a hint function returns [`Hint::Queue`] for
+//! an event. The scheduler also retries all waiting bindings periodically, so a missed event only delays a placement.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Calls of the plugins that run before and after a decision, in the order of the profile. The traits of the plugins
 //! are in [`traits`](super::traits).
 //!
-//! A panic of a plugin is caught: it stops the binding, and the process continues.
+//! A panic of a plugin is caught: it stops the current scheduling cycle, and the process continues.
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -6,9 +6,9 @@
 //! | [`PreEnqueue`] | before the binding's scheduling cycle | scheduler | none: a closed gate is not an error |
 //! | [`QueueSort`] | the binding becomes ready | scheduler | none |
 //! | [`PostFilter`] | no cluster fits | scheduler | the next plugin runs |
-//! | [`Reserve`] | after a decision, before writes | scheduler | all plugins are unreserved, the binding is retried |
+//! | [`Reserve`] | after a decision, before writes | scheduler | reservations are reverted, the binding is retried |
 //! | [`Permit`] | after Reserve | scheduler | see [`Permission`] |
-//! | [`PreBind`], [`Bind`] | after Permit | one per binding | all plugins are unreserved, the binding is retried |
+//! | [`PreBind`], [`Bind`] | after Permit | one per binding | reservations are reverted, the binding is retried |
 //! | [`PostBind`] | after the write | one per binding | none |
 //!
 //! Plugins on the scheduler's task block all other decisions while they run. Therefore they must not do I/O.
@@ -236,7 +236,7 @@ pub trait PreBind: Debug + Send + Sync {
     /// Prepares the write. The scheduler writes the decision only after all PreBind plugins have completed.
     ///
     /// # Errors
-    /// When the decision must not be stored. All plugins are unreserved, and the binding is retried.
+    /// When the decision must not be stored. The scheduler reverts all reservations and retries the binding.
     fn pre_bind<'a>(
         &'a self,
         decided: &'a Decided,
@@ -250,7 +250,7 @@ pub trait Bind: Debug + Send + Sync {
     /// Stores the clusters of the decision in `spec.clusters` of the binding.
     ///
     /// # Errors
-    /// When the write failed. All plugins are unreserved, and the binding is retried.
+    /// When the write failed. The scheduler reverts all reservations and retries the binding.
     fn bind<'a>(
         &'a self,
         decided: &'a Decided,

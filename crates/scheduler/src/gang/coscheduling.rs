@@ -21,7 +21,7 @@ use crate::framework::{
 use crate::template::Templates;
 
 /// Maximum size of a gang in which each new member requeues the gated members, so that their messages show the new
-/// number of members. A larger gang is requeued when it has enough members.
+/// number of members. The members of a larger gang are requeued when the gang has enough members.
 const SMALL_GANG: usize = 16;
 
 /// The plugin Coscheduling, which places bindings with the labels `podGroup` and `minAvailable` together or not at all.

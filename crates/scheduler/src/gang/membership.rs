@@ -28,7 +28,7 @@ pub(super) enum Membership {
     Wrong(String),
     /// The template has not been read yet.
     NotKnown,
-    /// The template does not exist, or has not been seen yet.
+    /// The template does not exist, or the watch has not reported it yet.
     NoTemplate,
     /// The template cannot be read for this reason.
     Unreadable(String),

@@ -48,7 +48,7 @@ fn a_cluster_change_during_a_write_is_kept() {
 }
 
 #[test]
-fn higher_priority_first_then_older() {
+fn keys_of_higher_priority_come_first_then_older_keys() {
     let (mut queue, start) = (Queue::default(), Instant::now());
     queue.push(&key("old"), Rank::of(0), start);
     queue.push(&key("new"), Rank::of(0), start + Duration::from_millis(1));
@@ -109,7 +109,7 @@ fn retries_back_off_from_one_to_ten_seconds() {
 }
 
 #[test]
-fn a_retry_after_of_the_server_extends_the_backoff() {
+fn a_delay_that_the_server_requests_extends_the_backoff() {
     let (mut queue, now) = (Queue::default(), Instant::now());
     queue.push(&key("a"), Rank::of(0), now);
     queue.pop();
@@ -122,7 +122,7 @@ fn a_retry_after_of_the_server_extends_the_backoff() {
 }
 
 #[test]
-fn success_resets_the_attempts() {
+fn a_completed_cycle_resets_the_backoff() {
     let (mut queue, now) = (Queue::default(), Instant::now());
     queue.push(&key("a"), Rank::of(0), now);
     queue.pop();
@@ -137,7 +137,7 @@ fn success_resets_the_attempts() {
 }
 
 #[test]
-fn a_waiting_key_returns_when_activated_pushed_or_after_five_minutes() {
+fn a_waiting_key_returns_after_five_minutes_an_activation_or_a_push() {
     let now = Instant::now();
     let waiting = || {
         let mut queue = Queue::default();
@@ -180,7 +180,7 @@ fn activated_keys_follow_fresh_keys_without_starvation() {
 }
 
 #[test]
-fn back_off_replaces_waiting_by_backoff() {
+fn back_off_moves_a_waiting_key_to_backoff() {
     let now = Instant::now();
     for still_processing in [true, false] {
         let mut queue = Queue::default();

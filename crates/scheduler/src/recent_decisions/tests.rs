@@ -43,7 +43,7 @@ fn names(recent: &RecentDecisions) -> Vec<&str> {
 }
 
 #[test]
-fn the_oldest_decision_is_dropped_and_a_binding_is_kept_once() {
+fn the_oldest_decision_is_dropped_and_each_binding_has_one_decision() {
     assert!(RecentDecisions::new(0).is_none());
     let mut recent = RecentDecisions::new(3).unwrap();
     for name in ["a", "b", "c", "a", "d"] {
@@ -57,7 +57,7 @@ fn the_oldest_decision_is_dropped_and_a_binding_is_kept_once() {
 }
 
 #[test]
-fn assumed_workloads_are_bounded() {
+fn the_number_of_recorded_assumed_workloads_is_bounded() {
     let mut recent = RecentDecisions::new(100).unwrap();
     recent.max_workloads = 10;
     for name in ["a", "b", "c"] {
@@ -69,7 +69,7 @@ fn assumed_workloads_are_bounded() {
         .collect();
     assert_eq!(kept, [true, false, false]);
     assert_eq!(recent.workloads, 4);
-    // The workloads of a replaced decision do not count.
+    // The workloads of a replaced decision do not count against the limit.
     for _ in 0..10 {
         recent.insert(decision("c", 4));
     }

@@ -1,8 +1,8 @@
 //! The affinity term that a binding uses, for a binding whose last status write may have been lost.
 //!
 //! An affinity term is an entry of `clusterAffinities`. To move a binding to another term, the scheduler writes first
-//! the spec and then the status. If the scheduler stops between the two writes, the clusters in the spec belong to the
-//! new term, but the status still names the old term. Without a correction, the next decision would start with the old
+//! the spec and then the status. If the process ends between the two writes, the spec contains the clusters of the new
+//! term, but the status still names the old term. Without a correction, the next decision would start with the old
 //! term.
 
 use std::sync::Arc;
@@ -108,7 +108,7 @@ mod tests {
         };
         // The spec was written for the move from a to b, but the status write was lost.
         case(&["m2"], observing("a", 2), Some("b"));
-        // The status was written, because it contains the generation of the result.
+        // The status contains the generation of the result, so the status write was not lost.
         case(&["m2"], observing("a", 3), None);
         // Another edit incremented the generation. The term in the status still selects the clusters.
         case(&["m1"], observing("a", 2), None);

@@ -1,7 +1,7 @@
 //! The plan of the writes of a scheduling cycle. Pure functions derive the plan from the outcome of the engine.
 //!
-//! If the binding already has the new clusters, annotation, observed generation and condition, the cycle writes nothing
-//! and records no event.
+//! If the binding already contains everything that a cycle would write, the cycle writes nothing and records no event.
+//! A successful cycle for a reschedule that a user requested is an exception: it always writes the status.
 
 use std::sync::Arc;
 
@@ -67,9 +67,11 @@ impl Plan {
         self.result.is_none() && self.status.is_none() && self.notes.is_empty()
     }
 
-    /// Creates a plan that records the current generation as observed. The plan is empty if the binding has already
-    /// observed this generation. `affinity` is the affinity term of the last result, if the scheduler stopped before it
-    /// wrote this term to the status. The plan then also records the term and the time.
+    /// Creates a plan that records the current generation as observed. The plan is empty if the status of the binding
+    /// already contains this generation.
+    ///
+    /// `affinity` is set if an earlier process ended between the write of the clusters and the write of the status. It
+    /// is the affinity term of these clusters. The plan then also records the term and the time of the scheduling.
     pub(crate) fn observe_only(binding: &Binding, affinity: Option<String>) -> Self {
         let mut plan = Self::nothing(Verdict::Done);
         if !observed(binding) {
@@ -115,7 +117,7 @@ impl Plan {
         rest
     }
 
-    /// Creates a plan for a binding that a plugin stopped before or after the decision.
+    /// Creates a plan for a cycle that a plugin stopped before or after the decision.
     pub(crate) fn stopped(binding: &Binding, error: &PluginError) -> Self {
         let (reason, verdict) = if error.is_unschedulable() {
             (Reason::Unschedulable, Verdict::Wait)
@@ -131,7 +133,7 @@ impl Plan {
     }
 
     /// Creates the plan for an outcome of the engine. If the outcome is a failure, the plan appends `remark` to the
-    /// message of the condition and records `note` as a further event.
+    /// message of the condition. If this plan is not empty, it also records the event `note`.
     pub(crate) fn with_remark(
         binding: &Binding,
         placement_json: &str,
@@ -232,8 +234,8 @@ fn failure(
         return Plan::nothing(verdict);
     }
     if result.is_some() && !binding.spec.clusters.is_empty() {
-        // Filters accept the clusters of the previous result. After its removal, filters may report more reasons. A
-        // second decision therefore makes the condition accurate.
+        // Some filters exempt the clusters that the binding already has. Without these clusters, the filters may reject
+        // the same clusters for other reasons. A second decision therefore updates the message of the condition.
         verdict = Verdict::Again;
     }
     let mut notes = term_notes(binding, outcome);

@@ -69,7 +69,7 @@ pub fn reschedule_required(binding: &Binding) -> bool {
     }
 }
 
-/// Reports whether the scheduler wrote a result, but stopped before it wrote the status. The write of the result
+/// Reports whether a scheduler wrote a result, but ended before it wrote the status. The write of the result
 /// incremented the generation. Therefore the observed generation is older, and the `Scheduled` condition is not true.
 fn status_was_lost(binding: &Binding) -> bool {
     binding.status.scheduler_observed_generation != Some(binding.generation())
@@ -162,7 +162,7 @@ fn replicas_changed(
 #[cfg(test)]
 mod tests {
     use berth_api::ResourceBinding;
-    use berth_api::canonical::placement_json;
+    use berth_api::go_json::placement_json;
     use serde_json::{Value, json};
 
     use super::*;
@@ -247,7 +247,7 @@ mod tests {
                 Some(ScheduleType::Reconcile),
             ),
             (
-                "a reschedule was requested in the same second",
+                "a reschedule was requested in the second of the last scheduling",
                 json!({ "spec": { "rescheduleTriggeredAt": "2024-01-01T00:00:00Z" } }),
                 None,
             ),
@@ -262,7 +262,7 @@ mod tests {
                 Some(ScheduleType::Reconcile),
             ),
             (
-                "generation is behind, but the condition is true",
+                "the observed generation is behind, but the condition is true",
                 json!({ "metadata": { "generation": 3 } }),
                 None,
             ),

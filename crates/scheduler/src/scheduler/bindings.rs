@@ -30,7 +30,7 @@ pub(super) enum AppliedBinding {
         old: Arc<Binding>,
         new: Arc<Binding>,
     },
-    /// The stored state is newer, so it was kept.
+    /// The known state is newer, so it was kept.
     Outdated,
 }
 
@@ -55,7 +55,7 @@ impl Bindings {
         self.0.get(key).map_or(0, |entry| entry.own_generation)
     }
 
-    /// Returns a watch event that must be decoded now. Drops an outdated event. Most likely, an event during a write
+    /// Returns a watch event if it must be decoded now. Drops an outdated event. An event during a write most likely
     /// results from this write, so it stays undecoded until [`Self::end_write`].
     pub(super) fn receive(&mut self, key: &BindingKey, raw: RawBinding) -> Option<RawBinding> {
         let Some(entry) = self.0.get_mut(key) else {
@@ -85,13 +85,13 @@ impl Bindings {
         entry.pending.take()
     }
 
-    /// Reports whether a binding is at least as new as its stored state.
+    /// Reports whether a binding is at least as new as its known state.
     pub(super) fn is_news(&self, binding: &Binding) -> bool {
         self.get(&binding.key)
             .is_none_or(|stored| binding.at_least_as_new_as(stored))
     }
 
-    /// Adds or replaces a binding, unless the stored state is newer. `own_generation` is the generation that a
+    /// Adds or replaces a binding, unless the known state is newer. `own_generation` is the generation that a
     /// write of this scheduler produced, or 0.
     pub(super) fn apply(&mut self, binding: Binding, own_generation: i64) -> AppliedBinding {
         let Some(entry) = self.0.get_mut(&binding.key) else {
@@ -125,7 +125,7 @@ impl Bindings {
         self.0.remove(key).map(|entry| entry.binding)
     }
 
-    /// Returns the stored bindings of one kind that a complete list does not contain. `namespaced` selects the kind.
+    /// Returns the known bindings of one kind that a complete list does not contain. `namespaced` selects the kind.
     pub(super) fn missing_from(
         &self,
         listed: &HashSet<String>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_api::canonical::placement_json;
+use berth_api::go_json::placement_json;
 use berth_core::Request;
 use berth_events::{Note, Severity};
 use berth_telemetry::Span;

@@ -1,5 +1,5 @@
 //! Notification of plugins about changes, through EventsToRegister and Follow. The plugins then requeue the bindings
-//! that they stopped.
+//! whose cycles they stopped.
 
 use std::cell::RefCell;
 use std::time::Instant;

@@ -186,8 +186,8 @@ impl Scheduler {
         }
     }
 
-    /// Records the result of an eviction. A success is an event on the victim and its template. A failure is an event
-    /// on the preempting binding.
+    /// Records the events of an eviction. A success causes events on the victim and on its template. A failure causes
+    /// an event on the preempting binding.
     pub(super) fn record_eviction_events(&self, finished: &FinishedEviction) {
         let (preemptor, victim) = (&finished.preemptor, &finished.victim);
         let recorder = self.recorder.of(preemptor.spec.scheduler());

@@ -1,4 +1,4 @@
-//! Object references for events.
+//! ObjectReferences of a binding and of its template, for events.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

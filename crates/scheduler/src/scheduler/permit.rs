@@ -236,8 +236,8 @@ impl Scheduler {
         (parked, messages)
     }
 
-    /// Retries the waiting bindings that may use the capacity of a rejected decision after their backoff. Without the
-    /// backoff, two decisions that alternately reject each other would keep the scheduler busy.
+    /// Moves the waiting bindings that may use the capacity of a rejected decision to backoff. With an immediate retry,
+    /// two decisions that alternately reject each other would keep the scheduler busy.
     fn retry_after_release(&mut self, rejected: &ReservedDecision, now: Instant) {
         if !self.book.assumes_capacity() {
             return;
@@ -288,7 +288,7 @@ impl Scheduler {
         }
     }
 
-    /// Reports in the condition of a binding that a plugin stopped its decision.
+    /// Reports in the condition of a binding that a plugin stopped its scheduling cycle.
     pub(super) fn report_stopped(&mut self, cycle: Cycle, error: &PluginError, now: Instant) {
         let Some(binding) = self.bindings.get(cycle.key()).cloned() else {
             self.queue.done(cycle.key(), Verdict::Done, now);

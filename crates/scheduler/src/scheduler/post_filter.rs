@@ -106,7 +106,7 @@ impl VictimSearchOutcome {
 }
 
 /// Bindings, by priority, for which a search found no victims while other decisions were waiting for their write. After
-/// its write, such a decision may become a victim.
+/// the write of such a decision, its assignments may become victims.
 #[derive(Debug, Default)]
 pub(super) struct PreemptionRetries(BTreeMap<i32, BTreeSet<BindingKey>>);
 
@@ -209,7 +209,8 @@ impl VictimSearch<'_> {
         }
     }
 
-    /// Returns the workload of a victim in its cluster, which either contains the replicas or is evicting them.
+    /// Returns the replicas of a victim as a workload. `spec.clusters` or a graceful eviction task of the binding
+    /// contains their number.
     fn workload_of(&self, victim: &Victim) -> Option<AssumedWorkload> {
         let binding = self.plugin_state.stored(&victim.key)?;
         let spec = &binding.spec;
@@ -226,7 +227,8 @@ impl VictimSearch<'_> {
 }
 
 impl Scheduler {
-    /// Records that a search found no victims, so that the search is repeated after the write of a pending decision.
+    /// Records a search that found no victims while a decision was pending. The search is repeated after the write of
+    /// this decision.
     pub(super) fn add_preemption_retry(
         &mut self,
         binding: &Binding,
@@ -237,8 +239,9 @@ impl Scheduler {
         }
     }
 
-    /// Retries the bindings whose search failed and whose priority is higher than the priority of a written binding.
-    /// They are retried after their backoff, so that a busy control plane does not cause permanent searches.
+    /// Retries the bindings for which a search found no victims, if their priority is higher than the priority of a
+    /// written binding.
+    /// The bindings are retried after their backoff, so that a busy control plane does not cause permanent searches.
     pub(super) fn retry_preemption(&mut self, written: &BindingKey, now: Instant) {
         if let Some(binding) = self.bindings.get(written) {
             for key in self.preemption_retries.take_above(binding.spec.priority()) {

@@ -170,7 +170,7 @@ impl Scheduler {
             let Some(binding) = self.bindings.get(key) else {
                 continue;
             };
-            // The condition of a binding in processing is outdated.
+            // The condition of a binding in processing may be outdated, so its reason is not used.
             let no_fit = is_waiting
                 && stored(&binding.status)
                     .is_some_and(|c| c.reason == Reason::NoClusterFit.as_str());
@@ -226,7 +226,7 @@ impl Scheduler {
         }
     }
 
-    /// Ends the write of a binding, and handles the watch event that arrived during the write if this event is newer.
+    /// Ends the write of a binding, and handles the newest watch event that arrived during the write, if any.
     pub(super) fn end_write(&mut self, key: &BindingKey) {
         if let Some(raw) = self.bindings.end_write(key) {
             self.on_raw_binding(key, raw);

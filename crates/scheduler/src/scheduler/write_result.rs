@@ -56,7 +56,7 @@ impl Scheduler {
             Report::Written(binding) => {
                 let own = binding.generation();
                 self.cache_written(*binding, own);
-                // The events during the write resulted from this write, unless the stored object is newer.
+                // Unless a newer generation is known, the events that arrived during the write resulted from it.
                 if self
                     .bindings
                     .get(&key)

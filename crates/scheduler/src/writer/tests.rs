@@ -1,7 +1,7 @@
 //! Tests of the reports of a writer whose process is not the leader.
 
 use berth_api::ResourceBinding;
-use berth_component_base::lease::{Candidate, LeaseOptions};
+use berth_component_base::leader_election::{Candidate, LeaseOptions};
 use http::{Method, Request, Response, StatusCode};
 use kube::client::Body;
 

@@ -123,7 +123,7 @@ async fn a_failing_estimator_has_a_stale_answer_to_an_equal_request() {
     assert_eq!(
         other.get("m1").unwrap().value(),
         None,
-        "another request has no last answer"
+        "the estimator has answered no request for 2 CPUs"
     );
 }
 

@@ -104,7 +104,7 @@ fn unanswered_lookups_are_answered_in_the_next_round() {
     assert_eq!(
         clusters["m3"].available,
         Some(10),
-        "the general estimate applies"
+        "without an answer, the general estimate applies to m3"
     );
 }
 

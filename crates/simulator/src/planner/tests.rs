@@ -17,7 +17,7 @@ use super::plan;
 use crate::action::{Action, REVISION, Workload};
 use crate::cache::{Cache, Key, key};
 use crate::image_registry::ImageRegistry;
-use crate::ownership;
+use crate::owned_pods;
 use crate::scope::Scope;
 use crate::work_schedule::WorkSchedule;
 
@@ -204,13 +204,13 @@ impl Cluster {
             .iter()
             .filter(|pod| pod.labels().get("app").is_some_and(|label| label == app))
             .map(|pod| {
-                let node = ownership::node(pod).unwrap_or("-");
-                let ready = if ownership::is_ready(pod) {
+                let node = owned_pods::node(pod).unwrap_or("-");
+                let ready = if owned_pods::is_ready(pod) {
                     " ready"
                 } else {
                     ""
                 };
-                format!("{node} {}{ready}", ownership::phase(pod))
+                format!("{node} {}{ready}", owned_pods::phase(pod))
             })
             .collect();
         pods.sort();
@@ -281,7 +281,7 @@ fn deployment_gets_ready_pods_on_the_emptiest_nodes() {
 }
 
 #[test]
-fn pending_pods_get_capacity_that_others_free() {
+fn pending_pods_get_the_capacity_that_deleted_pods_free() {
     let mut cluster = Cluster::with_nodes(2, "4");
     deployment(&mut cluster, "first", 2, "3");
     cluster.advance_until_idle();
@@ -295,7 +295,7 @@ fn pending_pods_get_capacity_that_others_free() {
         .cache
         .pods
         .iter()
-        .find(|pod| ownership::node(pod).is_none())
+        .find(|pod| owned_pods::node(pod).is_none())
         .unwrap();
     let status = serde_json::to_string(&waiting.status).unwrap();
     assert!(
@@ -398,7 +398,7 @@ fn failing_rollout_keeps_the_old_pods() {
 }
 
 #[test]
-fn containers_whose_image_is_missing_wait() {
+fn a_container_with_a_missing_image_waits() {
     let mut cluster = Cluster::with_nodes(1, "8").without_images("^registry\\.invalid/");
     deployment(&mut cluster, "web", 1, "1");
     edit_deployment(&mut cluster, "web", |d| {
@@ -431,7 +431,7 @@ fn containers_whose_image_is_missing_wait() {
 }
 
 #[test]
-fn readiness_flaps_with_its_period() {
+fn readiness_alternates_with_the_period_in_the_annotation() {
     let mut cluster = Cluster::with_nodes(1, "8");
     deployment(&mut cluster, "web", 1, "1");
     edit_deployment(&mut cluster, "web", |d| {

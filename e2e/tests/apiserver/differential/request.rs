@@ -65,7 +65,7 @@ impl Kind {
     }
 }
 
-/// A change of one field: a new value, or its removal if the value is `None`.
+/// A change of one field: sets the field to a value, or removes the field if the value is `None`.
 #[derive(Debug, Clone)]
 struct Change {
     pointer: String,

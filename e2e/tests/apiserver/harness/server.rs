@@ -26,8 +26,8 @@ pub(crate) const ROOT_CA: &str = "kube-root-ca.crt";
 
 /// A handle of a server for one test. The server stops when the last handle is dropped.
 pub(crate) struct TestServer {
-    /// A client of the administrator. Only the test that created the client may use it, because it needs the runtime of
-    /// this test.
+    /// A client of the administrator. Only the test that created the client may use it, because the client needs the
+    /// runtime of this test.
     pub(crate) client: Client,
     shared: Arc<Shared>,
 }

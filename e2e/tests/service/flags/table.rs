@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use berth_component_base::connect::Rate;
+use berth_component_base::kube_client::Rate;
 use berth_scheduler::Options;
 use berth_scheduler::QueueOrder;
 use berth_scheduler::config::{BindAddress, Mode, SchedulerArgs};

@@ -177,7 +177,8 @@ async fn a_flag_disables_the_plugin() {
     bare.stop().await;
 }
 
-/// Each of two profiles has a scheduler name. Only the first profile enables the plugin, with another label.
+/// Each of two profiles has a scheduler name. Only the first profile enables the plugin, with a label other than the
+/// default label.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn profiles_of_the_example_file_have_their_own_plugins_and_arguments() {
     let bare = control_plane().await;

@@ -7,7 +7,7 @@ use super::rules::Check::{
     RequiredText,
 };
 use super::rules::{Rule, apply};
-use crate::names;
+use crate::text_rules;
 
 pub(super) const AUTOSCALER: &[Rule] = &[
     ("spec.minReplicas", Between(1, i64::MAX)),
@@ -21,7 +21,7 @@ pub(super) const AUTOSCALER: &[Rule] = &[
     ),
 ];
 
-const REFERENCE: &[Rule] = &[("kind name", RequiredText(names::path_segment))];
+const REFERENCE: &[Rule] = &[("kind name", RequiredText(text_rules::path_segment))];
 
 const BEHAVIOR: &[Rule] = &[
     ("stabilizationWindowSeconds", Between(0, 3600)),
@@ -40,7 +40,7 @@ const SOURCES: [(&str, &str, &[Rule]); 5] = [
         "object",
         &[
             ("describedObject", By(|object| apply(REFERENCE, object))),
-            ("metric.name", RequiredText(names::path_segment)),
+            ("metric.name", RequiredText(text_rules::path_segment)),
         ],
     ),
     ("Pods", "pods", METRIC),
@@ -53,7 +53,7 @@ const SOURCES: [(&str, &str, &[Rule]); 5] = [
     ("External", "external", METRIC),
 ];
 
-const METRIC: &[Rule] = &[("metric.name", RequiredText(names::path_segment))];
+const METRIC: &[Rule] = &[("metric.name", RequiredText(text_rules::path_segment))];
 
 const TARGET: &[Rule] = &[
     ("type", Required),

@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 
 use super::field::Field;
-use crate::names;
+use crate::text_rules;
 
 /// Checks a qualified name, such as `example.com/name`. The domain is optional.
 pub(super) fn qualified(field: &Field<'_>) {
-    field.problem(names::qualified_name(field.text()));
+    field.problem(text_rules::qualified_name(field.text()));
 }
 
 /// Checks a qualified name if the field is set.
@@ -19,12 +19,12 @@ pub(super) fn optionally_qualified(field: &Field<'_>) {
 
 /// Checks the keys and values of a map of labels.
 pub(super) fn labels(field: &Field<'_>) {
-    names::labels(field.value, &field.path, &mut field.causes.borrow_mut());
+    text_rules::labels(field.value, &field.path, &mut field.causes.borrow_mut());
 }
 
 /// Checks that the keys of a map are qualified names.
 pub(super) fn keys(field: &Field<'_>) {
-    names::keys(field.value, &field.path, &mut field.causes.borrow_mut());
+    text_rules::keys(field.value, &field.path, &mut field.causes.borrow_mut());
 }
 
 /// Checks a label selector if the field is set.
@@ -55,7 +55,7 @@ pub(super) fn operator(expression: &Field<'_>, other: fn(&Field<'_>, &Field<'_>)
     }
     qualified(&expression.get("key"));
     for value in values.each() {
-        value.problem(names::label_value(value.text()));
+        value.problem(text_rules::label_value(value.text()));
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) fn operator(expression: &Field<'_>, other: fn(&Field<'_>, &Field<'_>)
 pub(super) fn domain_path(field: &Field<'_>) {
     match field.text().split_once('/') {
         Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
-            field.problem(names::subdomain(domain));
+            field.problem(text_rules::subdomain(domain));
         }
         _ => field.invalid("must be a domain-prefixed path (such as \"acme.io/foo\")"),
     }
@@ -71,13 +71,13 @@ pub(super) fn domain_path(field: &Field<'_>) {
 
 /// Checks that a field is a valid port number.
 pub(super) fn port_number(field: &Field<'_>) {
-    field.problem(names::port_number(field.number().unwrap_or(0)));
+    field.problem(text_rules::port_number(field.number().unwrap_or(0)));
 }
 
 /// Checks that a field is the name or the number of a port.
 pub(super) fn port(field: &Field<'_>) {
     if field.value.is_string() {
-        field.problem(names::port_name(field.text()));
+        field.problem(text_rules::port_name(field.text()));
     } else {
         port_number(field);
     }
@@ -86,7 +86,7 @@ pub(super) fn port(field: &Field<'_>) {
 /// Checks that a field is absent, a number that is not negative, or a percentage.
 pub(super) fn count_or_percent(field: &Field<'_>) {
     if field.value.is_string() {
-        field.problem(names::percent(field.text()));
+        field.problem(text_rules::percent(field.text()));
     } else if field.number().is_some_and(|number| number < 0) {
         field.invalid("must be greater than or equal to 0");
     }
@@ -113,7 +113,7 @@ pub(super) fn public_address(field: &Field<'_>) {
         Ok(ip) if ip.is_unspecified() => field.invalid("may not be unspecified (0.0.0.0 or ::)"),
         Ok(ip) if ip.is_loopback() => field.invalid("may not be a loopback address"),
         Ok(_) => {}
-        Err(_) => field.problem(names::ip(field.text())),
+        Err(_) => field.problem(text_rules::ip(field.text())),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::field::Field;
 use super::rules::Check::{Immutable, Required};
 use crate::error::Cause;
-use crate::names;
+use crate::text_rules;
 
 /// Types of Secrets, and the keys that a Secret of the type must have.
 const KEYS: &[(&str, &[&str])] = &[
@@ -57,7 +57,7 @@ fn contents(object: &Field<'_>, maps: &[&str]) {
     let mut size = 0;
     for map in maps {
         for (key, text) in object.entries(map) {
-            text.problem(names::config_key(key));
+            text.problem(text_rules::config_key(key));
             let is_text = *map == "data" && maps.len() > 1;
             let text = text.text();
             let padding = text.len() - text.trim_end_matches('=').len();

@@ -8,7 +8,7 @@ use super::rules::Check::{
 };
 use super::rules::{Check, Rule, apply};
 use super::{resources, volume};
-use crate::names;
+use crate::text_rules;
 
 /// The range of user and group ids.
 pub(super) const ID: Check = Between(0, i32::MAX as i64);
@@ -29,17 +29,17 @@ const CONTAINER: &[Rule] = &[
         "terminationMessagePolicy",
         OneOf(&["File", "FallbackToLogsOnError"]),
     ),
-    ("env[].name", RequiredText(names::variable)),
+    ("env[].name", RequiredText(text_rules::variable)),
     ("env[].valueFrom", IfSet(&[("", By(value_from))])),
     ("env[]", By(value_or_source)),
     (
         "env[].valueFrom.configMapKeyRef env[].valueFrom.secretKeyRef",
         IfSet(&[
-            ("name", Text(names::subdomain)),
-            ("key", RequiredText(names::config_key)),
+            ("name", Text(text_rules::subdomain)),
+            ("key", RequiredText(text_rules::config_key)),
         ]),
     ),
-    ("envFrom[].prefix", OptionalText(names::variable)),
+    ("envFrom[].prefix", OptionalText(text_rules::variable)),
     ("envFrom", By(env_from)),
     ("securityContext.runAsUser securityContext.runAsGroup", ID),
     (
@@ -145,7 +145,7 @@ fn ports(container: &Field<'_>, host_network: bool) {
         if names.contains(&name.text()) {
             name.duplicate();
         } else if !name.is_empty() {
-            name.problem(names::port_name(name.text()));
+            name.problem(text_rules::port_name(name.text()));
             names.push(name.text());
         }
         if number.number().unwrap_or(0) == 0 {
@@ -192,7 +192,7 @@ fn env_from(all: &Field<'_>) {
             all.invalid(ONE);
         }
         for reference in found {
-            RequiredText(names::subdomain).apply(&reference.get("name"));
+            RequiredText(text_rules::subdomain).apply(&reference.get("name"));
         }
     }
 }

@@ -7,8 +7,8 @@ use super::field::{Causes, Field};
 use super::rules::Check::{By, NotNegative};
 use super::rules::{Rule, apply};
 use crate::error::Cause;
-use crate::names;
 use crate::resource::{NameRule, Resource};
+use crate::text_rules;
 
 /// Maximum size of all annotations of an object, in bytes.
 const MAX_ANNOTATIONS: usize = 256 << 10;
@@ -65,12 +65,12 @@ fn name(meta: &Field<'_>, rule: NameRule) {
         // The server appends characters to `generateName`, so its last character may be a dash.
         let text = prefix.text();
         let start = text.strip_suffix('-').map(|start| format!("{start}a"));
-        prefix.problem(names::name(start.as_deref().unwrap_or(text), rule));
+        prefix.problem(text_rules::name(start.as_deref().unwrap_or(text), rule));
     }
     if name.is_empty() {
         name.required("name or generateName is required");
     } else {
-        name.problem(names::name(name.text(), rule));
+        name.problem(text_rules::name(name.text(), rule));
     }
 }
 
@@ -84,7 +84,7 @@ fn changed_labels(map: &Field<'_>) {
 fn annotations(annotations: &Field<'_>) {
     let mut size = 0;
     for (key, value) in annotations.value.as_object().into_iter().flatten() {
-        annotations.problem(names::qualified_name(&key.to_lowercase()));
+        annotations.problem(text_rules::qualified_name(&key.to_lowercase()));
         match value.as_str() {
             Some(text) => size += key.len() + text.len(),
             None => annotations.with(value).invalid("must be a string"),

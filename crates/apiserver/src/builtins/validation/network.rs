@@ -11,25 +11,25 @@ use super::rules::Check::{
     RequiredText, Text, Unique, When,
 };
 use super::rules::{Rule, apply};
-use crate::names;
+use crate::text_rules;
 
 /// The rules of a reference to an object by API group, kind and name.
 const REFERENCE: &[Rule] = &[
-    ("apiGroup", OptionalText(names::subdomain)),
-    ("kind name", RequiredText(names::path_segment)),
+    ("apiGroup", OptionalText(text_rules::subdomain)),
+    ("kind name", RequiredText(text_rules::path_segment)),
 ];
 
 pub(super) const INGRESS: &[Rule] = &[
     ("spec", By(rules_or_backend)),
-    ("spec.tls[].hosts[]", Text(names::host)),
-    ("spec.tls[].secretName", OptionalText(names::subdomain)),
+    ("spec.tls[].hosts[]", Text(text_rules::host)),
+    ("spec.tls[].secretName", OptionalText(text_rules::subdomain)),
     ("spec.rules[].host", By(host)),
     ("spec.rules[].http", IfSet(&[("paths", Required)])),
     ("spec.rules[].http.paths[]", By(path)),
     ("spec.defaultBackend", IfSet(&[("", By(backend))])),
     (
         "spec.ingressClassName",
-        IfSet(&[("", Text(names::subdomain))]),
+        IfSet(&[("", Text(text_rules::subdomain))]),
     ),
 ];
 
@@ -57,9 +57,9 @@ pub(super) const ENDPOINT_SLICE: &[Rule] = &[
     ("addressType", RequiredOneOf(&["FQDN", "IPv4", "IPv6"])),
     ("addressType", Immutable),
     ("endpoints[].addresses", Required),
-    ("endpoints[].hostname", OptionalText(names::dns_label)),
+    ("endpoints[].hostname", OptionalText(text_rules::dns_label)),
     ("", By(endpoint_addresses)),
-    ("ports[].name", OptionalText(names::dns_label)),
+    ("ports[].name", OptionalText(text_rules::dns_label)),
     ("ports", Unique("name")),
     ("ports[].protocol", OneOf(&["SCTP", "TCP", "UDP"])),
 ];
@@ -74,7 +74,7 @@ fn host(host: &Field<'_>) {
     if host.text().parse::<IpAddr>().is_ok() {
         host.invalid("must be a DNS name, not an IP address");
     } else {
-        OptionalText(names::host).apply(host);
+        OptionalText(text_rules::host).apply(host);
     }
 }
 
@@ -105,13 +105,13 @@ fn backend(backend: &Field<'_>) {
     if resource.is_set() {
         return apply(REFERENCE, &resource);
     }
-    RequiredText(names::dns_label).apply(&service.get("name"));
+    RequiredText(text_rules::dns_label).apply(&service.get("name"));
     let (name, number) = (service.get("port.name"), service.get("port.number"));
     match (name.is_empty(), number.number().unwrap_or(0) == 0) {
         (false, false) => backend.invalid("cannot set both port name and port number"),
         (true, false) => port_number(&number),
         (true, true) => backend.required("port name or number is required"),
-        (false, true) => name.problem(names::port_name(name.text())),
+        (false, true) => name.problem(text_rules::port_name(name.text())),
     }
 }
 

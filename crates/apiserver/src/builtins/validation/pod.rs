@@ -5,8 +5,8 @@ use super::container::{ID, PROFILE};
 use super::field::Field;
 use super::rules::Check::{Between, By, IfSet, OneOf, OptionalText, Required, RequiredText, Text};
 use super::rules::{Rule, apply};
-use super::{container, placement, resources, volume};
-use crate::names;
+use super::{container, pod_scheduling, resources, volume};
+use crate::text_rules;
 
 const SPEC: &[Rule] = &[
     ("", By(volumes)),
@@ -22,19 +22,19 @@ const SPEC: &[Rule] = &[
         "securityContext",
         By(|context| apply(SECURITY_CONTEXT, context)),
     ),
-    ("", By(|spec| apply(placement::POD, spec))),
-    ("dnsConfig.nameservers[]", Text(names::ip)),
+    ("", By(|spec| apply(pod_scheduling::POD, spec))),
+    ("dnsConfig.nameservers[]", Text(text_rules::ip)),
     ("", By(dns)),
     ("readinessGates[].conditionType", By(qualified)),
     ("resources", By(resources::of_container)),
     (
         "serviceAccountName nodeName priorityClassName",
-        OptionalText(names::subdomain),
+        OptionalText(text_rules::subdomain),
     ),
     ("activeDeadlineSeconds", Between(1, i32::MAX as i64)),
-    ("hostname subdomain", OptionalText(names::dns_label)),
-    ("hostAliases[].ip", Text(names::ip)),
-    ("hostAliases[].hostnames[]", Text(names::subdomain)),
+    ("hostname subdomain", OptionalText(text_rules::dns_label)),
+    ("hostAliases[].ip", Text(text_rules::ip)),
+    ("hostAliases[].hostnames[]", Text(text_rules::subdomain)),
 ];
 
 const SECURITY_CONTEXT: &[Rule] = &[
@@ -81,10 +81,10 @@ fn unique_labels<'a>(items: impl Iterator<Item = Field<'a>>) {
     let mut seen = Vec::new();
     for item in items {
         let name = item.get("name");
-        if names::dns_label(name.text()).is_none() && seen.contains(&name.text()) {
+        if text_rules::dns_label(name.text()).is_none() && seen.contains(&name.text()) {
             name.duplicate();
         }
-        RequiredText(names::dns_label).apply(&name);
+        RequiredText(text_rules::dns_label).apply(&name);
         seen.push(name.text());
     }
 }

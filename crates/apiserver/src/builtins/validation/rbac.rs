@@ -6,7 +6,7 @@ use super::rules::Check::{
     By, EmptyOrOneOf, ExactlyOneOf, IfSet, OneOf, OptionalText, Required, RequiredText,
 };
 use super::rules::{Rule, apply};
-use crate::names;
+use crate::text_rules;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -30,7 +30,7 @@ pub(super) const CLUSTER_ROLE: &[Rule] = &[
 
 const BINDING: &[Rule] = &[
     ("roleRef.apiGroup", OneOf(&[GROUP])),
-    ("roleRef.name", RequiredText(names::path_segment)),
+    ("roleRef.name", RequiredText(text_rules::path_segment)),
     ("roleRef", By(role_stays)),
     ("subjects[].name", Required),
     ("subjects[]", By(subject)),
@@ -78,7 +78,7 @@ fn subject(subject: &Field<'_>) {
     let (kind, group) = (subject.get("kind"), subject.get("apiGroup"));
     match kind.text() {
         "ServiceAccount" => {
-            OptionalText(names::subdomain).apply(&subject.get("name"));
+            OptionalText(text_rules::subdomain).apply(&subject.get("name"));
             EmptyOrOneOf(&[""]).apply(&group);
         }
         "User" | "Group" => OneOf(&[GROUP]).apply(&group),

@@ -3,7 +3,7 @@
 use super::field::Field;
 use super::rules::Check::{By, Immutable, NotNegativeAmount};
 use super::rules::Rule;
-use crate::names;
+use crate::text_rules;
 
 pub(super) const QUOTA: &[Rule] = &[
     ("spec.hard{}", NotNegativeAmount),
@@ -76,7 +76,7 @@ fn container_name(name: &str, amount: &Field<'_>) {
 
 /// Checks the name of a resource. The name must have a domain prefix unless `known` is true.
 fn check_name(name: &str, amount: &Field<'_>, known: bool) {
-    amount.problem(names::qualified_name(name));
+    amount.problem(text_rules::qualified_name(name));
     if !name.contains('/') && !known {
         amount.invalid("must be a standard resource type or fully qualified");
     }

@@ -10,7 +10,7 @@ use super::network::cidr;
 use super::rules::Check::{Between, By, Forbidden, OneOf, RequiredText, Text, When};
 use super::rules::Rule;
 use crate::error::Cause;
-use crate::names;
+use crate::text_rules;
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 const POLICIES: &[&str] = &["Cluster", "Local"];
@@ -63,7 +63,7 @@ pub(super) const SERVICE: &[Rule] = &[
 ];
 
 const EXTERNAL_NAME: &[Rule] = &[
-    ("externalName", RequiredText(names::subdomain)),
+    ("externalName", RequiredText(text_rules::subdomain)),
     (
         "clusterIPs ipFamilies ipFamilyPolicy",
         Forbidden("may not be set for ExternalName services"),
@@ -95,7 +95,7 @@ fn ports(spec: &Field<'_>) {
             if all.count() > 1 {
                 name.required("");
             }
-        } else if let Some(problem) = names::dns_label(name.text()) {
+        } else if let Some(problem) = text_rules::dns_label(name.text()) {
             name.invalid(&problem);
         } else if names.contains(&name.text()) {
             name.duplicate();
@@ -138,7 +138,7 @@ fn addresses(spec: &Field<'_>) {
             }
             continue;
         }
-        Text(names::ip).apply(&address);
+        Text(text_rules::ip).apply(&address);
         if address.text().parse::<Ipv6Addr>().is_ok() && !first.is_empty() {
             address.invalid("IPv6 is not configured on this cluster");
         }

@@ -10,13 +10,13 @@ use super::rules::Check::{
 use super::rules::{Rule, apply};
 use crate::cel::Condition;
 use crate::error::Cause;
-use crate::names;
+use crate::text_rules;
 
 /// Versions of `AdmissionReview` that the server can send.
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 
 const WEBHOOK: &[Rule] = &[
-    ("name", RequiredText(names::subdomain)),
+    ("name", RequiredText(text_rules::subdomain)),
     ("name", By(three_segments)),
     ("admissionReviewVersions", By(review_versions)),
     (

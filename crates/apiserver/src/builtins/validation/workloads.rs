@@ -8,8 +8,8 @@ use super::rules::Check::{
     By, Forbidden, Immutable, NotNegative, OneOf, OptionalText, Present, Required,
 };
 use super::rules::{Rule, apply};
-use super::{claim, matches_template, pod};
-use crate::names;
+use super::{matches_template, persistent_volume_claim, pod};
+use crate::text_rules;
 
 /// The rules for pod templates whose pods a controller keeps running.
 const TEMPLATE: &[Rule] = &[
@@ -171,14 +171,14 @@ fn stateful_strategy(strategy: &Field<'_>) {
 
 fn claim_templates(spec: &Field<'_>) {
     if spec.old.is_none() {
-        OptionalText(names::dns_label).apply(&spec.get("serviceName"));
+        OptionalText(text_rules::dns_label).apply(&spec.get("serviceName"));
     }
     // Causes name a volume of the pod template, because each claim template becomes a volume of the pods.
     let volume = format!("{}.template.spec.volumes[0].name", spec.path);
     for template in spec.items("volumeClaimTemplates") {
-        claim::spec(&template.get("spec"));
+        persistent_volume_claim::spec(&template.get("spec"));
         let name = template.get("metadata.name").reported_at(volume.as_str());
-        OptionalText(names::dns_label).apply(&name);
+        OptionalText(text_rules::dns_label).apply(&name);
     }
 }
 

@@ -1,5 +1,5 @@
-//! The OpenAPI v2 document as protobuf messages of gnostic, which client-go reads. The field numbers are from gnostic's
-//! `OpenAPIv2.proto`.
+//! The OpenAPI v2 document in the protobuf format of the gnostic library. client-go reads this format. The field
+//! numbers are from gnostic's `OpenAPIv2.proto`.
 
 use prost::encoding::{WireType, encode_key, encode_varint};
 use serde_json::Value;
@@ -24,7 +24,7 @@ impl Message {
         self.bytes(field, &inner.0);
     }
 
-    /// Adds a scalar field, or a repeated field with the texts of a list.
+    /// Adds a field with a text, number or boolean. If `value` is a list, adds the field once for each item.
     fn scalar(&mut self, field: u32, value: &Value) {
         match value {
             Value::String(text) => self.bytes(field, text.as_bytes()),

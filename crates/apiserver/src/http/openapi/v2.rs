@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schemas_keep_keywords_of_version_two() {
+    fn schemas_keep_only_keywords_of_openapi_v2() {
         let mut schema = json!({"type": "object", "properties": {
             "meta": {"description": "d", "allOf": [{"$ref": "#/components/schemas/a.B"}]},
             "port": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_that_preserve_unknown_fields_become_objects() {
+    fn kinds_that_preserve_unknown_fields_at_the_root_become_plain_objects() {
         let kinds = json!([{"group": "g", "version": "v1", "kind": "K"}]);
         let mut open = json!({"type": "object", "description": "d", "x-kubernetes-preserve-unknown-fields": true,
             "properties": {"spec": {}}, "x-kubernetes-group-version-kind": kinds});

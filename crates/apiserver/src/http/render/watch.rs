@@ -44,7 +44,7 @@ pub(in crate::http) fn watch(
 struct Encoder {
     resource: Arc<Resource>,
     form: Form,
-    /// True if an event has sent the column definitions.
+    /// True if an earlier event contained the column definitions.
     columns_sent: bool,
 }
 

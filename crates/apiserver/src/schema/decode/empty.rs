@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-/// The kept fields of each struct. Each line of the file contains one struct.
+/// The fields of each struct whose empty value is kept. Each line of `empty.txt` contains one struct.
 static KEPT: LazyLock<HashMap<&str, HashSet<&str>>> = LazyLock::new(|| {
     include_str!("empty.txt")
         .lines()

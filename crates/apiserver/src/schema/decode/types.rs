@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kept_fields_exist() {
+    fn every_field_whose_empty_value_is_kept_exists() {
         let known = |(owner, field): &(&str, &str)| {
             let mut structs = TYPES.values();
             structs.any(|s| s.name == *owner && s.fields.contains_key(field))

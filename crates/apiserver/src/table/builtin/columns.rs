@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::cell::Cell::{self, By, Field, Integer, Or, True};
 use super::cell::{count, int, joined, labels_or_none, selector, string};
-use super::{namespaces, network, nodes, policy, workloads};
+use super::{network, other_kinds, pods_and_nodes, workloads};
 use crate::table::{BuiltinColumn, age, since};
 
 const EVENT: &str = "Last Seen=@last_seen; Type=type; Reason=reason; Object=@event_object; \
@@ -23,7 +23,7 @@ const CREATED_AT: &str = "Created At:date=metadata.creationTimestamp";
 /// | cell | content |
 /// |---|---|
 /// | `path` | the value at a dotted path |
-/// | `path\|text` | the text at the path, or the text after the bar if it is absent or empty |
+/// | `path\|text` | the text at the path. If it is absent or empty, the text after the bar |
 /// | `#path` | the number at the path, or zero |
 /// | `?path` | true if the value at the path is true |
 /// | `@function` | the result of a function |
@@ -231,34 +231,34 @@ fn function(name: &str) -> fn(&Value) -> Value {
         "Images" => workloads::images,
         "Selector" => |o| selector(&o["spec"]["selector"]),
         "Pod-Selector" => |o| selector(&o["spec"]["podSelector"]),
-        "Min Available" => |o| policy::share(&o["spec"]["minAvailable"]),
-        "Max Unavailable" => |o| policy::share(&o["spec"]["maxUnavailable"]),
-        "Role" => |o| policy::reference(&o["roleRef"]),
-        "Users" => |o| policy::subjects(o, "User"),
-        "Groups" => |o| policy::subjects(o, "Group"),
-        "ServiceAccounts" => |o| policy::subjects(o, "ServiceAccount"),
+        "Min Available" => |o| other_kinds::share(&o["spec"]["minAvailable"]),
+        "Max Unavailable" => |o| other_kinds::share(&o["spec"]["maxUnavailable"]),
+        "Role" => |o| other_kinds::reference(&o["roleRef"]),
+        "Users" => |o| other_kinds::subjects(o, "User"),
+        "Groups" => |o| other_kinds::subjects(o, "Group"),
+        "ServiceAccounts" => |o| other_kinds::subjects(o, "ServiceAccount"),
         "Webhooks" => |o| count(&o["webhooks"]),
-        "RequestedDuration" => policy::requested_duration,
-        "Condition" => policy::request_state,
-        "last_seen" => namespaces::event_last_seen,
-        "event_object" => namespaces::event_object,
-        "event_source" => namespaces::event_source,
+        "RequestedDuration" => other_kinds::requested_duration,
+        "Condition" => other_kinds::request_state,
+        "last_seen" => other_kinds::event_last_seen,
+        "event_object" => other_kinds::event_object,
+        "event_source" => other_kinds::event_source,
         "message" => |o| json!(string(&o["message"]).trim()),
         "first_seen" => first_seen,
         "event_count" => |o| json!(int(&o["count"]).max(1).to_string()),
-        "map_data" => namespaces::data,
+        "map_data" => other_kinds::data,
         "secret_data" => |o| count(&o["data"]),
-        "quota" => namespaces::quota,
-        "ready_containers" => nodes::ready_containers,
-        "pod_status" => nodes::pod_status,
-        "restarts" => nodes::restarts,
-        "template_containers" => |o| nodes::of_containers(o, "name"),
-        "template_images" => |o| nodes::of_containers(o, "image"),
+        "quota" => other_kinds::quota,
+        "ready_containers" => pods_and_nodes::ready_containers,
+        "pod_status" => pods_and_nodes::pod_status,
+        "restarts" => pods_and_nodes::restarts,
+        "template_containers" => |o| pods_and_nodes::of_containers(o, "name"),
+        "template_images" => |o| pods_and_nodes::of_containers(o, "image"),
         "template_labels" => |o| labels_or_none(&o["template"]["metadata"]["labels"]),
-        "node_status" => nodes::node_status,
-        "node_roles" => nodes::node_roles,
-        "internal_ip" => |o| nodes::node_address(o, "InternalIP"),
-        "external_node_ip" => |o| nodes::node_address(o, "ExternalIP"),
+        "node_status" => pods_and_nodes::node_status,
+        "node_roles" => pods_and_nodes::node_roles,
+        "internal_ip" => |o| pods_and_nodes::node_address(o, "InternalIP"),
+        "external_node_ip" => |o| pods_and_nodes::node_address(o, "ExternalIP"),
         "volume_modes" => |o| joined(&o["spec"]["accessModes"], string, ""),
         "claim_modes" => |o| joined(&o["status"]["accessModes"], string, ""),
         "claim_of" => claim_of,
@@ -271,7 +271,7 @@ fn function(name: &str) -> fn(&Value) -> Value {
         "suspended" => workloads::suspended,
         "active_jobs" => |o| count(&o["status"]["active"]),
         "last_schedule" => workloads::last_schedule,
-        "scale_target" => |o| policy::reference(&o["spec"]["scaleTargetRef"]),
+        "scale_target" => |o| other_kinds::reference(&o["spec"]["scaleTargetRef"]),
         "hpa_targets" => workloads::hpa_targets,
         "hpa_minimum" => workloads::hpa_minimum,
         "external_ip" => network::external_ip,

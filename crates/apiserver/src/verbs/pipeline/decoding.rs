@@ -1,5 +1,5 @@
-//! Decoding of a received object into its kind: the check of kind and API version, of field types, and of unknown and
-//! duplicate fields.
+//! Decoding of a received object: calls [`type_meta`], checks field types, and prunes unknown fields. By
+//! `fieldValidation`, unknown and duplicate fields cause warnings or an error.
 //!
 //! This module must not know the stored objects.
 
@@ -11,7 +11,7 @@ use crate::error::ApiError;
 use crate::go_text::type_name;
 use crate::query::FieldValidation;
 use crate::resource::{self, Resource};
-use crate::schema::{decode, shape};
+use crate::schema::{decode, normalize};
 use crate::verbs::Call;
 
 /// Decodes an object that a client has sent. Returns warnings.
@@ -27,7 +27,7 @@ pub(crate) fn decode(
     value["kind"] = json!(resource.kind);
     check_types(resource, value)?;
     let mut unknown = Vec::new();
-    shape::prune(value, resource.schema(), &mut String::new(), &mut unknown);
+    normalize::prune(value, resource.schema(), &mut String::new(), &mut unknown);
     if unknown.is_empty() && duplicates.is_empty() {
         return Ok(Vec::new());
     }
@@ -50,7 +50,7 @@ pub(super) fn decode_mutated(resource: &Resource, value: &mut Value) -> Result<(
     value["kind"] = json!(resource.kind);
     check_types(resource, value).map_err(|error| ApiError::internal(error.message))?;
     let schema = resource.schema();
-    shape::prune(value, schema, &mut String::new(), &mut Vec::new());
+    normalize::prune(value, schema, &mut String::new(), &mut Vec::new());
     Ok(())
 }
 

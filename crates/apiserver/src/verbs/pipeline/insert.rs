@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::admission::{admit, mutate};
+use super::admission_steps::{admit, mutate};
 use super::webhook_dispatch::{Matched, Subject};
 use super::{
     WriteKind, check_size, commit_error, edit_meta, limit_range, namespace_mismatch, quota,
@@ -16,9 +16,9 @@ use crate::authorization::attributes::Attributes;
 use crate::builtins;
 use crate::clock;
 use crate::error::{ApiError, Cause, Reason};
-use crate::registry::custom;
+use crate::registry::custom_resource_definition;
 use crate::store::{CommitError, Key, Stored};
-use crate::tables::{DEFINITIONS, NAMESPACES};
+use crate::table_names::{DEFINITIONS, NAMESPACES};
 use crate::verbs::version_conversion::to_stored;
 use crate::verbs::{Call, text};
 
@@ -87,7 +87,7 @@ pub(crate) async fn insert(
         check_create_permission(call, &key)?;
     }
     if &*resource.table == DEFINITIONS {
-        custom::set_status(&mut value, &call.shared.registry.snapshot());
+        custom_resource_definition::set_status(&mut value, &call.shared.registry.snapshot());
     }
     limit_range::check(call, &key, &value)?;
     let subject = Subject {
@@ -102,7 +102,8 @@ pub(crate) async fn insert(
     store(call, key, value, reserved)
 }
 
-/// Sets the name, the uid and the creation time of a new object. Mutating webhooks receive the object without them.
+/// Sets the uid and the creation time of a new object, and generates a missing name. Mutating webhooks run earlier, so
+/// they do not receive these values.
 fn identify(call: &Call, value: &mut Value) {
     let [name, base] =
         ["name", "generateName"].map(|field| text(value, &["metadata", field]).to_owned());
@@ -166,7 +167,8 @@ fn namespace_of(call: &Call, value: &Value) -> Result<String, ApiError> {
     }
 }
 
-/// Checks that the client may create the object. PUT and apply need this check in addition.
+/// Checks that the client may create the object. A PUT or an apply that creates an object needs this permission in
+/// addition to `update` or `patch`.
 fn check_create_permission(call: &Call, key: &Key) -> Result<(), ApiError> {
     let (group, plural) = (&call.resource.group, &call.resource.plural);
     let attributes = Attributes::on("create", group, plural, &key.namespace, &key.name);

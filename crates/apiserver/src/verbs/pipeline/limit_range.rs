@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::builtins::pod_resources::{PodResources, Quantities, quantities};
 use crate::error::ApiError;
 use crate::store::{Key, Stored};
-use crate::tables;
+use crate::table_names;
 use crate::verbs::Call;
 
 /// The annotation that lists the defaults that LimitRanges have set.
@@ -20,7 +20,7 @@ const CONTAINERS: [(&str, &str); 2] = [
 /// Returns the limits of all LimitRanges of a namespace.
 fn limits(call: &Call, key: &Key) -> Vec<Value> {
     let store = &call.shared.store;
-    let page = store.list(tables::LIMIT_RANGES, Some(&key.namespace));
+    let page = store.list(table_names::LIMIT_RANGES, Some(&key.namespace));
     let of = |range: &Stored| range.value()["spec"]["limits"].take();
     let lists = page.items.iter().map(|range| of(range));
     lists
@@ -63,7 +63,7 @@ pub(super) fn set_defaults(call: &Call, key: &Key, pod: &mut Value) {
     }
 }
 
-/// Sets missing quantities to their defaults. Returns the names of their resources.
+/// Sets missing quantities to their defaults. Returns the names of the resources whose quantity was missing.
 fn set_missing(resources: &mut Value, field: &str, defaults: &Value) -> Vec<String> {
     let mut set = Vec::new();
     for (name, amount) in defaults.as_object().into_iter().flatten() {
@@ -134,7 +134,7 @@ pub(super) fn check(call: &Call, key: &Key, value: &Value) -> Result<(), ApiErro
     Err(ApiError::forbidden(group, plural, &key.name, &message))
 }
 
-/// Refuses an update that grows a claim if its storage class does not allow expansion.
+/// Refuses an update that increases the requested storage of a claim whose storage class does not allow expansion.
 pub(super) fn check_growth(
     call: &Call,
     key: &Key,
@@ -151,7 +151,7 @@ pub(super) fn check_growth(
     let class = new["spec"]["storageClassName"].as_str().unwrap_or_default();
     let allows_expansion = || {
         let store = &call.shared.store;
-        let class = store.get(tables::STORAGE_CLASSES, &Key::new("", class));
+        let class = store.get(table_names::STORAGE_CLASSES, &Key::new("", class));
         class.is_some_and(|class| class.value()["allowVolumeExpansion"] == true)
     };
     if size(new) <= size(old) || allows_expansion() {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::MutexGuard;
 use serde_json::Value;
 
-use super::admission::{admit, mutate};
+use super::admission_steps::{admit, mutate};
 use super::prepare_update::{bump_generation, is_no_op, restore_preserved_fields};
 use super::webhook_dispatch::{Matched, Subject};
 use super::{
@@ -16,10 +16,10 @@ use super::{
 };
 use crate::allocation::Reserved;
 use crate::error::ApiError;
-use crate::registry::custom;
+use crate::registry::custom_resource_definition;
 use crate::resource::Resource;
 use crate::store::{CommitError, Key, Stored};
-use crate::tables::DEFINITIONS;
+use crate::table_names::DEFINITIONS;
 use crate::verbs::version_conversion::{self, to_stored};
 use crate::verbs::{Call, text};
 
@@ -97,7 +97,7 @@ pub(crate) async fn modify(
         let reserved = admit(call, key, &mut new, Some(&old))?;
         bump_generation(call, &old, &mut new);
         if &*resource.table == DEFINITIONS && call.subresource.is_none() {
-            custom::set_status(&mut new, &call.shared.registry.snapshot());
+            custom_resource_definition::set_status(&mut new, &call.shared.registry.snapshot());
         }
         let validated = webhook_dispatch::validate(call, &subject, &new).await?;
         if is_no_op(&old, &new) {

@@ -7,12 +7,13 @@ use crate::builtins::pod_resources::PodResources;
 use crate::error::{ApiError, Cause};
 use crate::resource::Subresource;
 use crate::store::Key;
-use crate::tables;
+use crate::table_names;
 use crate::verbs::{Call, text};
 
 const OS_LABEL: &str = "kubernetes.io/os";
 
-/// Refuses to resize a pod beyond the allocatable resources of its node. A pod without a node passes this check.
+/// Refuses to resize a pod beyond the allocatable resources of its node, or on a node that does not run Linux. A pod
+/// without a node passes this check.
 pub(super) fn check(call: &Call, key: &Key, old: &Value, new: &Value) -> Result<(), ApiError> {
     let node = text(new, &["spec", "nodeName"]);
     if call.subresource != Some(Subresource::Resize)
@@ -22,7 +23,11 @@ pub(super) fn check(call: &Call, key: &Key, old: &Value, new: &Value) -> Result<
         return Ok(());
     }
     let refused = |detail: &str| ApiError::forbidden("", "pods", &key.name, detail);
-    let Some(stored) = call.shared.store.get(tables::NODES, &Key::new("", node)) else {
+    let Some(stored) = call
+        .shared
+        .store
+        .get(table_names::NODES, &Key::new("", node))
+    else {
         return Err(refused(&format!("node \"{node}\" not found")));
     };
     let stored = stored.value();

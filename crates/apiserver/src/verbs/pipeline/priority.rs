@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::error::ApiError;
 use crate::store::{Key, Stored};
-use crate::tables;
+use crate::table_names;
 use crate::verbs::Call;
 
 /// Sets the priority and the preemption policy of a new pod. Refuses a new pod that specifies other values than the
@@ -36,7 +36,7 @@ pub(super) fn assign(
     let class: Option<Arc<Stored>> = if named.is_empty() {
         default_class(call)
     } else {
-        let Some(class) = store.get(tables::PRIORITY_CLASSES, &Key::new("", named)) else {
+        let Some(class) = store.get(table_names::PRIORITY_CLASSES, &Key::new("", named)) else {
             return refused(format!("no PriorityClass with name {named} was found"));
         };
         Some(class)
@@ -76,7 +76,7 @@ fn default_class(call: &Call) -> Option<Arc<Stored>> {
     let all = call
         .shared
         .store
-        .list(tables::PRIORITY_CLASSES, None)
+        .list(table_names::PRIORITY_CLASSES, None)
         .items
         .into_iter();
     all.filter_map(|class| {

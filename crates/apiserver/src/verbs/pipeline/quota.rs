@@ -1,4 +1,5 @@
-//! Enforcement of ResourceQuotas: the refusal of writes that exceed a quota, and the usage in the status of a quota.
+//! ResourceQuotas: refuses writes that exceed a quota, and computes the usage of a quota. `tasks::quotas` writes the
+//! usage to the status.
 //!
 //! Usage is counted on demand from the existing objects. A lock serializes creations in namespaces with quotas, so that
 //! two concurrent creations cannot both use the last unit.
@@ -17,7 +18,7 @@ use crate::error::ApiError;
 use crate::resource::{Resource, Subresource};
 use crate::shared::Shared;
 use crate::store::Key;
-use crate::tables::QUOTAS;
+use crate::table_names::QUOTAS;
 use crate::verbs::Call;
 
 /// Core resources that quotas also count under their plain name, such as `pods` besides `count/pods`.
@@ -308,8 +309,8 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Returns text for an error message: each resource in [`COMPUTE_RESOURCES`] that the quota limits, with the containers that do
-/// not declare this resource. Returns `None` if every container declares all limited resources.
+/// Returns text for an error message: each resource in [`COMPUTE_RESOURCES`] that the quota limits, with the containers
+/// that do not declare this resource. Returns `None` if every container declares all limited resources.
 fn undeclared(resource: &Resource, pod: &Value, quota: &Quota) -> Option<String> {
     if !resource.is("", "pods") {
         return None;

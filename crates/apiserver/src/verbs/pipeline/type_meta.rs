@@ -1,4 +1,4 @@
-//! The check of the type metadata of a received object: `apiVersion` and `kind` must match the resource in the URL.
+//! The first step of `decoding`: `apiVersion` and `kind` of a received object must match the resource in the URL.
 
 use serde_json::{Value, json};
 

@@ -9,10 +9,10 @@ use crate::codec;
 use crate::error::{ApiError, Cause};
 use crate::patch::apply::{self, Claim};
 use crate::patch::managed::{self, Mode, writer};
-use crate::patch::typed;
+use crate::patch::type_check;
 use crate::query::FieldValidation;
 use crate::resource::Subresource;
-use crate::schema::shape;
+use crate::schema::normalize;
 use crate::verbs::pipeline::{self, Source, WriteKind, modify};
 use crate::verbs::{Call, Outcome, scale, text};
 
@@ -101,7 +101,7 @@ fn configuration(
         resource.kind
     );
     let mut unknown = Vec::new();
-    shape::prune(
+    normalize::prune(
         &mut config,
         resource.schema(),
         &mut String::new(),
@@ -111,7 +111,7 @@ fn configuration(
         let message = format!("{context}: .{field}: field not declared in schema");
         return Err(ApiError::unknown(message));
     }
-    let mistyped = typed::mistyped(&config, resource.schema(), "");
+    let mistyped = type_check::mistyped(&config, resource.schema(), "");
     if resource.is_custom()
         && let Some(message) = mistyped
     {
@@ -133,7 +133,7 @@ fn decode_merged(call: &Call, value: &mut Value) -> Result<(), ApiError> {
     let resource = &call.resource;
     if !resource.is_custom() {
         pipeline::decode(call, value, Source::Patch, &[])?;
-        shape::as_typed(value, resource.schema());
+        normalize::as_typed(value, resource.schema());
     }
     Ok(())
 }

@@ -96,7 +96,10 @@ async fn configurations_are_defaulted_and_validated() {
     }
     let item = format!("{path}/c");
     let (code, _) = send(&h, "PUT", &item, &configuration(fine.clone())).await;
-    assert_eq!(code, 422, "a replacement without a resourceVersion");
+    assert_eq!(
+        code, 422,
+        "a replacement without a resourceVersion is refused"
+    );
     let longer = json!({"webhooks": [with(fine, &json!({"timeoutSeconds": 5}))]});
     let changed = ok(&h, "PATCH", &item, longer).await;
     assert_eq!(changed["metadata"]["generation"], 2);

@@ -69,7 +69,7 @@ fn a_large_terminal_shows_all_panes() {
 }
 
 #[test]
-fn duplicated_replicas_are_marked_with_each() {
+fn the_word_each_marks_duplicated_replicas() {
     let mut fleet = fleet_with(1);
     let row = fleet.rows.values_mut().next().unwrap();
     row.desired = Some(DesiredReplicas::InEach(2));

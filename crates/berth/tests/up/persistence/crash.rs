@@ -236,7 +236,10 @@ async fn kill_during_writes(seed: u64, flags: &[&str]) {
         records.extend(writer.await.unwrap());
     }
     let (from, mut observed) = watching.await.unwrap();
-    assert!(done.load(Ordering::Relaxed) < WRITES, "killed too late");
+    assert!(
+        done.load(Ordering::Relaxed) < WRITES,
+        "all writes ended before the kill"
+    );
 
     let again = installation.start();
     assert_eq!(
@@ -287,7 +290,7 @@ async fn kill_during_writes(seed: u64, flags: &[&str]) {
         .filter_map(|k| k.state.as_ref())
         .map(|(v, _)| *v);
     let highest = highest.max().unwrap();
-    assert!(version_now >= highest, "{version_now} is before {highest}");
+    assert!(version_now >= highest, "{version_now} < {highest}");
 
     // New versions are higher than all old versions, and the resumed watch reports every change once.
     let object = serde_json::from_value(json!({"metadata": {"name": "w-new"}})).unwrap();

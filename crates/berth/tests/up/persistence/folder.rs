@@ -178,7 +178,11 @@ async fn writes_fail_while_the_disk_is_full_and_succeed_again_afterwards() {
         names
     };
     acknowledged.sort();
-    assert_eq!(listed(&maps).await, acknowledged, "reads fail");
+    assert_eq!(
+        listed(&maps).await,
+        acknowledged,
+        "objects read from a full disk"
+    );
     assert!(up.child.try_wait().unwrap().is_none(), "{}", up.log());
 
     assert!(set_file_size_limit(process, "unlimited"));

@@ -1,4 +1,5 @@
-//! Tests with data folders that earlier versions of Berth wrote. The script `hack/record-data-folder.sh` recorded them.
+//! Tests with data folders that earlier versions of Berth wrote. The script `hack/record-data-folder.sh` recorded these
+//! folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -46,7 +46,7 @@ async fn updates_do_not_accumulate_in_memory_or_on_disk() {
     // The total size of these updates is several times the memory of the process.
     update(&maps, 600..2600).await;
     let late = resident(up.child.id());
-    assert!(late < early + 40, "{early} MiB became {late} MiB");
+    assert!(late < early + 40, "memory: {early} MiB, then {late} MiB");
     let file = up.home.path().join("data/control-plane/objects.redb");
     let size = std::fs::metadata(file).unwrap().len() >> 20;
     assert!(size < 40, "the database has grown to {size} MiB");

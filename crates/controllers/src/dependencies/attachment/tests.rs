@@ -190,7 +190,7 @@ fn changes_of_the_object_reach_its_attached_binding() {
 }
 
 #[test]
-fn fields_of_a_policy_are_not_changed() {
+fn the_policy_fields_of_a_binding_with_a_placement_are_not_changed() {
     let web = independent(
         "web",
         json!([{ "name": "m1" }]),

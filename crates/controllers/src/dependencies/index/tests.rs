@@ -94,7 +94,7 @@ fn dependencies_are_found_by_name_and_by_labels() {
 }
 
 #[test]
-fn equal_content_is_no_change() {
+fn put_object_reports_whether_the_content_changed() {
     let mut index = Index::default();
     assert!(index.put_object(&key("a"), object("a", json!({}), "1")));
     assert!(!index.put_object(&key("a"), object("a", json!({}), "1")));
@@ -103,13 +103,13 @@ fn equal_content_is_no_change() {
 }
 
 #[test]
-fn stored_dependencies_are_used_until_they_are_resolved() {
+fn dependencies_in_the_annotation_are_used_until_the_index_gets_others() {
     let mut index = Index::default();
     let stored = serde_json::to_string(&[named("settings")]).unwrap();
     let web = independent("web", Some(&stored));
     index.put_binding(Arc::clone(&web));
     assert_eq!(index.dependencies_of(&web.key), [key("settings")]);
-    // A binding without stored dependencies remains unresolved until its dependencies are set.
+    // A binding without the annotation remains unresolved until its dependencies are set.
     let api = independent("api", None);
     index.put_binding(Arc::clone(&api));
     let label = reference_label(&api.key);

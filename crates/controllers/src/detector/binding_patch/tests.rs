@@ -31,7 +31,7 @@ fn patch(namespace: &str, stored: &Value, more: &Value, wanted: &Value) -> Optio
 }
 
 #[test]
-fn a_changed_version_alone_is_recognized() {
+fn a_patch_of_only_the_template_version_is_recognized() {
     let version = json!({ "resourceVersion": "2" });
     for (patch, alone) in [
         (json!({ "spec": { "resource": version } }), true),

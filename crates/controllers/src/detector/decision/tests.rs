@@ -158,7 +158,7 @@ fn priority(priority: i32) -> Value {
 }
 
 #[test]
-fn the_most_specific_policy_wins() {
+fn kind_priority_precision_and_name_decide_which_policy_wins() {
     let none = json!({});
     for (rule, policies, winner) in [
         (

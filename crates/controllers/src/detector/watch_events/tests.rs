@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::customizations::Customizations;
 use crate::detector::options::DetectorOptions;
 use crate::detector::state::QueueKey;
 use crate::detector::writer::Writer;
+use crate::interpreter_configuration::Customizations;
 use crate::monitor::queue_meter::QueueMeter;
 
 /// Returns a detector that uses no server and knows the Deployment `web`, and the queue key of this Deployment.

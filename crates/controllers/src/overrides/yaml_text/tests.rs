@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn texts_are_quoted_only_when_they_would_be_read_as_another_type() {
+fn only_text_that_would_be_read_as_another_value_is_quoted() {
     for (text, expected) in [
         ("new", "new"),
         ("true", "\"true\""),

@@ -1,5 +1,5 @@
-//! The content of the Work of a binding in one cluster. [`desired_work`] renders the Work from the template: it sets
-//! the replicas, applies the overrides, and adds the marks. Marks are the labels and annotations that identify a
+//! The content of the Work that a binding has for one cluster. [`desired_work`] renders the Work from the template: it
+//! sets the replicas, applies the overrides, and adds the marks. Marks are the labels and annotations that identify a
 //! managed object and its origin.
 
 use std::collections::BTreeMap;
@@ -59,8 +59,8 @@ impl DesiredWork {
     }
 }
 
-/// Returns the completions of a Job in each cluster. Returns an empty map for other kinds, and if the binding's
-/// replicas are not divided.
+/// Returns the completions of a Job in each cluster. Returns an empty map for other kinds, for a Job without
+/// completions, and if the binding's replicas are not divided.
 pub(crate) fn divided_completions(
     binding: &Binding,
     template: &Value,
@@ -97,8 +97,8 @@ pub(crate) fn desired_work(
     interpreter: &Interpreter,
 ) -> Result<(DesiredWork, AppliedOverrides), RenderError> {
     let mut manifest = template.clone();
-    // The scheduled replicas replace the template's replicas, because the scheduler has checked their quota and
-    // capacity.
+    // The manifest gets the scheduled number of replicas instead of the template's number, because quota and
+    // capacity were checked for the scheduled number.
     if binding.spec.is_workload() {
         interpreter.revise_replicas(&mut manifest, target.replicas)?;
     }

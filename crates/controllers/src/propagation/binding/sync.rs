@@ -107,7 +107,7 @@ pub(crate) struct WorkSyncer {
 }
 
 impl WorkSyncer {
-    /// Creates a syncer for the control plane whose kinds `kinds` discovers.
+    /// Creates a syncer, which reads and writes the control plane with the client of `kinds`.
     pub(crate) fn new(
         kinds: RestMapper,
         events: EventRecorder,

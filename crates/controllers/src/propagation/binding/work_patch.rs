@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_holds_only_differences() {
+    fn a_patch_contains_only_differences() {
         let mut object = new_work(&desired(), "w-1");
         object["metadata"]["annotations"][APPLIED_OVERRIDES] = json!("[]");
         object["metadata"]["resourceVersion"] = json!("7");

@@ -310,8 +310,8 @@ impl Member {
     }
 
     fn finish_work(&mut self, name: &str, result: WorkResult) {
-        // The written Work may contain a change whose watch event has not arrived yet. That event will not count as a
-        // change, so the Work is enqueued here.
+        // The written Work may contain another client's change whose watch event has not arrived yet. The record then
+        // already contains the change, and the event enqueues nothing. Therefore the Work is enqueued here.
         let mut newer = false;
         if let Some(record) = self.works.get_mut(name) {
             newer = result

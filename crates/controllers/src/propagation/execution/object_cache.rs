@@ -198,7 +198,7 @@ impl KindCache {
                     .collect();
                 deleted.into_iter().map(|(_, object)| object).collect()
             }
-            // A kind that is not served has no objects. The watch may have missed their deletion.
+            // A kind that is not served has no objects. The watch may have missed the deletion of the former objects.
             WatchEvent::Unserved => self.handle_watch_event(WatchEvent::Listed(Listing::default())),
             WatchEvent::Applied(object) => MemberObject::new(&self.resource, *object)
                 .and_then(|object| self.store(object))

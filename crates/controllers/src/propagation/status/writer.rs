@@ -52,7 +52,7 @@ pub(crate) struct StatusWriter {
 }
 
 impl StatusWriter {
-    /// Creates a writer for the control plane whose kinds `kinds` discovers.
+    /// Creates a writer, which reads and writes the control plane with the client of `kinds`.
     pub(crate) fn new(
         kinds: RestMapper,
         events: EventRecorder,

@@ -38,7 +38,7 @@ pub(super) fn most_preferred(
             capacity >= required_capacity
         })
     };
-    // The other clusters need no sorting if the preferred clusters have enough capacity.
+    // If the `count` most preferred clusters have enough capacity, the other clusters need no sorting.
     if count < candidates.len() {
         if count > 0 {
             candidates.select_nth_unstable_by(count - 1, Candidate::preference);

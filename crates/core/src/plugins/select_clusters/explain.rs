@@ -1,4 +1,4 @@
-//! Explanation of the selection: the groups of clusters that spread constraints form, and the chosen groups.
+//! The construction of the plugin's [`SelectionExplanation`].
 
 use std::collections::BTreeSet;
 

@@ -322,7 +322,7 @@ mod tests {
             (&[(2, 30), (4, 30)], 1, 1, 2, &[1]),
             // The combination that was found first wins among equal scores and clusters.
             (&[(2, 30), (2, 30), (2, 30)], 2, 2, 4, &[0, 1]),
-            // A prefix of the best combination wins if it is sufficient.
+            // A prefix of the best combination wins if it has enough groups and clusters.
             (&[(3, 60), (2, 50)], 1, 2, 3, &[0]),
             // Without a minimum and a target, nothing is selected.
             (&[(3, 60), (2, 50)], 0, 2, 0, &[]),

@@ -6,9 +6,9 @@ use std::fmt::Display;
 use berth_api::quantity::QuantityText;
 use k8s_openapi::api::core::v1::Taint;
 
+use crate::binding_query::encode;
 use crate::explainer::BindingName;
 use crate::html::Html;
-use crate::query::encode;
 use crate::simulation::Change;
 use crate::store::Store;
 

@@ -1,4 +1,5 @@
-//! Aggregation of kinds with a phase. The worst phase of the members becomes the phase of the template.
+//! Aggregation of kinds with a phase. The worst phase of the members becomes the phase of the template. For a
+//! PersistentVolumeClaim without a lost claim, the last phase other than `Bound` becomes the phase of the template.
 
 use std::collections::BTreeSet;
 
@@ -40,8 +41,8 @@ pub(super) fn volume(items: &[AggregatedStatusItem]) -> Value {
     worst(items, &order).map_or_else(|| json!({}), |phase| json!({ "phase": phase }))
 }
 
-/// Returns the phase of a PersistentVolumeClaim: `Lost` if any member reports it, otherwise the last reported phase
-/// except `Bound`.
+/// Returns the phase of a PersistentVolumeClaim: `Lost` if any member reports `Lost`, otherwise the last reported phase
+/// other than `Bound`. Returns `Bound` if there is no such phase.
 pub(super) fn claim(items: &[AggregatedStatusItem]) -> Value {
     let phases = reports(items).filter_map(|(_, report)| report.get("phase")?.as_str());
     let mut result = "Bound";

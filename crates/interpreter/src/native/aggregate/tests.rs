@@ -26,7 +26,7 @@ fn report(generation: i64, observed: i64, template: i64, ready: i64) -> Value {
 }
 
 #[test]
-fn counters_are_summed_and_the_generation_follows_when_all_members_are_up_to_date() {
+fn counters_are_summed_and_the_observed_generation_waits_for_all_members() {
     let template = json!({"metadata": {"generation": 3}, "status": {"observedGeneration": 2, "conditions": []}});
     for kind in ["Deployment", "ReplicaSet", "StatefulSet"] {
         let behind = aggregated(
@@ -188,7 +188,7 @@ fn a_job_is_complete_when_complete_everywhere_and_failed_when_failed_anywhere() 
 }
 
 #[test]
-fn the_worst_phase_wins() {
+fn the_template_gets_the_worst_phase_of_the_members() {
     let phase = |phase: &str| json!({ "phase": phase });
     let pod =
         |statuses: &[Value]| aggregated("v1", "Pod", json!({}), statuses).unwrap()["phase"].clone();

@@ -75,7 +75,7 @@ fn flags_override_a_single_profile() {
 }
 
 #[test]
-fn profiles_have_default_plugins_and_enabled_ones() {
+fn the_enabled_plugins_of_a_profile_follow_its_default_plugins() {
     let text = "profiles:\n- schedulerName: one\n- schedulerName: two\n  plugins: {multiPoint: {enabled: [{name: B}]}}\n";
     let several = declared(text, ProfileFlags::default()).unwrap();
     assert_eq!(
@@ -85,7 +85,7 @@ fn profiles_have_default_plugins_and_enabled_ones() {
 }
 
 #[test]
-fn errors_have_line_and_column() {
+fn errors_contain_the_line_and_column_of_the_value() {
     for (text, flags, expected) in [
         (
             "profiles:\n- schedulerName: a\n- schedulerName: a\n",

@@ -69,8 +69,8 @@ fn a_full_channel_drops_decisions_and_delays_changes_of_clusters() {
 
     let mut log: Vec<String> = messages.try_iter().map(|m| describe(&m)).collect();
     assert_eq!(log, ["configuration", "m1 true", "decision"]);
-    // The gap and the two changes of clusters fill the channel, so the next decision is dropped. The decision after it
-    // fits.
+    // The gap and the two changes of clusters fill the channel, so the next decision is dropped. After
+    // `messages` has been read, a further decision fits.
     recorder.decision(input());
     assert_eq!(recorder.dropped().get(), 3);
     log = messages.try_iter().map(|m| describe(&m)).collect();

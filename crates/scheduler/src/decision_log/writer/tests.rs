@@ -95,7 +95,7 @@ fn read(path: &std::path::Path) -> (Vec<String>, bool) {
 }
 
 #[test]
-fn clusters_and_assumed_workloads_are_written_as_changes() {
+fn only_changes_of_clusters_and_assumed_workloads_are_written() {
     let folder = TempDir::new().unwrap();
     write(
         options(&folder, 1 << 20, 2),
@@ -146,7 +146,7 @@ fn files_are_bounded_and_each_starts_with_the_complete_state() {
 }
 
 #[test]
-fn a_truncated_file_is_read_up_to_the_break() {
+fn the_complete_entries_of_a_truncated_file_are_read() {
     let folder = TempDir::new().unwrap();
     let decisions = (0..500).map(|n| decision(&format!("web-{n}"), &[]));
     write(options(&folder, 1 << 20, 2), decisions);
@@ -156,10 +156,13 @@ fn a_truncated_file_is_read_up_to_the_break() {
     for kept in [complete.len() - 1, complete.len() / 2, 12, 3, 0] {
         std::fs::write(&path, &complete[..kept]).unwrap();
         let (entries, truncated) = read(&path);
-        assert!(truncated, "{kept} bytes");
+        assert!(truncated, "a file of {kept} bytes is truncated");
         lengths.push(entries.len());
     }
-    assert_eq!(lengths[0], 501, "only the checksum is missing");
+    assert_eq!(
+        lengths[0], 501,
+        "a file that lacks only its last byte has all entries"
+    );
     assert!((2..501).contains(&lengths[1]), "{lengths:?}");
     assert_eq!(lengths[2..], [0, 0, 0]);
 

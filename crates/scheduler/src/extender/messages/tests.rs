@@ -158,7 +158,7 @@ fn victim(namespace: Option<&str>, name: &str, cluster: &str) -> Victim {
 }
 
 #[test]
-fn victims_are_sent_by_cluster_and_narrowed_by_the_response() {
+fn victims_are_sent_by_cluster_and_the_response_names_the_permitted_ones() {
     let sent = BTreeSet::from([
         victim(Some("shop"), "web", "m1"),
         victim(Some("shop"), "cart", "m1"),

@@ -1,4 +1,4 @@
-//! Tests of the preempt verb, with which an extender removes victims from a nomination.
+//! Tests of the preempt verb. An extender permits or spares each nominated victim.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ async fn nominated(extender: &Fake, fields: Value) -> (Result<Option<Vec<String>
 }
 
 #[tokio::test]
-async fn spared_victims_are_replaced_by_others() {
+async fn a_nomination_with_a_spared_victim_is_replaced_by_another_nomination() {
     let extender = Fake::with_json(|_, body| {
         let mut victims = body["clusterNameToVictims"].clone();
         victims
@@ -142,7 +142,7 @@ async fn a_failed_call_stops_the_preemption_unless_the_extender_is_ignorable() {
 }
 
 #[tokio::test]
-async fn extenders_without_the_verb_or_for_other_resources_are_not_called() {
+async fn extenders_without_a_preempt_verb_or_for_other_resources_are_not_called() {
     let extender = Fake::with_json(|_, _| json!({})).await;
     for fields in [
         json!({ "filterVerb": "filter" }),

@@ -189,7 +189,11 @@ fn decisions_of_a_gang_wait_for_each_other_and_pass_together() {
     let mut fixture = Fixture::with(&["a", "b", "c", "d"]);
     let wait = Permission::Wait(Duration::from_mins(1));
     assert_eq!(fixture.permit(member("a")), (wait.clone(), vec![]));
-    assert_eq!(fixture.requeued(), ["b", "c", "d"], "these may be waiting");
+    assert_eq!(
+        fixture.requeued(),
+        ["b", "c", "d"],
+        "b, c and d may be waiting"
+    );
     assert_eq!(fixture.permit(member("b")), (wait, vec![]));
     let all = vec![
         ("a".to_owned(), PermitDecision::Allow),
@@ -209,7 +213,7 @@ fn decisions_of_a_gang_wait_for_each_other_and_pass_together() {
 }
 
 #[test]
-fn a_gang_that_cannot_be_complete_does_not_wait() {
+fn a_member_is_denied_if_too_few_members_of_its_gang_fit() {
     let mut fixture = Fixture::with(&["a", "b", "c"]);
     fixture
         .gangs
@@ -227,7 +231,7 @@ fn a_gang_that_cannot_be_complete_does_not_wait() {
 }
 
 #[test]
-fn a_rejected_member_rejects_its_gang() {
+fn the_rejection_of_a_member_rejects_the_parked_members_of_its_gang() {
     let mut fixture = Fixture::with(&["a", "b", "c"]);
     let lone = binding(
         "x",

@@ -177,7 +177,7 @@ fn invalid_profiles_are_refused_with_the_path_of_the_error() {
     ] {
         let result = selected(profile.clone());
         if path.is_empty() {
-            // The function `selected` does not check the point Filter.
+            // The error is at the point Filter, whose plugins `selected` does not request.
             assert!(result.is_ok(), "{profile}");
             continue;
         }

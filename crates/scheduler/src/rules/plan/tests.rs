@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use berth_api::canonical::placement_json;
+use berth_api::go_json::placement_json;
 use berth_api::{ClusterResourceBinding, ResourceBinding};
 use berth_core::{FailedTerm, FitError, Placement as Placed, PluginError};
 use serde_json::Value;
@@ -104,7 +104,7 @@ fn an_equal_result_in_another_order_is_not_written_again() {
 }
 
 #[test]
-fn an_equal_result_for_a_newer_generation_is_recorded_as_observed() {
+fn an_equal_result_for_a_newer_generation_updates_only_the_status() {
     let mut changes = scheduled();
     changes["metadata"]["generation"] = json!(3);
     let binding = binding(changes);
@@ -118,7 +118,7 @@ fn an_equal_result_for_a_newer_generation_is_recorded_as_observed() {
 }
 
 #[test]
-fn a_requested_reschedule_is_recorded_even_if_nothing_changes() {
+fn a_requested_reschedule_is_recorded_even_if_the_result_is_unchanged() {
     let mut changes = scheduled();
     changes["spec"]["rescheduleTriggeredAt"] = json!("2024-01-02T00:00:00Z");
     let plan = plan(&binding(changes), &placed(&[("m1", 0), ("m2", 0)]));
@@ -132,7 +132,7 @@ fn without_a_fitting_cluster_the_result_is_removed_and_the_binding_waits() {
         failed_terms: Vec::new(),
         result: Err(error.into()),
     };
-    // After the removal of the result, the scheduler decides again, because filters accept the clusters of a result.
+    // The scheduler decides again without the removed clusters, because some filters exempt the clusters of a binding.
     let withdrawn = plan(&binding(scheduled()), &outcome);
     let cleared = json!({ "spec": { "clusters": null } });
     assert_eq!(
@@ -153,7 +153,7 @@ fn without_a_fitting_cluster_the_result_is_removed_and_the_binding_waits() {
 }
 
 #[test]
-fn other_failures_are_retried_keep_the_result_and_are_reported_once() {
+fn a_failed_plugin_is_retried_keeps_the_result_and_is_reported_once() {
     let error: ScheduleError = PluginError::failed("no region").into();
     let outcome = Outcome {
         failed_terms: Vec::new(),
@@ -172,7 +172,7 @@ fn other_failures_are_retried_keep_the_result_and_are_reported_once() {
 }
 
 #[test]
-fn insufficient_capacity_waits_and_keeps_the_result() {
+fn a_binding_that_lacks_capacity_waits_and_keeps_its_result() {
     let outcome = Outcome {
         failed_terms: Vec::new(),
         result: Err(unschedulable("too few")),
@@ -202,7 +202,7 @@ fn every_failed_affinity_term_gets_an_event() {
             "Binding has been scheduled successfully. Result: {m1:1}",
         ]
     );
-    // If every group lacks capacity, the plan records only the events of the groups.
+    // If every affinity term lacks capacity, the plan records only the events of the terms.
     outcome.result = Err(unschedulable("too few"));
     let failed = plan(&binding(json!({})), &outcome);
     assert_eq!(failed.notes.len(), 1);

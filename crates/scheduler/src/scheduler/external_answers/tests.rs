@@ -123,7 +123,7 @@ async fn the_limit_of_waiting_decisions_does_not_block_others() {
 }
 
 #[tokio::test]
-async fn answers_of_an_earlier_configuration_do_not_count() {
+async fn answers_of_an_earlier_configuration_are_ignored() {
     let mut fixture = Fixture::start().await;
     let binding = everywhere();
     fixture.gate.add_permits(1);

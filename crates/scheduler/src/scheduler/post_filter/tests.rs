@@ -192,7 +192,7 @@ fn a_binding_that_fits_preempts_nothing() {
 }
 
 #[test]
-fn unpreemptible_foreign_and_irrelevant_bindings_are_spared() {
+fn bindings_that_are_protected_foreign_or_in_other_clusters_are_no_victims() {
     let mut spared = binding("spared", 0, 2, &[("m1", 2)]);
     spared.metadata.annotations = Some([(PREEMPTIBLE.to_owned(), "false".to_owned())].into());
     let mut foreign = binding("foreign", 0, 2, &[("m1", 2)]);
@@ -252,7 +252,7 @@ fn a_healthy_workload_that_counts_twice_causes_no_eviction() {
     healthy.status.aggregated_status =
         serde_json::from_value(json!([{ "clusterName": "m1", "health": "Healthy" }])).unwrap();
     let now = Instant::now();
-    // The report of the cluster includes the workload, and it is older than the health of the workload.
+    // The report of the cluster includes the workload. The cluster sent it before the workload became healthy.
     let mut fixture = Fixture::new(&[cluster("m1", 4, 2)], vec![healthy.clone()]);
     let targets = placed.spec.clusters.clone();
     let new = binding("low", 0, 2, &[]);
@@ -263,11 +263,11 @@ fn a_healthy_workload_that_counts_twice_causes_no_eviction() {
     assert_eq!(victims(&fixture.search_for(high(2))), ["may fit"]);
     assert_eq!(victims(&fixture.search_for(high(4))), ["low@m1"]);
     fixture.book.cluster_reported("m1");
-    assert_eq!(victims(&fixture.search_for(high(2))), ["none"], "it fits");
+    assert_eq!(victims(&fixture.search_for(high(2))), ["none"], "high fits");
 }
 
 #[test]
-fn a_failed_search_is_repeated_when_a_less_important_binding_is_stored() {
+fn a_search_without_victims_is_repeated_after_a_less_important_write() {
     let mut retries = PreemptionRetries::default();
     for (name, priority) in [("a", 1), ("b", 5), ("c", 5), ("d", i32::MAX)] {
         retries.add(&binding(name, priority, 1, &[]));

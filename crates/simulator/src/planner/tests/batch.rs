@@ -195,7 +195,7 @@ fn named(jobs: &[(i64, bool)]) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn cron_job_creates_jobs_and_keeps_three() {
+fn cron_job_creates_jobs_and_keeps_three_completed_jobs() {
     let mut cluster = Cluster::with_nodes(1, "8");
     cron_job(&mut cluster, json!({}));
     cluster.plan_until_idle();

@@ -86,7 +86,7 @@ fn budgets_allow_surplus_pods_to_be_disrupted() {
 }
 
 #[test]
-fn evicted_pods_are_excluded_until_gone_or_timed_out() {
+fn evicted_pods_are_not_healthy_until_deleted_or_timed_out() {
     let mut cluster = Cluster::with_nodes(1, "4");
     deployment(&mut cluster, "web", 2, "1");
     let web = json!({"matchLabels": {"app": "web"}});
@@ -110,7 +110,7 @@ fn evicted_pods_are_excluded_until_gone_or_timed_out() {
     let since = cluster.now;
     let next = cluster.plan_until_idle().unwrap();
     assert_eq!(budgeted(&cluster, "b").0, [2, 1, 1, 0]);
-    // The evicted pod is never deleted.
+    // An evicted pod that is not deleted is healthy again after two minutes.
     assert_eq!(next.duration_since(since).as_secs(), 120);
     cluster.advance_until_idle();
     assert_eq!(budgeted(&cluster, "b").0, [2, 2, 1, 1]);
@@ -133,7 +133,7 @@ fn evicted_pods_are_excluded_until_gone_or_timed_out() {
 }
 
 #[test]
-fn uncountable_budgets_report_the_reason() {
+fn a_budget_without_a_known_scale_reports_a_failed_sync() {
     let mut cluster = Cluster::with_nodes(1, "4");
     let metadata = cluster.metadata("agent");
     cluster.cache.daemon_sets.put(from(json!({"metadata": metadata,

@@ -19,7 +19,7 @@ fn next(current: &Certificates, after: Duration) -> Option<Certificates> {
 }
 
 #[test]
-fn certificates_are_replaced_only_before_they_expire() {
+fn certificates_are_replaced_only_shortly_before_they_expire() {
     let current = first();
     assert!(next(&current, Duration::ZERO).is_none());
     assert!(next(&current, DAY * 59).is_none());
@@ -36,7 +36,7 @@ fn a_new_authority_leaves_its_predecessor_in_the_bundle() {
     assert_eq!(certificates(&renewed.ca_bundle).len(), 2);
     assert!(renewed.ca_bundle.ends_with(&current.ca_bundle));
     assert_ne!(renewed.ca_key, current.ca_key);
-    // The bundle keeps only the last predecessor, and only until it expires.
+    // The bundle contains at most one previous authority, and no expired authority.
     let later = DAY * 3300 * 2;
     let renewed = next(&renewed, later).unwrap();
     assert_eq!(certificates(&renewed.ca_bundle).len(), 2);

@@ -1,5 +1,5 @@
-//! Calls to the webhooks that match a request. Mutating webhooks are called in sequence, and validating webhooks in
-//! parallel.
+//! The exchange of AdmissionRequests, which `request` builds, for responses of webhooks, and the effect of responses
+//! and failure policies. Mutating webhooks are called in sequence, and validating webhooks in parallel.
 
 use std::sync::Arc;
 use std::time::Duration;

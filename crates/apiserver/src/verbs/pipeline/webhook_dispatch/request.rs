@@ -1,5 +1,5 @@
-//! The request that webhooks review: the selection of the matching webhooks, the conversion of the objects, and the
-//! AdmissionRequest.
+//! The AdmissionRequest of one write: its webhooks, which are found with `webhook_registry`, and the conversion of the
+//! objects to the API version that a webhook receives. `calls` sends the AdmissionRequest.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::query::FieldValidation;
 use crate::registry::Snapshot;
 use crate::resource::{Resource, Subresource};
 use crate::store::Key;
-use crate::tables::NAMESPACES;
+use crate::table_names::NAMESPACES;
 use crate::verbs::delete_options::DeleteOptions;
 use crate::verbs::pipeline::WriteKind;
 use crate::verbs::version_conversion::{to_served, to_stored};

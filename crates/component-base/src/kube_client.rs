@@ -1,0 +1,331 @@
+//! Clients of API servers: their configuration, credentials, request limit and reachability.
+
+pub mod any_certificate;
+mod credential_reload;
+mod rate_limit;
+mod reachability;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::metrics::requests::Requests;
+use crate::user_agent::Component;
+use berth_apimachinery::api_error::root_cause;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::header::USER_AGENT;
+use http::{HeaderValue, Request, Response};
+use http_body_util::BodyExt as _;
+use kube::client::{Body, ClientBuilder, DynBody};
+use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use tower::util::{BoxService, MapRequestLayer};
+use tower::{BoxError, Service, ServiceExt as _};
+
+use self::credential_reload::ReloadingTransport;
+pub use self::rate_limit::{Rate, RateLimit};
+use self::reachability::Reachability;
+
+type Transport = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;
+
+/// Address and credentials of the control plane.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// Kubeconfig file. If it is `None`, `$KUBECONFIG`, `~/.kube/config` and the in-cluster configuration are tried in
+    /// this order.
+    pub kubeconfig: Option<PathBuf>,
+    /// Kubeconfig context to use instead of the current context.
+    pub context: Option<String>,
+    /// Address of the API server; overrides the kubeconfig.
+    pub master: Option<String>,
+}
+
+/// Time limits after which a silent connection to the API server counts as dead. The limits detect a server whose
+/// machine disappeared, and a connection that is half closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Time limit for the response to a request.
+    pub request: Duration,
+    /// Duration of a watch, in whole seconds. Each watch request asks the server to end the watch after this time.
+    pub watch: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            request: Duration::from_secs(15),
+            watch: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Reason why a client of the control plane cannot be created, or cannot reach the server.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The kubeconfig is unusable.
+    #[error("cannot use the kubeconfig{}: {}", file_of(.path.as_ref(), .source), root_cause(.source.as_ref()))]
+    Kubeconfig {
+        /// The file that the user named.
+        path: Option<PathBuf>,
+        /// The reason.
+        source: Box<KubeconfigError>,
+    },
+    /// Neither a kubeconfig nor an in-cluster configuration was found.
+    #[error(
+        "found no control plane ({}): pass --kubeconfig, set KUBECONFIG, or run inside a cluster",
+        kubeconfig_problem(.0)
+    )]
+    Nowhere(Box<InferConfigError>),
+    /// `--master` is not a URL.
+    #[error("--master {url}: {source}")]
+    Master {
+        /// The value of the flag.
+        url: String,
+        /// The reason.
+        source: http::uri::InvalidUri,
+    },
+    /// The server does not respond.
+    #[error("cannot reach the control plane at {url}: {reason}")]
+    Unreachable {
+        /// The address of the server.
+        url: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The client cannot be built, for example because of an invalid certificate.
+    #[error("cannot build a client: {0}")]
+    Client(Box<kube::Error>),
+}
+
+/// Formats the path of the file that the user named, or of the file that could not be read.
+fn file_of(path: Option<&PathBuf>, problem: &KubeconfigError) -> String {
+    let tried = match problem {
+        KubeconfigError::ReadConfig(_, tried) => Some(tried),
+        _ => None,
+    };
+    path.or(tried)
+        .map(|path| format!(" {}", path.display()))
+        .unwrap_or_default()
+}
+
+/// Describes why the default kubeconfig cannot be used. The description omits the missing in-cluster configuration,
+/// because users usually run the program outside a cluster.
+fn kubeconfig_problem(error: &InferConfigError) -> String {
+    let source = std::error::Error::source(error);
+    match source.and_then(|source| source.downcast_ref::<KubeconfigError>()) {
+        Some(KubeconfigError::ReadConfig(why, path)) => format!("{}: {why}", path.display()),
+        Some(other) => other.to_string(),
+        None => error.to_string(),
+    }
+}
+
+/// Returns the value of `$KUBECONFIG` if the variable names at least one file. The variable separates several files in
+/// the same way as `$PATH`.
+pub fn kubeconfig_of_environment() -> Option<PathBuf> {
+    let named = std::env::var_os("KUBECONFIG")?;
+    let mut paths = std::env::split_paths(&named);
+    let names_file = paths.any(|path| !path.as_os_str().is_empty());
+    names_file.then(|| PathBuf::from(named))
+}
+
+fn read(path: &Path) -> Result<Kubeconfig, ConnectError> {
+    Kubeconfig::read_from(path).map_err(|source| ConnectError::Kubeconfig {
+        path: Some(path.to_owned()),
+        source: Box::new(source),
+    })
+}
+
+/// Reads and merges the files of `$KUBECONFIG`. As in kubectl, missing files are ignored if at least one file exists.
+fn merged(named: &Path) -> Result<Kubeconfig, ConnectError> {
+    let paths = std::env::split_paths(named).filter(|path| !path.as_os_str().is_empty());
+    let paths: Vec<PathBuf> = paths.collect();
+    let any_exists = paths.iter().any(|path| path.exists());
+    let mut all = Kubeconfig::default();
+    for path in paths.iter().filter(|path| path.exists() || !any_exists) {
+        let next = read(path)?;
+        all = all.merge(next).map_err(|source| ConnectError::Kubeconfig {
+            path: Some(path.clone()),
+            source: Box::new(source),
+        })?;
+    }
+    Ok(all)
+}
+
+/// Returns the client configuration of a target.
+///
+/// # Errors
+/// When no configuration is found, or the configuration is unusable.
+pub async fn config(target: &Target) -> Result<kube::Config, ConnectError> {
+    let options = KubeConfigOptions {
+        context: target.context.clone(),
+        ..KubeConfigOptions::default()
+    };
+    let path = target.kubeconfig.clone().or_else(kubeconfig_of_environment);
+    let unusable = |source| ConnectError::Kubeconfig {
+        path: path.clone(),
+        source: Box::new(source),
+    };
+    let mut config = if let Some(path) = &path {
+        let kubeconfig = match &target.kubeconfig {
+            Some(path) => read(path)?,
+            None => merged(path)?,
+        };
+        kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+            .await
+            .map_err(unusable)?
+    } else if target.context.is_some() {
+        kube::Config::from_kubeconfig(&options)
+            .await
+            .map_err(unusable)?
+    } else {
+        kube::Config::infer()
+            .await
+            .map_err(|error| ConnectError::Nowhere(Box::new(error)))?
+    };
+    if let Some(url) = &target.master {
+        config.cluster_url = url.parse().map_err(|source| ConnectError::Master {
+            url: url.clone(),
+            source,
+        })?;
+    }
+    // The transport sends each request once, because the callers control the retries.
+    config.default_retry = false;
+    config.connect_timeout = Some(Duration::from_secs(10));
+    Ok(config)
+}
+
+/// Sets the read timeout of connections. The server ends each watch after [`Timeouts::watch`], so a connection that is
+/// silent for longer is dead. The timeout also applies to lists and to requests on reused connections.
+pub fn limit_silence(config: &mut kube::Config, timeouts: Timeouts) {
+    config.read_timeout = Some(timeouts.watch + timeouts.request);
+    config.reset_reader_on_write = true;
+}
+
+/// Creates a client for a long-running component, and the metrics of its requests. The client logs one line when the
+/// server stops responding, and one line when the server responds again.
+///
+/// # Errors
+/// When a certificate or key of the configuration is unusable.
+pub fn counted_client(
+    config: kube::Config,
+    target: &Target,
+    component: Component,
+) -> Result<(kube::Client, Requests), ConnectError> {
+    let host = config.cluster_url.authority();
+    let requests = Requests::to(host.map(ToString::to_string).unwrap_or_default());
+    let reachability = Reachability::of(url(&config));
+    let builder = rotating(config, target)?
+        .with_layer(&reachability)
+        .with_layer(&requests)
+        .with_layer(&named_by(component));
+    Ok((builder.build(), requests))
+}
+
+/// Creates a client for a component. Unlike the client of [`counted_client`], it counts no requests and logs no
+/// outages.
+///
+/// # Errors
+/// When a certificate or key of the configuration is unusable.
+pub fn client(config: kube::Config, component: Component) -> Result<kube::Client, ConnectError> {
+    let builder = builder(config)?.with_layer(&named_by(component));
+    Ok(builder.build())
+}
+
+fn url(config: &kube::Config) -> String {
+    let url = config.cluster_url.to_string();
+    url.trim_end_matches('/').to_owned()
+}
+
+/// Waits for the response to a request. Returns an error if there is no response within the time limit.
+pub async fn within<T>(
+    limit: Duration,
+    sent: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, kube::Error> {
+    match tokio::time::timeout(limit, sent).await {
+        Ok(response) => response,
+        Err(_) => Err(kube::Error::Service(
+            format!("no answer within {limit:?}").into(),
+        )),
+    }
+}
+
+/// Wraps a client so that the `User-Agent` of its requests names the component.
+pub fn named(client: kube::Client, component: Component) -> kube::Client {
+    let namespace = client.default_namespace().to_owned();
+    let builder = ClientBuilder::new(over(client), namespace).with_layer(&named_by(component));
+    builder.build()
+}
+
+/// Converts a client to a tower service, to which the caller can add layers.
+pub fn over(
+    client: kube::Client,
+) -> impl Service<
+    Request<Body>,
+    Response = Response<Body>,
+    Error = BoxError,
+    Future = BoxFuture<'static, Result<Response<Body>, BoxError>>,
+> + Clone
++ Send
++ 'static {
+    tower::service_fn(move |request: Request<Body>| {
+        let client = client.clone();
+        async move { client.send(request).await.map_err(BoxError::from) }.boxed()
+    })
+}
+
+fn builder(config: kube::Config) -> Result<ClientBuilder<Transport>, ConnectError> {
+    ClientBuilder::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))
+}
+
+/// Creates a builder with a transport that reloads the certificate files of the target's kubeconfig.
+fn rotating(
+    config: kube::Config,
+    target: &Target,
+) -> Result<ClientBuilder<Transport>, ConnectError> {
+    let rotating = ReloadingTransport::of(&config, target);
+    match rotating.map_err(|error| ConnectError::Client(Box::new(error)))? {
+        Some(transport) => {
+            let transport = transport.map_response(|response| response.map(boxed));
+            let transport = BoxService::new(transport);
+            Ok(ClientBuilder::new(transport, config.default_namespace))
+        }
+        None => builder(config),
+    }
+}
+
+fn boxed(body: Body) -> Box<DynBody> {
+    Box::new(body.map_err(Into::into))
+}
+
+/// Returns a layer that sets the `User-Agent` of requests that have none. The API server uses this header as the
+/// default field manager, which would otherwise be `unknown`.
+fn named_by(
+    component: Component,
+) -> MapRequestLayer<impl Fn(Request<Body>) -> Request<Body> + Clone + Send + 'static> {
+    let agent = HeaderValue::try_from(component.user_agent()).ok();
+    MapRequestLayer::new(move |mut request: Request<Body>| {
+        if let Some(agent) = &agent {
+            let headers = request.headers_mut();
+            headers.entry(USER_AGENT).or_insert_with(|| agent.clone());
+        }
+        request
+    })
+}
+
+/// Creates a client and checks that the server responds, for commands that should fail fast.
+///
+/// # Errors
+/// When the client cannot be built, or the server does not respond. An error response counts as a response.
+pub async fn reach(
+    config: kube::Config,
+    component: Component,
+) -> Result<kube::Client, ConnectError> {
+    let url = url(&config);
+    let client = client(config, component)?;
+    match client.apiserver_version().await {
+        Ok(_) | Err(kube::Error::Api(_)) => Ok(client),
+        Err(error) => Err(ConnectError::Unreachable {
+            url,
+            reason: root_cause(&error),
+        }),
+    }
+}

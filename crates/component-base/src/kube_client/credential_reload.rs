@@ -1,0 +1,135 @@
+//! A client transport that reloads certificates and keys when the kubeconfig or a file that it names changes.
+//!
+//! The client library reads certificates and keys only once, so a renewed client certificate would require a restart.
+//! The transport ignores token files, because the library reloads them itself.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use kube::client::Body;
+use kube::config::Kubeconfig;
+use tower::{BoxError, Service};
+
+use crate::kube_client::{self, Target};
+
+/// Interval between checks of the files.
+const PERIOD: Duration = Duration::from_secs(5);
+
+/// A transport that sends each request through the newest client. Clones are cheap.
+#[derive(Clone)]
+pub(crate) struct ReloadingTransport {
+    current: Arc<ArcSwap<kube::Client>>,
+}
+
+impl ReloadingTransport {
+    /// Creates a transport. Returns `None` if the target has no kubeconfig, or if the kubeconfig names neither
+    /// certificate files nor key files.
+    ///
+    /// # Errors
+    /// When the certificates or keys cannot be used.
+    pub(crate) fn of(config: &kube::Config, target: &Target) -> Result<Option<Self>, kube::Error> {
+        let Some(kubeconfig) = target.kubeconfig.clone() else {
+            return Ok(None);
+        };
+        let files = Files {
+            kubeconfig,
+            target: target.clone(),
+        };
+        let seen = files.contents();
+        if seen.len() < 2 {
+            return Ok(None);
+        }
+        let client = kube::Client::try_from(config.clone())?;
+        let current = Arc::new(ArcSwap::from_pointee(client));
+        tokio::spawn(follow(
+            files,
+            seen,
+            config.clone(),
+            Arc::downgrade(&current),
+        ));
+        Ok(Some(Self { current }))
+    }
+}
+
+struct Files {
+    kubeconfig: PathBuf,
+    target: Target,
+}
+
+impl Files {
+    /// Reads the kubeconfig, and the certificate and key files that the kubeconfig names.
+    fn contents(&self) -> Vec<Option<Vec<u8>>> {
+        let mut contents = vec![std::fs::read(&self.kubeconfig).ok()];
+        let Ok(kubeconfig) = Kubeconfig::read_from(&self.kubeconfig) else {
+            return contents;
+        };
+        let clusters = kubeconfig.clusters.into_iter();
+        let authorities = clusters.filter_map(|cluster| cluster.cluster?.certificate_authority);
+        let users = kubeconfig
+            .auth_infos
+            .into_iter()
+            .filter_map(|user| user.auth_info);
+        let identities = users.flat_map(|user| [user.client_certificate, user.client_key]);
+        let paths = authorities.chain(identities.flatten());
+        contents.extend(paths.map(|path| std::fs::read(path).ok()));
+        contents
+    }
+}
+
+/// Replaces the client whenever a file changes. Returns when all clones of the transport are dropped.
+async fn follow(
+    files: Files,
+    mut seen: Vec<Option<Vec<u8>>>,
+    mut config: kube::Config,
+    current: Weak<ArcSwap<kube::Client>>,
+) {
+    loop {
+        tokio::time::sleep(PERIOD).await;
+        let Some(current) = current.upgrade() else {
+            return;
+        };
+        let contents = files.contents();
+        if contents == seen {
+            continue;
+        }
+        seen = contents;
+        let path = files.kubeconfig.display();
+        let made = async {
+            let fresh = kube_client::config(&files.target).await?;
+            config.root_cert = fresh.root_cert;
+            config.auth_info = fresh.auth_info;
+            kube::Client::try_from(config.clone())
+                .map_err(|error| kube_client::ConnectError::Client(Box::new(error)))
+        };
+        match made.await {
+            Ok(client) => {
+                current.store(Arc::new(client));
+                tracing::info!(kubeconfig = %path, "credentials changed; new connections use them");
+            }
+            // Files are renewed one after another. The change of the next file triggers another attempt.
+            Err(error) => {
+                tracing::warn!(kubeconfig = %path, %error, "cannot use the changed credentials; the previous credentials stay in use");
+            }
+        }
+    }
+}
+
+impl Service<Request<Body>> for ReloadingTransport {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<Body>, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let client = self.current.load_full();
+        Box::pin(async move { client.send(request).await.map_err(Into::into) })
+    }
+}

@@ -1,0 +1,9 @@
+//! Building blocks that every Berth program shares: command line, ignored flags, log output, signals and the async
+//! runtime.
+
+pub mod command_line;
+pub mod ignored_common_flags;
+pub mod ignored_flags;
+pub mod logging;
+pub mod runtime;
+pub mod signals;

@@ -1,0 +1,308 @@
+//! The configuration of the resource interpreter that a controller watches: scripts and webhooks. [`Customizations`]
+//! loads them into the controller's interpreter, and returns the kinds that may be interpreted differently.
+
+use std::collections::BTreeMap;
+
+use berth_api::interpreter_customization::CustomizationTarget;
+use berth_api::interpreter_webhook::InterpreterWebhook;
+use berth_api::{ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration};
+use berth_interpreter::{Interpreter, names_kind};
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use kube::core::ApiResource;
+use serde::de::DeserializeOwned;
+
+use crate::reconciler::informer::WatchEvent;
+
+/// A kind of interpreter configuration that controllers watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ConfigurationKind {
+    /// ResourceInterpreterCustomizations.
+    Scripts,
+    /// ResourceInterpreterWebhookConfigurations.
+    Webhooks,
+}
+
+impl ConfigurationKind {
+    pub(crate) const ALL: [Self; 2] = [Self::Scripts, Self::Webhooks];
+
+    /// Returns the API resource to watch.
+    pub(crate) fn resource(self) -> ApiResource {
+        match self {
+            Self::Scripts => ApiResource::erase::<ResourceInterpreterCustomization>(&()),
+            Self::Webhooks => ApiResource::erase::<ResourceInterpreterWebhookConfiguration>(&()),
+        }
+    }
+}
+
+/// The kinds of objects whose interpretation may have changed.
+#[derive(Debug, Default)]
+pub(crate) struct ChangedKinds {
+    targets: Vec<CustomizationTarget>,
+    webhooks: Vec<InterpreterWebhook>,
+}
+
+impl ChangedKinds {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.targets.is_empty() && self.webhooks.is_empty()
+    }
+
+    pub(crate) fn contains(&self, api_version: &str, kind: &str) -> bool {
+        let mut targets = self.targets.iter();
+        let mut webhooks = self.webhooks.iter();
+        targets.any(|target| {
+            (target.api_version.as_str(), target.kind.as_str()) == (api_version, kind)
+        }) || webhooks.any(|webhook| names_kind(webhook, api_version, kind))
+    }
+}
+
+/// The observed customizations and webhooks.
+#[derive(Debug, Default)]
+pub(crate) struct Customizations {
+    interpreter: Interpreter,
+    scripts: Observed<ResourceInterpreterCustomization>,
+    webhooks: Observed<ResourceInterpreterWebhookConfiguration>,
+}
+
+impl Customizations {
+    /// Returns the interpreter with these customizations and webhooks. Clones of the interpreter also get later
+    /// changes.
+    pub(crate) fn interpreter(&self) -> &Interpreter {
+        &self.interpreter
+    }
+
+    /// Reports whether all customizations and webhooks are listed. Before that, an object might be interpreted with the
+    /// wrong rule.
+    pub(crate) fn has_synced(&self) -> bool {
+        self.scripts.has_synced && self.webhooks.has_synced
+    }
+
+    /// Applies a watch event. Returns the kinds of objects whose interpretation may have changed. Events before the end
+    /// of the first list return no kinds.
+    pub(crate) fn handle(&mut self, kind: ConfigurationKind, event: WatchEvent) -> ChangedKinds {
+        match kind {
+            ConfigurationKind::Scripts => {
+                let effect = self.scripts.handle(event, |a, b| a.spec == b.spec);
+                if effect.must_load {
+                    self.interpreter.load(self.scripts.all());
+                }
+                let targets = effect.changed.into_iter().map(|script| script.spec.target);
+                ChangedKinds {
+                    targets: targets.collect(),
+                    webhooks: Vec::new(),
+                }
+            }
+            ConfigurationKind::Webhooks => {
+                let effect = self.webhooks.handle(event, |a, b| a.webhooks == b.webhooks);
+                if effect.must_load {
+                    self.interpreter.load_webhooks(self.webhooks.all());
+                }
+                let changed = effect.changed.into_iter();
+                ChangedKinds {
+                    targets: Vec::new(),
+                    webhooks: changed
+                        .flat_map(|configuration| configuration.webhooks)
+                        .collect(),
+                }
+            }
+        }
+    }
+}
+
+/// The observed objects of a kind of configuration, by name.
+#[derive(Debug)]
+struct Observed<K> {
+    known: BTreeMap<String, K>,
+    has_synced: bool,
+}
+
+/// The effect of a watch event.
+struct Effect<K> {
+    /// The former and new states of the changed objects. Empty before the end of the first list.
+    changed: Vec<K>,
+    /// True if the interpreter has to load the objects again.
+    must_load: bool,
+}
+
+impl<K> Default for Observed<K> {
+    fn default() -> Self {
+        Self {
+            known: BTreeMap::new(),
+            has_synced: false,
+        }
+    }
+}
+
+impl<K: kube::Resource<DynamicType = ()> + DeserializeOwned + Clone> Observed<K> {
+    fn all(&self) -> Vec<K> {
+        self.known.values().cloned().collect()
+    }
+
+    fn handle(&mut self, event: WatchEvent, is_same: fn(&K, &K) -> bool) -> Effect<K> {
+        let mut changed = Vec::new();
+        let had_synced = self.has_synced;
+        match event {
+            WatchEvent::Applied(object) => changed.extend(self.put(*object, is_same)),
+            WatchEvent::Deleted(object) => changed.extend(self.known.remove(&object.name_any())),
+            WatchEvent::Listed(listing) => {
+                let gone = self.known.keys().filter(|name| !listing.contains("", name));
+                for name in gone.cloned().collect::<Vec<_>>() {
+                    changed.extend(self.known.remove(&name));
+                }
+                self.has_synced = true;
+            }
+            // A server that does not serve the kind has no objects of this kind.
+            WatchEvent::Unserved => self.has_synced = true,
+        }
+        let just_synced = self.has_synced && !had_synced;
+        let must_load = just_synced || (had_synced && !changed.is_empty());
+        if !had_synced {
+            changed.clear();
+        }
+        Effect { changed, must_load }
+    }
+
+    /// Stores an object. Returns its former and its new state, or an empty list if the object is unchanged.
+    fn put(&mut self, object: DynamicObject, is_same: fn(&K, &K) -> bool) -> Vec<K> {
+        let name = object.name_any();
+        let new: K = match object.try_parse() {
+            Ok(new) => new,
+            Err(error) => {
+                let kind = K::kind(&());
+                tracing::warn!(name, %error, "cannot read a {kind}: it is ignored");
+                return self.known.remove(&name).into_iter().collect();
+            }
+        };
+        if self.known.get(&name).is_some_and(|old| is_same(old, &new)) {
+            return Vec::new();
+        }
+        let old = self.known.insert(name, new.clone());
+        old.into_iter().chain([new]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use berth_interpreter::Operation;
+    use serde_json::json;
+
+    use super::*;
+    use crate::reconciler::informer::Listing;
+
+    fn object(name: &str, kind: &str) -> DynamicObject {
+        serde_json::from_value(json!({
+            "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
+            "metadata": {"name": name},
+            "spec": {"target": {"apiVersion": "x/v1", "kind": kind}, "customizations": {
+                "healthInterpretation": {"luaScript": "function InterpretHealth() return true end"}}},
+        }))
+        .unwrap()
+    }
+
+    /// Returns the customizations of a server that does not serve webhook configurations.
+    fn customizations() -> Customizations {
+        let mut known = Customizations::default();
+        known.handle(ConfigurationKind::Webhooks, WatchEvent::Unserved);
+        known
+    }
+
+    fn kinds(changed: &ChangedKinds) -> Vec<&str> {
+        let kinds = ["A", "B", "C"].into_iter();
+        kinds
+            .filter(|kind| changed.contains("x/v1", kind))
+            .collect()
+    }
+
+    #[test]
+    fn changes_after_the_first_list_name_the_affected_kinds() {
+        let mut known = customizations();
+        let interpreter = known.interpreter().clone();
+        let is_known = |kind| interpreter.is_customized("x/v1", kind, Operation::InterpretHealth);
+        let (a, b) = (object("a", "A"), object("a", "B"));
+        assert!(
+            known
+                .handle(
+                    ConfigurationKind::Scripts,
+                    WatchEvent::Applied(Box::new(a.clone()))
+                )
+                .is_empty()
+        );
+        assert!(!known.has_synced() && !is_known("A"));
+        let listing: Listing = [&a].into_iter().collect();
+        assert!(
+            known
+                .handle(ConfigurationKind::Scripts, WatchEvent::Listed(listing))
+                .is_empty()
+        );
+        assert!(known.has_synced() && is_known("A"));
+        assert!(
+            known
+                .handle(ConfigurationKind::Scripts, WatchEvent::Applied(Box::new(a)))
+                .is_empty()
+        );
+        let changed = known.handle(
+            ConfigurationKind::Scripts,
+            WatchEvent::Applied(Box::new(b.clone())),
+        );
+        assert_eq!(kinds(&changed), ["A", "B"]);
+        assert!(is_known("B") && !is_known("A"));
+        let changed = known.handle(ConfigurationKind::Scripts, WatchEvent::Deleted(Box::new(b)));
+        assert_eq!(kinds(&changed), ["B"]);
+        assert!(!is_known("B"));
+    }
+
+    #[test]
+    fn unreadable_customizations_are_ignored() {
+        let mut known = customizations();
+        known.handle(ConfigurationKind::Scripts, WatchEvent::Unserved);
+        assert!(known.has_synced());
+        let mut broken = object("a", "A");
+        broken.data["spec"]["target"] = json!("x");
+        assert!(
+            known
+                .handle(
+                    ConfigurationKind::Scripts,
+                    WatchEvent::Applied(Box::new(broken))
+                )
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn changed_webhooks_name_the_affected_kinds() {
+        let webhooks = ConfigurationKind::Webhooks;
+        let configuration = |kind: &str| -> DynamicObject {
+            serde_json::from_value(json!({
+                "apiVersion": "config.karmada.io/v1alpha1",
+                "kind": "ResourceInterpreterWebhookConfiguration", "metadata": {"name": "w"},
+                "webhooks": [{"name": "a.b.c", "clientConfig": {"url": "https://a"},
+                    "rules": [{"operations": ["Retain"], "apiGroups": ["x"], "apiVersions": ["*"],
+                        "kinds": [kind]}],
+                    "interpreterContextVersions": ["v1alpha1"]}]}))
+            .unwrap()
+        };
+        let mut known = Customizations::default();
+        known.handle(ConfigurationKind::Scripts, WatchEvent::Unserved);
+        assert!(!known.has_synced());
+        let first = configuration("A");
+        known.handle(webhooks, WatchEvent::Applied(Box::new(first.clone())));
+        let listing: Listing = [&first].into_iter().collect();
+        assert!(
+            known
+                .handle(webhooks, WatchEvent::Listed(listing))
+                .is_empty()
+        );
+        assert!(known.has_synced());
+        let retains = |known: &Customizations, kind| {
+            let interpreter = known.interpreter();
+            interpreter.is_customized("x/v1", kind, Operation::Retain)
+        };
+        assert!(retains(&known, "A") && !retains(&known, "B"));
+        let changed = known.handle(webhooks, WatchEvent::Applied(Box::new(configuration("B"))));
+        assert_eq!(kinds(&changed), ["A", "B"]);
+        assert!(retains(&known, "B") && !retains(&known, "A"));
+        let changed = known.handle(webhooks, WatchEvent::Deleted(Box::new(configuration("*"))));
+        assert_eq!(kinds(&changed), ["B"]);
+        assert!(!retains(&known, "B"));
+    }
+}

@@ -1,0 +1,97 @@
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::json;
+
+use super::*;
+
+fn store(bindings: usize) -> Store {
+    let mut store = Store::default();
+    for number in 0..bindings {
+        let is_placed = number % 10 != 0;
+        let targets = if is_placed {
+            json!([{"name": format!("member{}", number % 7), "replicas": 1}])
+        } else {
+            json!([])
+        };
+        let spec = json!({
+            "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": format!("web-{number}")},
+            "replicas": number % 50, "clusters": targets,
+        });
+        let (status, reason) = if is_placed {
+            ("True", "Success")
+        } else {
+            ("False", "NoClusterFit")
+        };
+        let status = json!({"conditions": [{
+            "type": "Scheduled", "status": status, "reason": reason, "message": "0/7 clusters are available",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }]});
+        let metadata: ObjectMeta = serde_json::from_value(json!({
+            "annotations": {"propagationpolicy.karmada.io/name": format!("policy{}", number % 3)},
+        }))
+        .unwrap();
+        let row = BindingRow::new(
+            &metadata,
+            &serde_json::from_value(spec).unwrap(),
+            Some(&serde_json::from_value(status).unwrap()),
+        );
+        let name = BindingName {
+            namespace: Some("shop".to_owned()),
+            name: format!("web-{number:05}"),
+        };
+        store.apply_binding(name, row, None);
+    }
+    store
+}
+
+fn query(pairs: &[(&str, &str)]) -> Query {
+    let pairs = pairs.iter();
+    Query::new(
+        &pairs
+            .map(|(a, b)| ((*a).to_owned(), (*b).to_owned()))
+            .collect(),
+    )
+}
+
+#[test]
+fn filters_narrow_the_list() {
+    let store = store(210);
+    for (pairs, total) in [
+        (&[][..], 210),
+        (&[("state", "scheduled")], 189),
+        (&[("state", "unschedulable")], 21),
+        (&[("state", "applied")], 0),
+        (&[("state", "suspended")], 0),
+        (&[("state", "unknown")], 210),
+        (&[("cluster", "member1")], 27),
+        (&[("policy", "policy2")], 70),
+        (&[("q", "WEB-00012")], 1),
+        (&[("q", "noclusterfit")], 21),
+        (&[("q", "é")], 0),
+        (&[("state", "unschedulable"), ("policy", "policy0")], 7),
+    ] {
+        assert_eq!(query(pairs).select(&store).total, total, "{pairs:?}");
+    }
+}
+
+#[test]
+fn pages_are_ordered_and_bounded() {
+    let store = store(210);
+    let last = query(&[("page", "9")]);
+    let last = last.select(&store);
+    assert_eq!((last.page, last.rows.len(), last.total), (3, 10, 210));
+    let by_replicas = query(&[("sort", "replicas")]);
+    let first = by_replicas.select(&store);
+    let replicas: Vec<i32> = first.rows.iter().map(|(_, row)| row.replicas).collect();
+    assert!(replicas.is_sorted_by(|a, b| a >= b), "{replicas:?}");
+    assert_eq!(query(&[("page", "0")]).select(&Store::default()).page, 1);
+}
+
+#[test]
+fn the_path_of_a_query_has_its_encoded_parameters() {
+    let of = query(&[("q", "a&b=c d"), ("sort", "newest"), ("state", "applied")]);
+    assert_eq!(
+        of.path(2),
+        "/bindings?state=applied&sort=newest&q=a%26b%3Dc%20d&page=2"
+    );
+    assert_eq!(query(&[]).path(1), "/bindings");
+}

@@ -1,0 +1,167 @@
+//! [`Case`], the fleet and the binding of a decision, and [`Simulation`], which applies changes to a case and lets the
+//! engine decide again.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use berth_api::Cluster;
+use berth_api::binding::{BindingSpec, BindingStatus};
+use berth_core::{
+    Assumed, BindingObject, Engine, Explanation, Fleet, Outcome, Request, RequestError, Snapshot,
+    WorkloadPeers,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::change::Change;
+
+/// The input of a decision that a report must explain.
+#[derive(Clone, Debug)]
+pub struct Case<'a> {
+    /// The fleet, which must keep the Cluster objects ([`Fleet::keeping_objects`]).
+    pub fleet: &'a Fleet,
+    /// The namespace of the binding. `None` for a ClusterResourceBinding.
+    pub namespace: Option<&'a str>,
+    /// The name of the binding.
+    pub name: &'a str,
+    /// The metadata of the binding.
+    pub metadata: &'a ObjectMeta,
+    /// The spec of the binding.
+    pub spec: &'a BindingSpec,
+    /// The status of the binding.
+    pub status: &'a BindingStatus,
+    /// The clusters of the other workloads in the affinity groups.
+    pub peers: WorkloadPeers,
+    /// Corrections of the free capacity that clusters report.
+    pub assumed: &'a Assumed,
+}
+
+/// A case with an engine and a copy of its fleet, to which changes can be applied.
+#[derive(Debug)]
+pub(crate) struct Simulation<'a> {
+    pub(crate) case: &'a Case<'a>,
+    engine: &'a mut Engine,
+    fleet: Fleet,
+    /// The number of decisions that were made so far.
+    pub(crate) decisions: usize,
+}
+
+/// A decision with changes applied, and its explanation.
+#[derive(Debug)]
+pub(crate) struct Explained {
+    pub(crate) request: Request,
+    pub(crate) outcome: Outcome,
+    pub(crate) explanation: Explanation,
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) spec: BindingSpec,
+}
+
+/// The binding with changes applied.
+#[derive(Debug)]
+struct ChangedBinding {
+    metadata: ObjectMeta,
+    spec: BindingSpec,
+}
+
+impl BindingObject for ChangedBinding {
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn spec(&self) -> &BindingSpec {
+        &self.spec
+    }
+}
+
+impl<'a> Simulation<'a> {
+    pub(crate) fn new(engine: &'a mut Engine, case: &'a Case<'a>) -> Self {
+        Self {
+            case,
+            engine,
+            fleet: case.fleet.clone(),
+            decisions: 0,
+        }
+    }
+
+    /// Reports whether a cluster has the workload only if it gets at least one replica.
+    pub(crate) fn divides(&self) -> bool {
+        let spec = self.case.spec;
+        spec.replicas > 0 && spec.components.len() <= 1
+    }
+
+    /// Decides with the changes applied.
+    ///
+    /// # Errors
+    /// Returns an error if the changed binding is invalid.
+    pub(crate) fn decide(&mut self, changes: &[Change]) -> Result<Outcome, RequestError> {
+        let (request, _) = self.request(changes)?;
+        Ok(self.with_fleet(changes, |engine, snapshot, assumed| {
+            engine.schedule_with(snapshot, &request, assumed)
+        }))
+    }
+
+    /// Decides with the changes applied, and explains the decision.
+    ///
+    /// # Errors
+    /// Returns an error if the changed binding is invalid.
+    pub(crate) fn explain(&mut self, changes: &[Change]) -> Result<Explained, RequestError> {
+        let (request, spec) = self.request(changes)?;
+        let (snapshot, (outcome, explanation)) =
+            self.with_fleet(changes, |engine, snapshot, assumed| {
+                let explained = engine.explain_with(snapshot, &request, assumed);
+                (Arc::clone(snapshot), explained)
+            });
+        Ok(Explained {
+            request,
+            outcome,
+            explanation,
+            snapshot,
+            spec,
+        })
+    }
+
+    fn request(&self, changes: &[Change]) -> Result<(Request, BindingSpec), RequestError> {
+        let mut spec = self.case.spec.clone();
+        let mut status = self.case.status.clone();
+        for change in changes {
+            change.apply_to_binding(&mut spec, &mut status);
+        }
+        let object = ChangedBinding {
+            metadata: self.case.metadata.clone(),
+            spec: spec.clone(),
+        };
+        let request = Request::new(self.case.namespace, self.case.name, &spec, &status)?
+            .with_peers(self.case.peers.clone())
+            .with_object(Arc::new(object));
+        Ok((request, spec))
+    }
+
+    fn with_fleet<T>(
+        &mut self,
+        changes: &[Change],
+        decide: impl FnOnce(&mut Engine, &Arc<Snapshot>, &Assumed) -> T,
+    ) -> T {
+        self.decisions += 1;
+        let case = self.case;
+        let names: BTreeSet<&str> = changes.iter().filter_map(Change::cluster).collect();
+        let snapshot = self.fleet.snapshot();
+        let originals: Vec<Arc<Cluster>> = names
+            .iter()
+            .filter_map(|name| snapshot.cluster(snapshot.ordinal(name)?)?.object().cloned())
+            .collect();
+        // The fleet copies less data for a change if no other reference to the snapshot exists.
+        drop(snapshot);
+        for original in &originals {
+            let mut cluster = Cluster::clone(original);
+            let name = original.metadata.name.as_deref();
+            for change in changes.iter().filter(|change| change.cluster() == name) {
+                change.apply_to_cluster(&mut cluster, case.spec);
+            }
+            self.fleet.apply(&cluster);
+        }
+        let decided = decide(self.engine, &self.fleet.snapshot(), case.assumed);
+        for original in originals {
+            self.fleet.apply(&original);
+        }
+        decided
+    }
+}

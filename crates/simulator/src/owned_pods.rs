@@ -1,0 +1,95 @@
+//! [`Pods`]: the pods of each controller. Also owner references, and functions for the state of a pod.
+
+use std::collections::HashMap;
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::Resource;
+
+/// Returns the owner reference to the controller of an object.
+pub(crate) fn controller_of(metadata: &ObjectMeta) -> Option<&OwnerReference> {
+    let owners = metadata.owner_references.iter().flatten();
+    owners
+        .into_iter()
+        .find(|owner| owner.controller == Some(true))
+}
+
+/// Returns the owner references for an object that a controller creates.
+pub(crate) fn owner_references<K: Resource<DynamicType = ()>>(
+    owner: &K,
+) -> Option<Vec<OwnerReference>> {
+    Some(vec![owner.controller_owner_ref(&())?])
+}
+
+/// Pods by the UID of their controller, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Pods<'a>(HashMap<&'a str, Vec<&'a Pod>>);
+
+impl<'a> Pods<'a> {
+    /// Groups the pods by controller. Includes only controllers with a UID that `contains` accepts.
+    pub(crate) fn of(all: impl Iterator<Item = &'a Pod>, contains: impl Fn(&str) -> bool) -> Self {
+        let mut pods: HashMap<&str, Vec<&Pod>> = HashMap::new();
+        for pod in all {
+            if let Some(owner) = controller_of(&pod.metadata)
+                && contains(&owner.uid)
+            {
+                pods.entry(&owner.uid).or_default().push(pod);
+            }
+        }
+        for list in pods.values_mut() {
+            list.sort_by(|a, b| age(a).cmp(&age(b)));
+        }
+        Self(pods)
+    }
+
+    /// Returns the pods of a controller, except the pods that are being deleted.
+    pub(crate) fn controlled_by<K: Resource>(&self, owner: &K) -> Vec<&'a Pod> {
+        let uid = owner.meta().uid.as_deref().unwrap_or_default();
+        let pods = self.0.get(uid).into_iter().flatten();
+        pods.copied()
+            .filter(|pod| pod.metadata.deletion_timestamp.is_none())
+            .collect()
+    }
+}
+
+fn age(pod: &Pod) -> (Option<jiff::Timestamp>, Option<&str>) {
+    let created = pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    (created, pod.metadata.name.as_deref())
+}
+
+/// Reports whether the Ready condition of a pod is true.
+pub(crate) fn is_ready(pod: &Pod) -> bool {
+    let status = pod.status.as_ref();
+    let mut conditions = status
+        .and_then(|s| s.conditions.as_ref())
+        .into_iter()
+        .flatten();
+    conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// Returns the phase of a pod.
+pub(crate) fn phase(pod: &Pod) -> &str {
+    let status = pod.status.as_ref();
+    status.and_then(|s| s.phase.as_deref()).unwrap_or("Pending")
+}
+
+/// Reports whether a pod has succeeded or failed.
+pub(crate) fn is_finished(pod: &Pod) -> bool {
+    matches!(phase(pod), "Succeeded" | "Failed")
+}
+
+/// Returns the name of the node to which a pod is bound.
+pub(crate) fn node(pod: &Pod) -> Option<&str> {
+    let node = pod.spec.as_ref()?.node_name.as_deref()?;
+    (!node.is_empty()).then_some(node)
+}
+
+/// Converts a number of pods to the type of a status field.
+pub(crate) fn number(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+/// Converts a number of pods to the type of a status field that omits zero.
+pub(crate) fn nonzero(count: usize) -> Option<i32> {
+    (count > 0).then(|| number(count))
+}
