@@ -166,7 +166,7 @@ async fn the_log_of_a_killed_scheduler_is_replayed() {
     );
     assert!(counts["decisions"].as_u64().unwrap() >= 12, "{report}");
     let notes = report["notes"].to_string();
-    assert!(notes.contains("has no end"), "{notes}");
+    assert!(notes.contains("is incomplete"), "{notes}");
 
     // Without the plugin ClusterAffinity, the bindings for one cluster are placed in all clusters.
     let config = json!({
