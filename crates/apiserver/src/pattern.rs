@@ -1,5 +1,7 @@
 //! Regular expressions of schemas and CEL rules. As in Go, the number of repetitions is limited.
 
+mod go_syntax;
+
 use regex::Regex;
 use regex_syntax::ast::{self, Ast, RepetitionKind, RepetitionRange};
 
@@ -9,17 +11,18 @@ const MAX_REPETITIONS: u32 = 1000;
 /// Compiles a regular expression.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     let failed = |message: String| format!("error parsing regexp: {message}");
+    let converted = go_syntax::to_regex(pattern);
     let tree = ast::parse::Parser::new()
-        .parse(pattern)
+        .parse(&converted)
         .map_err(|e| failed(format!("{}: `{pattern}`", e.kind())))?;
     if let Some(at) = excessive_repetition(&tree, MAX_REPETITIONS) {
-        let shown = pattern.get(at.start.offset..at.end.offset);
+        let shown = converted.get(at.start.offset..at.end.offset);
         return Err(failed(format!(
             "invalid repeat count: `{}`",
             shown.unwrap_or(pattern)
         )));
     }
-    Regex::new(pattern).map_err(|e| failed(e.to_string()))
+    Regex::new(&converted).map_err(|e| failed(e.to_string()))
 }
 
 /// Returns the position of the first repetition above the limit.

@@ -1,5 +1,6 @@
-//! Compilation of a parsed expression. The compiler checks the names, and adds to each loop a call that counts the loop
-//! steps. It rewrites operators and loops that the interpreter evaluates differently from Kubernetes.
+//! The check of the names in a parsed expression, and its rewriting for the interpreter. The compiler adds to each loop
+//! a call that counts the loop steps, and rewrites operators and loops that the interpreter evaluates differently from
+//! Kubernetes.
 
 use std::sync::Arc;
 
@@ -206,10 +207,14 @@ impl Compiler<'_> {
                 .map(drop)
                 .map_err(|e| message(&e));
         }
-        match call.args.first().map(|arg| &arg.expr) {
-            Some(Expr::Literal(LiteralValue::String(text)))
-                if matches!(name, "find" | "findAll" | "matches") =>
-            {
+        // The text is the target of a method call, and the first argument of a call of the global function `matches`.
+        let pattern = match name {
+            "matches" if call.target.is_none() => call.args.get(1),
+            "find" | "findAll" | "matches" => call.args.first(),
+            _ => None,
+        };
+        match pattern.map(|pattern| &pattern.expr) {
+            Some(Expr::Literal(LiteralValue::String(text))) => {
                 pattern::compile(text.inner()).map(drop)
             }
             _ => Ok(()),

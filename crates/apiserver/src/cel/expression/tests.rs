@@ -68,6 +68,7 @@ fn values_are_converted() {
         "{'a': {'b': 1}}.?a.b == optional.of(1) && {'a': {'c': 1}}.?a.b.orValue(2) == 2",
         "optional.of(1) != optional.of(2) && {'a': 1}.?b == optional.none()",
         "format.dns1123Label().validate('A').hasValue() && dyn(1) == dyn(1.0)",
+        "matches('[', '.') && '['.matches('[[]')",
         "self.?x == optional.none() || [1, 2].exists(x, 1 / (x - 1) == 1) && false || .self == 3",
     ] {
         assert_eq!(value(source), Ok(Value::Bool(true)), "{source}");
@@ -75,7 +76,7 @@ fn values_are_converted() {
 }
 
 #[test]
-fn unknown_names_and_syntax_errors_are_refused() {
+fn invalid_expressions_are_refused() {
     for source in [
         "nofn(self)",
         "Foo{a: 1} == 1",
@@ -84,6 +85,7 @@ fn unknown_names_and_syntax_errors_are_refused() {
         "self >",
         "int('x') == 1",
         "'a'.matches('[')",
+        "matches('a', '[')",
         "'text'",
         "1 + 1",
     ] {
