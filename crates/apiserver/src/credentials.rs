@@ -39,7 +39,11 @@ impl Credentials {
         if folder.join(CA_CERTIFICATE).exists() && !folder.join(CA_KEY).exists() {
             return Err(damaged(folder, CA_KEY, "it is missing"));
         }
-        let credentials = Self::create(|name, generate| read_or_generate(folder, name, generate))?;
+        let credentials = Self::create(|name, generate| read_or_generate(folder, name, generate))
+            .map_err(|error| match error {
+            TlsError::Key => damaged(folder, CA_KEY, &error.to_string()),
+            error => error,
+        })?;
         credentials
             .problem()
             .map_or(Ok(credentials), |(name, message)| {
@@ -51,8 +55,10 @@ impl Credentials {
         get: impl Fn(&str, &dyn Fn() -> Result<String, TlsError>) -> Result<String, TlsError>,
     ) -> Result<Self, TlsError> {
         let ca_key = get(CA_KEY, &tls::new_key)?;
-        // If the key is damaged, the certificate stays empty here, and `problem` reports the damaged key.
-        let certificate = || tls::authority_certificate(&ca_key).or_else(|_| Ok(String::new()));
+        let certificate = || {
+            tls::pkcs8(&ca_key)?;
+            tls::authority_certificate(&ca_key)
+        };
         Ok(Self {
             ca_certificate: get(CA_CERTIFICATE, &certificate)?,
             signing_key: get(SIGNING_KEY, &tls::new_key)?,
@@ -160,6 +166,18 @@ mod tests {
         for file in files {
             assert_eq!(mode(&file.path()), 0o600, "{file:?}");
         }
+    }
+
+    #[test]
+    fn no_certificate_is_created_for_a_damaged_key() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("pki");
+        Credentials::load(Some(&folder)).unwrap();
+        fs::remove_file(folder.join(CA_CERTIFICATE)).unwrap();
+        fs::write(folder.join(CA_KEY), "damaged").unwrap();
+        let refused = Credentials::load(Some(&folder)).err().unwrap().to_string();
+        assert!(refused.contains(CA_KEY), "{refused}");
+        assert!(!folder.join(CA_CERTIFICATE).exists());
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub(crate) async fn handle(shared: Arc<Shared>, request: Request<Body>) -> Respo
     let (parts, mut body) = request.into_parts();
     let is_head = parts.method == Method::HEAD;
     let mut labels = RequestLabels {
-        verb: parts.method.as_str().to_owned(),
+        verb: request_labels::verb_of(&parts.method).to_owned(),
         component: "apiserver".to_owned(),
         ..RequestLabels::default()
     };

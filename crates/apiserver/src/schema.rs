@@ -14,6 +14,7 @@ mod merge_keys;
 pub(crate) mod normalize;
 mod null_lists;
 pub(crate) mod published;
+pub(crate) mod report_limit;
 pub(crate) mod rules;
 pub(crate) mod structural;
 pub(crate) mod validate;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::schema::normalize::{MAX_REPORTED, MAX_REPORTED_BYTES};
+use crate::schema::report_limit;
 
 /// A field that occurs twice in an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,15 +21,13 @@ impl fmt::Display for DuplicateField {
     }
 }
 
-/// Records a duplicate field. The number and the size of the records are limited, because a body may contain many
-/// duplicates with long paths.
+/// Records a duplicate field, within the limit of [`report_limit`].
 pub(super) fn record(
     duplicates: &mut Vec<DuplicateField>,
     path: &dyn fmt::Display,
     line: Option<(String, u64)>,
 ) {
-    let recorded: usize = duplicates.iter().map(|field| field.path.len()).sum();
-    if duplicates.len() < MAX_REPORTED && recorded < MAX_REPORTED_BYTES {
+    if report_limit::has_space(duplicates.iter().map(|field| &field.path)) {
         let path = path.to_string();
         duplicates.push(DuplicateField { path, line });
     }

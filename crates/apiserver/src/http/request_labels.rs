@@ -1,7 +1,7 @@
 //! The metric labels of a request. Labels name only served paths, so that a client cannot create new label values.
 
-use http::header;
 use http::request::Parts;
+use http::{Method, header};
 
 use super::route::Route;
 use crate::authorization::attributes::{Attributes, Target};
@@ -13,6 +13,20 @@ use crate::resource::Subresource;
 const PATHS: [&str; 8] = [
     "api", "apis", "healthz", "livez", "metrics", "openapi", "readyz", "version",
 ];
+
+/// Returns the label value of a method before the request is routed. Unknown methods have one common value.
+pub(super) fn verb_of(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
 
 /// Sets the metric labels of a routed request.
 pub(super) fn set(

@@ -1,4 +1,4 @@
-//! The keywords of OpenAPI schemas in CustomResourceDefinitions. Unknown keywords are removed, as a typed decoder does.
+//! Removal of unknown keywords from the OpenAPI schemas of CustomResourceDefinitions, as a typed decoder does.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::builtin::definitions;
 use super::join;
+use super::report_limit;
 
 const PREFIX: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.";
 
@@ -25,7 +26,7 @@ fn fields(definition: &str) -> BTreeSet<&'static str> {
         .collect()
 }
 
-/// Removes unknown keywords, and adds their paths to `unknown`.
+/// Removes unknown keywords, and adds the paths of the first unknown keywords to `unknown`.
 pub(super) fn prune(schema: &mut Map<String, Value>, path: &str, unknown: &mut Vec<String>) {
     let mut pruner = Pruner {
         unknown,
@@ -46,7 +47,7 @@ impl Pruner<'_> {
     fn drop(&mut self, object: &mut Map<String, Value>, known: &BTreeSet<&str>, path: &str) {
         object.retain(|name, _| {
             let keep = known.contains(name.as_str());
-            if !keep && self.reports {
+            if !keep && self.reports && report_limit::has_space(self.unknown.iter()) {
                 self.unknown.push(join(path, name));
             }
             keep
@@ -113,6 +114,30 @@ impl Pruner<'_> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn the_report_of_unknown_keywords_is_limited() {
+        let names = |count: usize, prefix: &str| -> Map<String, Value> {
+            let name = |i| (format!("{prefix}{i}"), json!(1));
+            (0..count).map(name).collect()
+        };
+        let long = "x".repeat(1000);
+        for (mut schema, expected) in [
+            (
+                names(report_limit::MAX_FIELDS + 1, "x"),
+                report_limit::MAX_FIELDS..report_limit::MAX_FIELDS + 1,
+            ),
+            (
+                names(report_limit::MAX_FIELDS, &long),
+                1..report_limit::MAX_FIELDS,
+            ),
+        ] {
+            let mut unknown = Vec::new();
+            prune(&mut schema, "s", &mut unknown);
+            assert!(schema.is_empty());
+            assert!(expected.contains(&unknown.len()), "{}", unknown.len());
+        }
+    }
 
     #[test]
     fn unknown_keywords_are_dropped_and_reported() {

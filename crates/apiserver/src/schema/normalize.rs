@@ -3,7 +3,7 @@
 use berth_apimachinery::quantity::Quantity;
 use serde_json::{Map, Value};
 
-use super::{Additional, Schema, Type, join, keywords};
+use super::{Additional, Schema, Type, join, keywords, report_limit};
 
 /// Sets the defaults of absent fields.
 pub(crate) fn default(value: &mut Value, schema: &Schema) {
@@ -69,11 +69,6 @@ pub(crate) fn drop_nulls(value: &mut Value, schema: &Schema) {
     }
 }
 
-/// Maximum number of unknown or duplicate fields that a response reports.
-pub(crate) const MAX_REPORTED: usize = 100;
-/// Maximum total size of the paths of the reported fields, in bytes.
-pub(crate) const MAX_REPORTED_BYTES: usize = 64 << 10;
-
 /// Removes unknown fields, and adds the paths of the first unknown fields to `unknown`.
 pub(crate) fn prune(
     value: &mut Value,
@@ -113,8 +108,7 @@ fn prune_object(
     {
         object.retain(|name, _| {
             let known = schema.properties.contains_key(name);
-            let reported: usize = unknown.iter().map(String::len).sum();
-            if !known && unknown.len() < MAX_REPORTED && reported < MAX_REPORTED_BYTES {
+            if !known && report_limit::has_space(unknown.iter()) {
                 unknown.push(join(path, name));
             }
             known
@@ -260,7 +254,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn defaults_reach_into_lists_and_maps() {
+    fn defaults_reach_into_objects_and_lists() {
         let schema = custom::resource(&json!({"type": "object", "properties": {"spec": {"type": "object", "default": {},
             "properties": {"mode": {"type": "string", "default": "Fast"},
                 "list": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer", "default": 3}}}}}}}}))

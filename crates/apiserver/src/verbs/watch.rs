@@ -21,7 +21,7 @@ use crate::store::{Change, Mark, NotDurable, Stored};
 const BATCH: usize = 256;
 /// Approximate size of the objects in one batch of the initial state, in bytes.
 const STATE_BATCH_BYTES: usize = 64 << 10;
-/// Interval between the bookmarks of an idle watch.
+/// Interval between the bookmarks of a watch.
 const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
 /// Minimum time between two batches after a burst. Each batch costs the server and the client a TLS record, a system
 /// call and a wake-up.
@@ -57,7 +57,7 @@ struct RateLimiter {
 impl RateLimiter {
     /// Returns the earliest time for the next batch, or `None` if the watch may send the batch now.
     fn wait_until(&self, now: Instant) -> Option<Instant> {
-        let open = self.full_at.checked_sub(MIN_BATCH_INTERVAL * BURST)?;
+        let open = self.full_at.checked_sub(MIN_BATCH_INTERVAL * (BURST - 1))?;
         (open > now).then_some(open)
     }
 
@@ -371,7 +371,6 @@ mod tests {
             assert_eq!(limiter.wait_until(start), None);
             limiter.sent(start);
         }
-        limiter.sent(start);
         assert_eq!(limiter.wait_until(start), Some(start + MIN_BATCH_INTERVAL));
         assert_eq!(limiter.wait_until(start + MIN_BATCH_INTERVAL), None);
 
