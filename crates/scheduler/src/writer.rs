@@ -1,5 +1,5 @@
-//! The writer of plans. It first patches the result of a plan, which consists of the clusters and an annotation, and
-//! then the status.
+//! The API requests that write a plan to a binding. The writer first patches the result of the plan, which consists of
+//! the clusters and an annotation, and then the status.
 //!
 //! Each patch carries the resourceVersion of the object that it changes. The API server therefore rejects the patch if
 //! another client has changed the object. The status patch is based on the response to the result patch. It records the
@@ -47,6 +47,8 @@ pub enum Report {
         status: Box<Status>,
         /// The last known state of the binding.
         binding: Box<Binding>,
+        /// True if a Bind plugin has stored the clusters of the plan.
+        landed: bool,
     },
     /// The API server did not respond, is overloaded, or failed to write the status after the result.
     Failed {
@@ -73,10 +75,30 @@ impl Report {
     pub fn result_landed(&self) -> bool {
         match self {
             Self::Written(_) => true,
-            Self::Conflict { landed, .. } | Self::NotLeading { landed } => *landed,
+            Self::Conflict { landed, .. }
+            | Self::Refused { landed, .. }
+            | Self::NotLeading { landed } => *landed,
             Self::Failed { binding, .. } => binding.is_some(),
-            Self::Gone | Self::Refused { .. } | Self::Stopped(_) => false,
+            Self::Gone | Self::Stopped(_) => false,
         }
+    }
+}
+
+/// The writes of a plan that have succeeded so far.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// None.
+    Nothing,
+    /// A Bind plugin has stored the clusters. The writer has written nothing.
+    Clusters,
+    /// The writer has written the result.
+    Result,
+}
+
+impl Progress {
+    /// Reports whether the API server has stored the clusters of the plan.
+    fn has_landed(self) -> bool {
+        self != Self::Nothing
     }
 }
 
@@ -107,14 +129,18 @@ impl Debug for Writer {
 impl Writer {
     /// Writes a plan for a binding.
     pub(crate) async fn write(&self, binding: Arc<Binding>, plan: &Plan) -> Report {
+        self.write_from(Progress::Nothing, binding, plan).await
+    }
+
+    async fn write_from(&self, progress: Progress, binding: Arc<Binding>, plan: &Plan) -> Report {
         let client = self.client.clone();
         if let Some(namespace) = binding.key.namespace.clone() {
             let api: Api<LazyObject<berth_api::ResourceBinding>> =
                 Api::namespaced(client, &namespace);
-            self.write_to(&api, binding, plan).await
+            self.write_to(&api, progress, binding, plan).await
         } else {
             let api: Api<LazyObject<berth_api::ClusterResourceBinding>> = Api::all(client);
-            self.write_to(&api, binding, plan).await
+            self.write_to(&api, progress, binding, plan).await
         }
     }
 
@@ -122,14 +148,13 @@ impl Writer {
     pub(crate) async fn complete(&self, binding: Arc<Binding>, plan: &Plan) -> Report {
         match self.read(&binding.key).await {
             Ok(Some(stored)) => {
-                let report = self.write(Arc::new(stored), &plan.without_clusters()).await;
-                match report {
-                    Report::NotLeading { .. } => Report::NotLeading { landed: true },
-                    report => report,
-                }
+                let rest = plan.without_clusters();
+                self.write_from(Progress::Clusters, Arc::new(stored), &rest)
+                    .await
             }
             Ok(None) => Report::Gone,
-            Err(error) => after_result(unshare(binding), error, true),
+            // A failed read is retried. It is not a rejection of the plan.
+            Err(error) => failure(unshare(binding), error, Progress::Result),
         }
     }
 
@@ -149,6 +174,7 @@ impl Writer {
     async fn write_to<K>(
         &self,
         api: &Api<LazyObject<K>>,
+        mut progress: Progress,
         binding: Arc<Binding>,
         plan: &Plan,
     ) -> Report
@@ -161,15 +187,20 @@ impl Writer {
             response: None,
         };
         if let Some(result) = &plan.result {
-            if !self.may_begin().await {
-                return Report::NotLeading { landed: false };
+            if !self.may_send(progress).await {
+                return Report::NotLeading {
+                    landed: progress.has_landed(),
+                };
             }
             let patch = Patch::Merge(with_precondition(result, latest.resource_version()));
             let parameters = PatchParams::default();
             let sent = api.patch(&name, &parameters, &patch);
             match self.send(sent).await {
-                Ok(object) => latest.response = Some(object),
-                Err(error) => return self.failed(api, latest.base, error).await,
+                Ok(object) => {
+                    latest.response = Some(object);
+                    progress = Progress::Result;
+                }
+                Err(error) => return self.failed(api, latest.base, error, progress).await,
             }
         }
         let Some(status) = &plan.status else {
@@ -177,14 +208,10 @@ impl Writer {
         };
         let generation = latest.generation();
         for _ in 0..STATUS_ATTEMPTS {
-            let landed = plan.result.is_some();
-            let may_send = if landed {
-                self.may_go_on().await
-            } else {
-                self.may_begin().await
-            };
-            if !may_send {
-                return Report::NotLeading { landed };
+            if !self.may_send(progress).await {
+                return Report::NotLeading {
+                    landed: progress.has_landed(),
+                };
             }
             let now = whole_seconds(jiff::Timestamp::now());
             // The result patch does not change the status, so the status of the base is current.
@@ -200,7 +227,7 @@ impl Writer {
                     return Report::Written(latest.binding());
                 }
                 Err(error) if !has_code(&error, 409) => {
-                    return after_result(latest.binding(), error, plan.result.is_some());
+                    return failure(latest.binding(), error, progress);
                 }
                 Err(_) => match self.send(api.get_opt(&name)).await {
                     Ok(None) => return Report::Gone,
@@ -211,7 +238,7 @@ impl Writer {
                         if current.generation() != generation {
                             return Report::Conflict {
                                 current: Some(current),
-                                landed: plan.result.is_some(),
+                                landed: progress.has_landed(),
                             };
                         }
                         latest = Latest {
@@ -220,35 +247,25 @@ impl Writer {
                         };
                     }
                     Err(error) => {
-                        return after_result(latest.binding(), error, plan.result.is_some());
+                        return failure(latest.binding(), error, progress);
                     }
                 },
             }
         }
         Report::Conflict {
             current: Some(latest.binding()),
-            landed: plan.result.is_some(),
+            landed: progress.has_landed(),
         }
     }
 
-    /// Waits for a token of the rate limit, and reports whether the first patch of a plan may be sent.
-    async fn may_begin(&self) -> bool {
+    /// Waits for a token of the rate limit, and reports whether the next patch of a plan may be sent. During shutdown,
+    /// no plan is begun. The rest of a plan is then sent without a token.
+    async fn may_send(&self, progress: Progress) -> bool {
         tokio::select! {
             biased;
-            () = self.stopping.cancelled() => false,
+            () = self.stopping.cancelled() => progress.has_landed() && self.leadership.holds(),
             () = self.limit.acquire() => self.leadership.holds(),
         }
-    }
-
-    /// Waits for a token of the rate limit, except during shutdown. Reports whether a further patch of a plan may be
-    /// sent.
-    async fn may_go_on(&self) -> bool {
-        tokio::select! {
-            biased;
-            () = self.stopping.cancelled() => {}
-            () = self.limit.acquire() => {}
-        }
-        self.leadership.holds()
     }
 
     /// Sends a request. Returns an error if no response arrives within the time limit.
@@ -264,12 +281,13 @@ impl Writer {
         api: &Api<LazyObject<K>>,
         binding: Arc<Binding>,
         error: kube::Error,
+        progress: Progress,
     ) -> Report
     where
         K: DeserializeOwned + Debug + Clone + Into<Binding>,
     {
         if !has_code(&error, 409) {
-            return after_result(unshare(binding), error, false);
+            return failure(unshare(binding), error, progress);
         }
         let current = match self.send(api.get_opt(&binding.key.name)).await {
             Ok(Some(object)) => object.decode().ok().map(|object| Box::new(object.into())),
@@ -278,7 +296,7 @@ impl Writer {
         };
         Report::Conflict {
             current,
-            landed: false,
+            landed: progress.has_landed(),
         }
     }
 }
@@ -318,21 +336,28 @@ impl<K: DeserializeOwned + Into<Binding>> Latest<K> {
     }
 }
 
-fn after_result(binding: Box<Binding>, error: kube::Error, result_written: bool) -> Report {
+/// Returns the report for a failed request. Only the first patch of a plan can be refused.
+fn failure(binding: Box<Binding>, error: kube::Error, progress: Progress) -> Report {
     match error {
         kube::Error::Api(status) if status.code == 404 || namespace_is_going(&status) => {
             Report::Gone
         }
         kube::Error::Api(status)
-            if (400..500).contains(&status.code) && status.code != 429 && !result_written =>
+            if (400..500).contains(&status.code)
+                && status.code != 429
+                && progress != Progress::Result =>
         {
-            Report::Refused { status, binding }
+            Report::Refused {
+                status,
+                binding,
+                landed: progress.has_landed(),
+            }
         }
         other => Report::Failed {
             after: retry_after(&other),
             answered: !is_unreachable(&other),
             error: other.to_string(),
-            binding: result_written.then_some(binding),
+            binding: progress.has_landed().then_some(binding),
         },
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Plan {
     pub notes: Vec<Note>,
     /// Next step for the key after the writes succeed.
     pub verdict: Verdict,
+    /// True if the cycle counts as an error in the metrics, also if the plan writes nothing.
+    pub is_error: bool,
 }
 
 /// The changes of the status in a plan.
@@ -59,6 +61,15 @@ impl Plan {
             status: None,
             notes: Vec::new(),
             verdict,
+            is_error: verdict == Verdict::Retry,
+        }
+    }
+
+    /// Creates a plan that writes nothing, for a failure that the condition already reports.
+    fn already_reported(reason: Reason, verdict: Verdict) -> Self {
+        Self {
+            is_error: is_error(reason),
+            ..Self::nothing(verdict)
         }
     }
 
@@ -94,7 +105,7 @@ impl Plan {
     ) -> Self {
         let scheduled = Scheduled::failed(reason, message);
         if scheduled.is_stored(&binding.status) {
-            return Self::nothing(verdict);
+            return Self::already_reported(reason, verdict);
         }
         Self {
             result: None,
@@ -102,6 +113,7 @@ impl Plan {
             notes: vec![failed_note(scheduled.message.clone())],
             status: Some(condition_only(scheduled)),
             verdict,
+            is_error: is_error(reason),
         }
     }
 
@@ -205,7 +217,14 @@ fn success(
         }),
         notes,
         verdict: Verdict::Done,
+        is_error: false,
     }
+}
+
+/// Reports whether a failure counts as an error in the metrics. As in Karmada, a binding that fits into no cluster does
+/// not.
+fn is_error(reason: Reason) -> bool {
+    !matches!(reason, Reason::Success | Reason::NoClusterFit)
 }
 
 fn failure(
@@ -231,7 +250,7 @@ fn failure(
     };
     let scheduled = Scheduled::failed(reason, message);
     if result.is_none() && scheduled.is_stored(&binding.status) {
-        return Plan::nothing(verdict);
+        return Plan::already_reported(reason, verdict);
     }
     if result.is_some() && !binding.spec.clusters.is_empty() {
         // Some filters exempt the clusters that the binding already has. Without these clusters, the filters may reject
@@ -248,6 +267,7 @@ fn failure(
         status: Some(condition_only(scheduled)),
         notes,
         verdict,
+        is_error: is_error(reason),
     }
 }
 

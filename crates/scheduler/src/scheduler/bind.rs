@@ -1,6 +1,9 @@
 //! The Bind phase of a scheduling cycle: the task that writes a decision to the API server.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Instant;
+
+use futures::FutureExt as _;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 
@@ -60,10 +63,13 @@ impl Scheduler {
         self.writes.spawn(async move {
             let began = Instant::now();
             let resource = template_reference(&cycle.binding);
-            let report = match &mut decision {
-                None => writer.write(cycle.binding.clone(), &plan).await,
-                Some(decision) => bind(&writer, &cycle, &plan, decision).await,
+            let write = async {
+                match &mut decision {
+                    None => writer.write(cycle.binding.clone(), &plan).await,
+                    Some(decision) => bind(&writer, &cycle, &plan, decision).await,
+                }
             };
+            let report = failed_on_panic(Box::pin(write)).await;
             cycle.span.record_child_since("write", began);
             FinishedWrite {
                 cycle,
@@ -74,6 +80,17 @@ impl Scheduler {
             }
         });
     }
+}
+
+/// Runs a write. A panic counts as a failed write, so that the binding is scheduled again.
+pub(super) async fn failed_on_panic(write: impl Future<Output = Report>) -> Report {
+    let written = AssertUnwindSafe(write).catch_unwind().await;
+    written.unwrap_or_else(|_| Report::Failed {
+        error: "the write panicked".to_owned(),
+        answered: true,
+        after: None,
+        binding: None,
+    })
 }
 
 /// Runs PreBind, Bind and PostBind of a decision. If no Bind plugin writes the clusters, the built-in writer writes the

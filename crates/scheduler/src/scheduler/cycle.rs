@@ -344,15 +344,7 @@ impl Scheduler {
 
 /// Returns the result of a cycle for the metrics.
 pub(super) fn cycle_result(plan: &Plan) -> CycleResult {
-    let failed = plan.verdict == Verdict::Retry
-        || plan
-            .status
-            .as_ref()
-            .and_then(|status| status.scheduled.as_ref())
-            .is_some_and(|scheduled| {
-                !matches!(scheduled.reason, Reason::Success | Reason::NoClusterFit)
-            });
-    if failed {
+    if plan.is_error {
         CycleResult::Error
     } else {
         CycleResult::Scheduled

@@ -6,7 +6,7 @@ use std::time::Instant;
 use berth_telemetry::Span;
 
 use super::Scheduler;
-use super::bind::FinishedWrite;
+use super::bind::{FinishedWrite, failed_on_panic};
 use super::cycle::cycle_result;
 use super::in_flight::Cycle;
 use super::object_references::{binding_reference, template_reference};
@@ -56,7 +56,7 @@ impl Scheduler {
             Report::Written(binding) => {
                 let own = binding.generation();
                 self.cache_written(*binding, own);
-                // Unless a newer generation is known, the events that arrived during the write resulted from it.
+                // Unless a newer generation is known, the events that arrived during the write resulted from the write.
                 if self
                     .bindings
                     .get(&key)
@@ -84,7 +84,9 @@ impl Scheduler {
                 self.end_write(&key);
                 return self.report_stopped(cycle, &error, now);
             }
-            Report::Refused { status, binding } => self.report_refused(&key, &status, *binding),
+            Report::Refused {
+                status, binding, ..
+            } => self.report_refused(&key, &status, *binding),
             Report::Failed {
                 error,
                 answered,
@@ -144,7 +146,7 @@ impl Scheduler {
                 began: Instant::now(),
                 span: Span::default(),
             };
-            let report = match writer.write(cycle.binding.clone(), &plan).await {
+            let report = match failed_on_panic(writer.write(cycle.binding.clone(), &plan)).await {
                 // Do not report that the API server rejected the condition as well. The key is retried after its
                 // backoff.
                 Report::Refused { status, .. } => Report::Failed {
@@ -166,8 +168,8 @@ impl Scheduler {
         Verdict::Retry
     }
 
-    /// Records the events of a plan after its writes succeeded. The events are also recorded if only the response to
-    /// the last write is missing. That write may have succeeded, and the next cycle would then write nothing and record
+    /// Records the events of a plan after its writes succeeded. The events are also recorded if only the last write
+    /// failed. That write may have succeeded without a response, and the next cycle would then write nothing and record
     /// no event.
     pub(super) fn record_write_events(&self, finished: &FinishedWrite) {
         let key = finished.cycle.key();

@@ -1,4 +1,4 @@
-//! Tests of the reports of a writer whose process is not the leader.
+//! Tests of the reports of a writer whose process is not the leader, or whose requests fail.
 
 use berth_api::ResourceBinding;
 use berth_component_base::leader_election::{Candidate, LeaseOptions};
@@ -36,6 +36,24 @@ fn client() -> kube::Client {
                     "reason": "NotFound", "message": "not found", "code": 404 }),
             ),
             _ => (StatusCode::CREATED, json!({ "metadata": {} })),
+        };
+        Response::builder()
+            .status(status)
+            .body(Body::from(body.to_string().into_bytes()))
+    });
+    kube::Client::new(service, "default")
+}
+
+/// Returns a client of a server that contains the binding, and that rejects every patch with this code.
+fn client_that_rejects_patches(code: u16) -> kube::Client {
+    let service = tower::service_fn(move |request: Request<Body>| async move {
+        let (status, body) = match *request.method() {
+            Method::PATCH => (
+                StatusCode::from_u16(code).unwrap(),
+                json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure",
+                    "reason": "", "message": "rejected", "code": code }),
+            ),
+            _ => (StatusCode::OK, object()),
         };
         Response::builder()
             .status(status)
@@ -84,6 +102,17 @@ fn plan() -> Plan {
     }
 }
 
+/// Returns a plan whose result also has the annotation, which the writer must write after a Bind plugin.
+fn plan_with_annotation() -> Plan {
+    Plan {
+        result: Some(json!({
+            "metadata": { "annotations": { "policy.karmada.io/applied-placement": "{}" } },
+            "spec": { "clusters": [{ "name": "m1" }] },
+        })),
+        ..plan()
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_result_that_was_written_before_the_leadership_was_lost_has_landed() {
     let (writer, mut candidate) = writer();
@@ -115,4 +144,26 @@ async fn a_result_that_a_bind_plugin_wrote_has_landed_without_leadership() {
         matches!(report, Report::NotLeading { landed: true }),
         "{report:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_after_a_bind_plugin_does_not_undo_what_the_plugin_stored() {
+    for (code, expected) in [
+        (409, "Conflict"),
+        (422, "Refused"),
+        (429, "Failed"),
+        (500, "Failed"),
+    ] {
+        let (mut writer, mut candidate) = writer();
+        assert!(candidate.acquire(&CancellationToken::new()).await);
+        writer.client = client_that_rejects_patches(code);
+        for plan in [plan(), plan_with_annotation()] {
+            let report = writer.complete(binding(), &plan).await;
+            let text = format!("{report:?}");
+            assert!(text.starts_with(expected), "{code}: {text}");
+            assert!(report.result_landed(), "{code}: {text}");
+            let report = writer.write(binding(), &plan).await;
+            assert!(!report.result_landed(), "{code}: {report:?}");
+        }
+    }
 }

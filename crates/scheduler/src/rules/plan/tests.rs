@@ -177,13 +177,22 @@ fn a_binding_that_lacks_capacity_waits_and_keeps_its_result() {
         failed_terms: Vec::new(),
         result: Err(unschedulable("too few")),
     };
-    let plan = plan(&binding(scheduled()), &outcome);
-    assert_eq!((plan.result.is_none(), plan.verdict), (true, Verdict::Wait));
-    let scheduled = plan.status.unwrap().scheduled.unwrap();
+    let mut stored = scheduled();
+    let first = plan(&binding(stored.clone()), &outcome);
     assert_eq!(
-        (scheduled.reason, scheduled.message.as_str()),
+        (first.result.is_none(), first.verdict),
+        (true, Verdict::Wait)
+    );
+    assert!(first.is_error);
+    let condition = first.status.unwrap().scheduled.unwrap();
+    assert_eq!(
+        (condition.reason, condition.message.as_str()),
         (Reason::Unschedulable, "too few")
     );
+    stored["status"]["conditions"][1] = json!({ "type": "Scheduled", "status": "False", "reason": "Unschedulable",
+        "message": "too few", "lastTransitionTime": "2024-01-01T00:00:00Z" });
+    let again = plan(&binding(stored), &outcome);
+    assert!(again.is_empty() && again.is_error, "{again:?}");
 }
 
 #[test]
