@@ -47,7 +47,7 @@ pub enum Output {
 /// Reason why the status cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
-    /// No `berth up` is running.
+    /// No running `berth up` can be found.
     #[error(transparent)]
     NotUp(#[from] LookupError),
     /// The control plane of `berth up` is still starting.
@@ -56,8 +56,8 @@ pub enum StatusError {
     /// No client for the control plane can be created.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The process is running, and its API server does not respond.
-    #[error("process {process} runs, but {url} does not respond: {reason}")]
+    /// The process is running, and its API server does not return the list of members.
+    #[error("process {process} runs, but its members cannot be listed from {url}: {reason}")]
     Unresponsive {
         /// Process id.
         process: i32,

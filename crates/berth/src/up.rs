@@ -64,7 +64,7 @@ pub struct ControlPlane {
     others: usize,
     /// Address of the scheduler's debug endpoints. `None` until the scheduler listens.
     scheduler: watch::Receiver<Option<SocketAddr>>,
-    /// Controllers, scheduler and simulation, with their names.
+    /// Controllers, scheduler, simulation and dashboard, with their names.
     tasks: JoinSet<(&'static str, Result<(), UpError>)>,
     cancel: CancellationToken,
 }
@@ -72,7 +72,7 @@ pub struct ControlPlane {
 /// Runs the control plane until the token is cancelled.
 ///
 /// # Errors
-/// When the control plane cannot start, or one of its tasks fails. The files on disk stay complete after an error.
+/// When the control plane cannot start, one of its tasks fails, or the storage of a server fails.
 pub async fn run(args: UpArgs, cancel: CancellationToken) -> Result<(), UpError> {
     let version = env!("CARGO_PKG_VERSION");
     let export = berth_telemetry::start(&args.tracing, "berth", version)?;
@@ -103,7 +103,11 @@ async fn run_until(args: UpArgs, cancel: CancellationToken) -> Result<(), UpErro
     let path = reservation.write(&control_plane.kubeconfig())?;
     record.api_server = control_plane.server.url();
     claim.write(&record)?;
-    if let Some(address) = control_plane.scheduler_address(&args).await {
+    let address = tokio::select! {
+        address = control_plane.scheduler_address(&args) => address,
+        () = cancel.cancelled() => None,
+    };
+    if let Some(address) = address {
         record.scheduler = format!("http://{address}");
         claim.write(&record)?;
     }
@@ -139,7 +143,8 @@ impl ControlPlane {
     /// Karmada's kinds and all members are registered.
     ///
     /// # Errors
-    /// When one of these components fails to start.
+    /// When a flag or the fleet is invalid, a server fails to start, or a member cannot be registered.
+    /// [`Self::failure`] returns the errors of the controllers and of the scheduler.
     pub async fn start(args: &UpArgs) -> Result<Self, UpError> {
         let fleet = match &args.fleet {
             Some(path) => fleet::read(path)?,
@@ -233,7 +238,7 @@ impl ControlPlane {
         self.start_simulation(&client, args.unpullable.as_ref());
         if !args.without.contains(&DisabledComponent::Controllers) {
             let client = kube_client::named(self.server.client(), Component::Controllers);
-            // This process has no metrics endpoint, so the metrics of the monitor are never read.
+            // No endpoint of this process serves the metrics of this monitor.
             let monitor = Monitor::default();
             for (name, controller) in controllers.components(&client, &monitor, &self.cancel) {
                 self.tasks

@@ -215,7 +215,7 @@ pub(crate) fn encode(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
-/// Reports whether `text` contains `part` in any case. `part` must be in lower case.
+/// Reports whether `text` contains `part`, ignoring case. `part` must be in lower case.
 fn contains_ignoring_case(text: &str, part: &str) -> bool {
     if !part.is_ascii() {
         return text.to_lowercase().contains(part);

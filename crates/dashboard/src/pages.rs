@@ -94,7 +94,7 @@ pub(crate) fn not_found() -> Document<String> {
     })
 }
 
-/// Returns the page for a binding that the store does not have before the first lists are complete.
+/// Returns the page for an unknown binding while the first lists are incomplete.
 pub(crate) fn not_listed_yet() -> Document<String> {
     frame("Not listed yet", Tab::None, |html| {
         html.leaf("h1", &[], "Not listed yet");

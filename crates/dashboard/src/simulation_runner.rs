@@ -1,5 +1,5 @@
-//! The runner of simulations. It runs one simulation at a time, and keeps the last results, so that the next page of a
-//! result needs no new simulation.
+//! The queue and cache of simulations: one simulation runs at a time, and the last results are kept, so that the next
+//! page of a result needs no new simulation.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

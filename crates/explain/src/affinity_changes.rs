@@ -11,8 +11,8 @@ use berth_core::ClusterView;
 use crate::change::Change;
 use crate::changed_case::Explained;
 
-/// Returns a list of changes for each affinity of the placement. With all changes of a list, the affinity matches the
-/// cluster.
+/// Returns a list of changes for each affinity of the placement that does not match the cluster but can be made to
+/// match it. With all changes of a list, the affinity matches the cluster.
 pub(crate) fn proposals(name: &str, explained: &Explained) -> Vec<Vec<Change>> {
     let snapshot = &explained.snapshot;
     let Some(cluster) = snapshot
@@ -98,8 +98,8 @@ fn label_changes(affinity: &ClusterAffinity, cluster: &ClusterView<'_>) -> Optio
     Some(wanted.into_iter().map(change).collect())
 }
 
-/// Returns a value that satisfies a relation. `Some(None)` means that the key must be absent. `None` means that no
-/// value satisfies the relation.
+/// Returns a value that satisfies a relation. `Some(None)` means that an absent key satisfies the relation. `None`
+/// means that no value satisfies the relation.
 #[expect(
     clippy::option_option,
     reason = "the outer option says whether a value exists, the inner one is the value"

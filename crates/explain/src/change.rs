@@ -105,11 +105,11 @@ pub enum Change {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         affinity: Option<String>,
     },
-    /// Raises the maximum of a spread constraint. If `from` is 0, adds the constraint.
+    /// Sets the maximum of a spread constraint. Adds the constraint if it does not exist.
     RaiseMaxGroups {
         /// The property by which the constraint groups clusters.
         by: String,
-        /// The present maximum, or 0 if the constraint does not exist.
+        /// The present maximum, or 0 if the constraint does not exist or has no maximum.
         from: i64,
         /// The new maximum.
         to: i64,
@@ -190,8 +190,9 @@ impl Change {
         }
     }
 
-    /// Returns the effort of the change, by which fixes are sorted. The effort of changes to metadata is lowest,
-    /// followed by changes to policies, and by changes to workloads and capacity.
+    /// Returns the effort of the change, by which fixes with equally many changes are sorted. Changes of a cluster's
+    /// labels and taints have the lowest effort, then changes of the policy. Changes of capacity and of the workload's
+    /// replicas have the highest effort.
     pub(crate) fn effort(&self) -> (u8, i64) {
         match self {
             Self::Uncordon { .. } => (0, 0),
@@ -253,7 +254,7 @@ impl fmt::Display for Change {
                 write!(f, "remove {cluster} from exclude of {}", of(affinity))
             }
             Self::RaiseMaxGroups { by, from: 0, to } => {
-                write!(f, "add a spread constraint by {by} with maxGroups {to}")
+                write!(f, "set maxGroups {to} in a spread constraint by {by}")
             }
             Self::RaiseMaxGroups { by, from, to } => write!(
                 f,

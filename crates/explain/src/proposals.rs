@@ -281,8 +281,8 @@ fn selected(
     proposals
 }
 
-/// Proposes more free capacity in the cluster. The limit is at least twice the requested replicas, and twice the
-/// available capacity of every cluster.
+/// Proposes more free capacity in the cluster. The limit is greater than twice the requested replicas, and greater than
+/// twice the available capacity of each cluster.
 fn more_capacity(
     name: &str,
     cluster: &ClusterExplanation,

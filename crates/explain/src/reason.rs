@@ -1,5 +1,6 @@
 //! One sentence for each cluster, which states the reason why the cluster reached its stage in the decision.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use berth_core::{
@@ -121,13 +122,17 @@ fn not_chosen(
             Some(max) => format!("maxGroups of the spread constraint by cluster is {max}"),
             None => "the spread constraints need no more clusters".to_owned(),
         };
-        let against = if group.score < best {
-            format!("score {} is below {best}", group.score)
-        } else {
-            format!(
-                "scores are equal, so the number of available replicas ({}) decides, then the name",
-                cluster.available.unwrap_or(0)
-            )
+        let available = cluster.available.unwrap_or(0);
+        let against = match group.score.cmp(&best) {
+            Ordering::Less => format!("score {} is below {best}", group.score),
+            Ordering::Equal => format!(
+                "scores are equal, so the number of available replicas ({available}) decides, then the name"
+            ),
+            // The selection has replaced preferred clusters by clusters with more available replicas.
+            Ordering::Greater => format!(
+                "it has too few available replicas ({available}), although its score {} is above {best}",
+                group.score
+            ),
         };
         return format!("{limit}, and this cluster has rank {rank}: {against}");
     }

@@ -34,7 +34,7 @@ pub struct Report {
     pub recorded: Option<Recorded>,
     /// The affinity terms, in order. For a placement without affinity terms, there is one entry without a name.
     pub terms: Vec<TermReport>,
-    /// The choice among groups of clusters. Absent if every cluster that passed the filters is selected.
+    /// The choice among groups of clusters. Absent if no supported spread constraint applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection: Option<SelectionExplanation>,
     /// The steps in which the replicas were divided.
@@ -43,7 +43,8 @@ pub struct Report {
     /// The smallest fixes for a binding that is not placed, the smallest fix first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fixes: Vec<Fix>,
-    /// The explanations of all clusters of the fleet, sorted by name. They refer to the deciding affinity term.
+    /// The explanations of all clusters of the fleet, sorted by name. They refer to the affinity term in use or, if the
+    /// decision failed, to the first tried affinity term.
     pub clusters: Vec<ClusterReport>,
     /// Remarks about the report, for example about an incomplete search for fixes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

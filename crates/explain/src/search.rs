@@ -22,16 +22,16 @@ const FIXES_OF_CLUSTER: usize = 3;
 const FIXES_OF_BINDING: usize = 5;
 /// Maximum number of clusters with the same reason in the search for fixes of a binding.
 const CLUSTERS_PER_REASON: usize = 8;
-/// Maximum number of decisions in the search for one cluster.
+/// Number of decisions after which the search for one cluster tries no further proposal.
 const DECISIONS_OF_CLUSTER: usize = 60;
 
 /// Limits of the search for fixes.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Maximum number of decisions in all searches for one report.
+    /// Number of decisions for one report after which no further search starts.
     pub decisions: usize,
-    /// The names of the clusters for which fixes are searched. `None` means all clusters, until the maximum number of
-    /// decisions is reached.
+    /// The names of the clusters for which fixes are searched. `None` means all clusters, until the number of decisions
+    /// is reached.
     pub clusters: Option<Vec<String>>,
 }
 
@@ -88,8 +88,8 @@ impl Goal<'_> {
 }
 
 /// Adds fixes to the report: for the binding if it is not placed, and for the clusters without the workload. If
-/// `limits` names clusters, the search starts with these clusters, so that they are searched before the maximum number
-/// of decisions is reached.
+/// `limits` names clusters, the search starts with these clusters, so that they are searched before the limit of
+/// decisions is reached.
 pub(crate) fn add_fixes(report: &mut Report, simulation: &mut Simulation<'_>, limits: &Limits) {
     if limits.clusters.is_some() {
         add_fixes_of_clusters(report, simulation, limits);
@@ -161,7 +161,7 @@ fn smallest(mut fixes: Vec<Fix>, count: usize) -> Vec<Fix> {
 }
 
 /// Searches for changes that reach the goal. The proposals come from the reasons why `cluster` does not have
-/// the workload. Stops after `decisions` decisions.
+/// the workload. Tries no further proposal after `decisions` decisions.
 fn search(
     simulation: &mut Simulation<'_>,
     goal: Goal<'_>,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{Report, Share, StoredCondition, TermOutcome, VerdictReason};
 
-/// Returns a cluster that serves Deployments and has free pods.
+/// Returns a cluster that serves Deployments and has capacity for `pods` pods.
 pub(crate) fn cluster(name: &str, pods: i64) -> Value {
     json!({
         "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
@@ -78,7 +78,7 @@ fn regional(name: &str, region: &str, pods: i64) -> Value {
 }
 
 #[test]
-fn every_stage_has_a_reason() {
+fn each_cluster_has_a_reason_for_its_stage() {
     let tainted = json!([{"key": "gone", "value": "yes", "effect": "NoSchedule"}]);
     let clusters = [
         cluster("m1", 10),
@@ -119,6 +119,25 @@ fn every_stage_has_a_reason() {
             Stage::Deleting,
             Stage::Selected
         ]
+    );
+}
+
+#[test]
+fn the_reason_names_the_capacity_that_excluded_a_preferred_cluster() {
+    let clusters = [cluster("m0", 1), cluster("m1", 9), cluster("m2", 7)];
+    let placement = json!({"replicaScheduling": dynamic(), "spreadConstraints": [
+        {"spreadByField": "cluster", "minGroups": 1, "maxGroups": 2},
+    ]});
+    let mut spec = spec(16, placement);
+    spec["clusters"] = json!([{"name": "m0", "replicas": 1}]);
+    let report = report(&clusters, &spec);
+    assert_eq!(
+        whys(&report)[0],
+        (
+            "m0",
+            "maxGroups of the spread constraint by cluster is 2, and this cluster has rank 1: \
+             it has too few available replicas (2), although its score 100 is above 0"
+        )
     );
 }
 

@@ -13,6 +13,7 @@
 //! }
 //! ```
 
+use std::ffi::OsString;
 use std::io::{ErrorKind as IoErrorKind, Write as _};
 use std::process::ExitCode;
 
@@ -156,12 +157,16 @@ impl SchedulerCommand {
         self
     }
 
-    /// Parses the command line and schedules until the process receives a signal.
+    /// Parses the command line of the process, and schedules until the process receives a signal.
     pub fn run(self) -> ExitCode {
-        let cli = match parse::<Cli>(
-            Cli::command().name(self.name).version(self.version),
-            std::env::args_os(),
-        ) {
+        self.run_with(std::env::args_os().collect())
+    }
+
+    /// Parses a command line, whose first word is the name of the program, and schedules until the process receives a
+    /// signal.
+    pub fn run_with(self, words: Vec<OsString>) -> ExitCode {
+        let command = Cli::command().name(self.name).version(self.version);
+        let cli = match parse::<Cli>(command, words) {
             Ok(cli) => cli,
             Err(error) => return refuse(&error),
         };

@@ -52,9 +52,6 @@ pub enum ServiceError {
     /// The service cannot listen on an address.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The engine rejects its options.
-    #[error("cannot start the engine: {0}")]
-    Engine(String),
     /// Two plugins have the same name, or the options remove an unknown plugin.
     #[error(transparent)]
     Plugin(#[from] RegistryError),
@@ -75,7 +72,7 @@ pub enum ServiceError {
     /// The ConfigMap cannot be read, or its configuration is invalid.
     #[error(transparent)]
     ConfigMap(#[from] ConfigMapError),
-    /// Another candidate became the leader.
+    /// This process could not renew the Lease in time, or another candidate became the leader.
     #[error("lost the leader election")]
     LeadershipLost,
 }

@@ -135,14 +135,23 @@ async fn status_and_scale_updates_change_nothing_else() {
         (&json!("Ready"), &json!(2))
     );
     let scaled = things
-        .merge("/a/scale", &json!({"spec": {"replicas": 5}}))
+        .merge(
+            "/a/scale",
+            &json!({"metadata": {"labels": {"a": "b"}}, "spec": {"replicas": 5}}),
+        )
         .await
         .json;
     assert_eq!(
         (&scaled["kind"], &scaled["spec"]),
         (&json!("Scale"), &json!({"replicas": 5}))
     );
-    assert_eq!(things.get("/a").await.json["spec"]["replicas"], 5);
+    let mut expected = main["spec"].clone();
+    expected["replicas"] = json!(5);
+    let stored = things.get("/a").await.json;
+    assert_eq!(
+        (&stored["spec"], stored["metadata"].get("labels")),
+        (&expected, None)
+    );
     // A replacement must contain the resource version.
     let mut unversioned = main.clone();
     unversioned["metadata"]
@@ -225,11 +234,14 @@ async fn kubectl_uses_columns_and_names_of_the_definition() {
     }
 }
 
-/// Checks that the deletion of a definition also deletes the objects of its kind.
+/// Checks that the deletion of a definition also deletes the objects of its kind: they do not exist after the kind is
+/// defined again.
 #[tokio::test]
 async fn deleting_a_definition_deletes_its_objects() {
     let server = server().await;
-    let (kind, things) = installed(&server).await;
+    let definition = widgets();
+    let kind = Kind::install(&server, &definition).await;
+    let things = Objects::at(&server, kind.path("v1"));
     kind.create("a", &json!({"color": "red"})).await;
     let definitions = Objects::at(
         &server,
@@ -238,7 +250,7 @@ async fn deleting_a_definition_deletes_its_objects() {
     let rest = format!("/{}", kind.name);
     assert_eq!(definitions.delete(&rest, &Value::Null).await.code, 200);
     for (objects, rest) in [(&definitions, rest.as_str()), (&things, "")] {
-        eventually("the object to be deleted", async || {
+        eventually("the definition to be deleted", async || {
             let response = objects.get(rest).await;
             if response.code == 404 {
                 Ok(())
@@ -248,6 +260,8 @@ async fn deleting_a_definition_deletes_its_objects() {
         })
         .await;
     }
+    Kind::install(&server, &definition).await;
+    assert_eq!(names(&things.get("").await), [""; 0]);
 }
 
 /// Checks that a default that is added to a definition appears in responses about older objects. The object is stored

@@ -15,7 +15,7 @@ use crate::version::VERSION;
 /// The `berth` program, optionally with your own scheduler plugins.
 ///
 /// Plugins run in `berth scheduler` and `berth replay`. They also run in `simulate`, `explain` and `dashboard` if these
-/// commands use a scheduler configuration, from `--config` or `--scheduler-url`.
+/// commands use a scheduler configuration, from a file or from a running scheduler.
 ///
 /// ```no_run
 /// use berth::cli::BerthCommand;
@@ -75,7 +75,7 @@ impl BerthCommand {
                 .named(program_name::SCHEDULER)
                 .with_version(VERSION)
                 .with_registry(out_of_tree)
-                .run(),
+                .run_with(words),
             Program::ControllerManager => run_karmada_program(
                 program_name::CONTROLLER_MANAGER,
                 "Run the controllers of a Karmada control plane",

@@ -148,7 +148,7 @@ pub async fn run(args: UnjoinArgs) -> Result<(), UnjoinError> {
         return Err(UnjoinError::PullMode(name.clone()));
     }
     let member_client = member_client(&args, &cluster).await?;
-    // The registrant is read first, because the Secret is deleted with the Cluster.
+    // The registrant is read from a Secret, which is deleted with the Cluster. Therefore it is read first.
     let registrant = Registrant::read(&applier, name).await?;
     if args.dry_run {
         applier.delete(&clusters, name).await?;
@@ -335,8 +335,13 @@ async fn force_removal(client: &Client, name: &str) -> Result<(), UnjoinError> {
     let namespace = execution_namespace(name);
     let works: Api<Work> = Api::namespaced(client.clone(), &namespace);
     let parameters = PatchParams::default();
-    let list = works.list(&ListParams::default()).await;
-    for work in list.map_err(refused(format!("list the works in {namespace}")))? {
+    let works_left = match works.list(&ListParams::default()).await {
+        Ok(list) => list.items,
+        // The control plane does not serve the resource Work.
+        Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
+        Err(error) => return Err(refused(format!("list the works in {namespace}"))(error)),
+    };
+    for work in works_left {
         if work
             .finalizers()
             .iter()

@@ -17,6 +17,9 @@ use crate::what_if::{Clusters, FleetChange};
 /// Flags of `berth simulate`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
+#[command(mut_arg("scheduler_url", |flag| flag.help(
+    "URL of the scheduler's --metrics-bind-address, such as http://127.0.0.1:8080 [default: decide with the flags]"
+)))]
 pub struct SimulateArgs {
     /// Manifests: a file, a folder (its *.yaml, *.yml and *.json files), or - for standard input
     #[arg(short, long, value_name = "FILE|DIR|-", num_args = 1.., required_unless_present = "against")]
@@ -55,7 +58,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "CLUSTER=RESOURCE=AMOUNT")]
     pub capacity: Vec<CapacityArg>,
 
-    /// Exit with code 1 if a binding cannot be placed or a policy selects nothing
+    /// Exit with code 1 if a binding cannot be placed, or a policy or selector selects nothing
     #[arg(long)]
     pub fail_on_unscheduled: bool,
 
@@ -249,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn taints_are_parsed_as_in_kubectl() {
+    fn taints_are_parsed_or_refused() {
         for (text, expected) in [
             (
                 "m1=dedicated=db:NoSchedule",

@@ -1,5 +1,5 @@
-//! The [`DecisionConfiguration`] of `berth simulate`: from a file, a running scheduler or only the flags. If the flags
-//! are the only source, a note says so.
+//! The choice of the [`DecisionConfiguration`] of `berth simulate`: a file, a running scheduler or only the flags. If
+//! the flags are the only source, a note says so.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -61,8 +61,8 @@ pub(crate) async fn of_flags(args: &SimulateArgs) -> Result<DecisionConfiguratio
     ))
 }
 
-/// Returns the names of the ConfigMaps in a control plane that contain a scheduler configuration. The list is empty if
-/// the ConfigMaps cannot be read.
+/// Returns the names of the ConfigMaps with a scheduler configuration in the system namespace of a control plane. The
+/// list is empty if the ConfigMaps cannot be read.
 pub(crate) async fn config_maps(live: &LivePlane) -> Vec<String> {
     let objects = live
         .list(&well_known_types::config_maps(), Some(NAMESPACE_SYSTEM))

@@ -1,5 +1,5 @@
-//! A simulated detector. It computes the bindings for templates and policies with the state of the real detector, on
-//! copies of the objects in memory.
+//! A simulated detector. It computes the bindings for templates and policies with [`State`], the logic of the real
+//! detector, on copies of the objects in memory.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;

@@ -96,7 +96,7 @@ fn failures(bindings: usize, selections: usize) -> String {
     };
     let selections = match selections {
         0 => None,
-        1 => Some("1 policy selects nothing".to_owned()),
+        1 => Some("1 policy or selector selects nothing".to_owned()),
         several => Some(format!("{several} policies or selectors select nothing")),
     };
     let failures: Vec<String> = bindings.into_iter().chain(selections).collect();

@@ -104,7 +104,7 @@ async fn missing_kinds(
     Ok(lines)
 }
 
-/// Returns a hint for the first selector whose name is similar to the name of a template.
+/// Returns a hint for the first selector whose name is equal or similar to the name of a template.
 fn selector_hint(detector: &Detector, policy: &Policy) -> Option<String> {
     let hints = policy.selectors.iter();
     let mut hints = hints.filter_map(|selector| match &selector.objects {

@@ -1,4 +1,4 @@
-//! Resolution of manifests. It finds the resource type and the namespace of each manifest, and the order in which the
+//! Resolution of the kind of each manifest: its resource type and namespace. It also finds the order in which the
 //! manifests are applied.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The manifests of a simulation. The kind of a manifest determines its [`Role`]: a cluster, a policy, a template, …
+//! One manifest of a simulation. Its kind determines its [`Role`]: a cluster, a policy, a template, …
 //!
 //! The module `source` reads the documents, and this module converts each document to one or more manifests.
 
@@ -182,8 +182,8 @@ fn role_of(api_version: &str, kind: &str) -> Result<Role, String> {
     })
 }
 
-/// Converts documents to manifests. A List becomes one manifest for each item. Adds a problem for each invalid
-/// document.
+/// Converts documents to manifests. A List becomes one manifest for each item. Adds a problem for each invalid document
+/// or item.
 pub(crate) fn from_documents(
     documents: Vec<Document>,
     problems: &mut Vec<Problem>,

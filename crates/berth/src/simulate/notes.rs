@@ -1,5 +1,5 @@
-//! The lines `note: …` in the output of `berth simulate`. They name the objects that the simulation ignored or that had
-//! no effect.
+//! The lines `note: …` in the output of `berth simulate`. They report ignored objects, objects without effect, and the
+//! limits of the simulation.
 
 use super::detect::{Detector, Unbound};
 

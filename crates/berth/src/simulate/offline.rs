@@ -24,7 +24,7 @@ use crate::what_if::{
 /// Builds the clusters and bindings from the manifests. The detector creates the bindings of the templates.
 ///
 /// # Errors
-/// When a manifest cannot be used. The error lists the problems of all manifests.
+/// When a manifest cannot be used, or no manifest describes a cluster.
 pub(crate) async fn read_state(
     manifests: Vec<Manifest>,
     args: &SimulateArgs,
@@ -124,8 +124,8 @@ fn serve_apis(cluster: &mut Cluster, sandbox: &Sandbox) {
     }
 }
 
-/// Schedules all bindings, and some bindings again in further rounds until no binding moves. Returns the last decision
-/// about each binding.
+/// Schedules all bindings, and some bindings again in further rounds until no binding needs another decision. Returns
+/// the last decision about each binding.
 ///
 /// # Errors
 /// When the scheduler configuration is invalid.

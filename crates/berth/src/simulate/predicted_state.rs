@@ -57,7 +57,7 @@ pub(crate) struct PredictedState {
     /// Bindings by key, as JSON.
     pub(crate) bindings: Bindings,
     detector: Detector,
-    /// Changes by the applied manifests, in the order of the manifests. [`Self::detect`] processes them.
+    /// Changes by the applied manifests, in the order in which they are applied. [`Self::detect`] processes them.
     changes: Vec<Change>,
     /// The server that validates the manifests. `None` before [`Self::apply`].
     sandbox: Option<Sandbox>,
@@ -330,7 +330,7 @@ impl PredictedState {
     /// Returns the kinds and namespaces of the templates that changes may affect:
     /// - the kinds that a changed propagation policy selects, before or after the change,
     /// - the kinds that a propagation policy selects, if the policy depends on a changed override policy,
-    /// - the kinds of changed customizations.
+    /// - the target kinds of changed customizations, before or after the change.
     fn affected_kinds(&self, changes: &[Change]) -> BTreeSet<(ApiKind, Option<String>)> {
         let mut affected = BTreeSet::new();
         let mut add = |record: &PolicyRecord| {

@@ -38,7 +38,7 @@ impl FromStr for Input {
 pub(crate) struct Document {
     /// Position of the document in a file or in standard input.
     pub(crate) location: SourceLocation,
-    /// Content of the document. Empty documents are skipped, so the value is never null.
+    /// Content of the document. Empty YAML documents are skipped.
     pub(crate) value: Value,
 }
 
@@ -127,7 +127,7 @@ fn location(file: &str, document: usize) -> SourceLocation {
     }
 }
 
-/// Parses concatenated JSON documents. Returns `None` if the text is not JSON.
+/// Parses concatenated JSON documents. Returns `None` if the text is not JSON or does not start with an object.
 fn json_documents(text: &str) -> Option<Vec<Value>> {
     if !text.trim_start().starts_with('{') {
         return None;

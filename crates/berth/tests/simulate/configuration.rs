@@ -1,4 +1,5 @@
 //! Tests of `berth simulate --config`, which reads a scheduler configuration: profiles, plugins, preemption and gangs.
+//! Also tests of the flags `--taint` and `--capacity`.
 
 use std::fmt::Write as _;
 

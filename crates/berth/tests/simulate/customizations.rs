@@ -1,4 +1,5 @@
-//! Tests of simulations in which a ResourceInterpreterCustomization computes the replicas of a template.
+//! Tests of simulations in which a ResourceInterpreterCustomization computes the replicas of a template, and of the
+//! note about interpreter webhooks.
 
 use berth_test_requirements::needs;
 

@@ -97,7 +97,7 @@ spec:
         assert_eq!(cluster["bases"]["scheduler-estimator"], "fresh");
     }
 
-    // If an estimator does not respond, the general estimate is used, and the row of the cluster shows the reason.
+    // Without the Service of an estimator, the general estimate is used, and the row of the cluster shows the reason.
     plane
         .delete_service("karmada-scheduler-estimator-member2")
         .await;
@@ -115,7 +115,7 @@ spec:
 }
 
 #[test]
-fn estimators_require_a_control_plane() {
+fn estimator_flags_require_a_control_plane_and_a_valid_port() {
     for (flags, text) in [
         (
             &["--enable-scheduler-estimator"][..],

@@ -56,7 +56,7 @@ fn a_policy_that_selects_nothing_is_a_failure_with_a_hint() {
             "{note}\n{}",
             output.out
         );
-        assert_eq!(output.err, "error: 1 policy selects nothing\n");
+        assert_eq!(output.err, "error: 1 policy or selector selects nothing\n");
         // Without the flag, the exit code is 0.
         simulate_with_input(&STRICT[..4], &text).out();
     }
@@ -85,7 +85,7 @@ fn failures_are_counted_in_singular_and_plural() {
         (two, "error: 2 bindings find no place\n"),
         (
             and_a_policy,
-            "error: 2 bindings find no place, 1 policy selects nothing\n",
+            "error: 2 bindings find no place, 1 policy or selector selects nothing\n",
         ),
     ] {
         let output = simulate_with_input(&STRICT, &text);

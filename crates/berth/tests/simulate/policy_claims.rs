@@ -1,5 +1,5 @@
-//! Tests of predictions about policies that claim templates. Each test compares the prediction with the result of
-//! applying the manifests.
+//! Tests of predictions about policies that claim templates. The tests apply the manifests, and compare the result with
+//! the prediction. The last test checks notes instead.
 
 use berth::up::UpArgs;
 use berth_scheduler::feature_gates;

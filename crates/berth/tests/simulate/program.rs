@@ -141,7 +141,7 @@ spec:
     )
 }
 
-/// The note at the end of every table.
+/// The last note of a simulation without a scheduler configuration.
 pub(crate) const NOTE: &str = "note: not simulated: the scheduler's configuration (profiles, Expressions, other plugins, \
      extenders); --config or --scheduler-url adds it\n";
 

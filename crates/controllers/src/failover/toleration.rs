@@ -100,7 +100,8 @@ pub fn eviction_delay(placement: Option<&Placement>, taints: &[Taint]) -> Option
     match tolerated(placement, &evicting) {
         Tolerated::Forever => None,
         Tolerated::No => Some(0),
-        Tolerated::Until(end) => Some(end.duration_since(now).as_secs()),
+        // A negative `tolerationSeconds` evicts at once.
+        Tolerated::Until(end) => Some(end.duration_since(now).as_secs().max(0)),
     }
 }
 
@@ -294,6 +295,10 @@ mod tests {
             (
                 json!([{ "key": "gone", "operator": "Exists", "tolerationSeconds": 300 }]),
                 Some(300),
+            ),
+            (
+                json!([{ "key": "gone", "operator": "Exists", "tolerationSeconds": -5 }]),
+                Some(0),
             ),
         ] {
             let placement = placement(tolerations);

@@ -1,4 +1,5 @@
-//! The page of one binding: its decision, its moves, its Works and its events.
+//! The page of one binding: its decision and its moves. Separate pages show its Works, its events, and the smallest
+//! changes that would alter the decision.
 
 use std::fmt::Display;
 
@@ -93,8 +94,8 @@ fn time_of(event: &Event) -> Option<Timestamp> {
     })
 }
 
-/// Returns the page. The smallest changes, the Works and the events are on separate pages, because they take longer
-/// than the decision.
+/// Returns the page. The parts that take longer than the decision are on separate pages: the smallest changes that would
+/// alter the decision, the Works and the events.
 pub(crate) fn page(
     store: &Store,
     name: &BindingName,
@@ -115,7 +116,12 @@ pub(crate) fn page(
                 Ok(report) => explanation::write(html, report, |html| {
                     let path = format!("{}/changes", path(name));
                     let fingerprint = html.fingerprint(start);
-                    parts::deferred_link(html, &path, fingerprint, "Search the smallest changes");
+                    parts::deferred_link(
+                        html,
+                        &path,
+                        fingerprint,
+                        "Search for the smallest changes that would alter the decision",
+                    );
                 }),
                 Err(reason) => {
                     let text = format!("There is no explanation: {reason}");

@@ -154,7 +154,8 @@ fn binding(html: &mut Html, name: &BindingName, row: &BindingRow, now: Timestamp
     });
 }
 
-/// Writes the reason of a binding and its message, or a dash if the binding has no reason.
+/// Writes the reason of a binding, or a dash if the binding has no reason. The message of the binding follows, unless
+/// the reason is `Success`.
 pub(crate) fn reason(html: &mut Html, row: &BindingRow) {
     html.leaf(
         "span",

@@ -276,8 +276,7 @@ fn division(html: &mut Html, report: &Report) {
     }
 }
 
-/// Writes a bar of a cluster's replicas. The bar shows separately the replicas that the cluster had before the
-/// decision.
+/// Writes a bar of a cluster's replicas. The bar shows separately the replicas that the cluster keeps.
 fn share(html: &mut Html, kept: i64, replicas: i64, total: i64) {
     let width = |number: i64| number * 1000 / total.max(1);
     let label = format!("{replicas} of {total} replicas, {kept} of them kept");

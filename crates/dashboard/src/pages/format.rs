@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_have_the_largest_unit() {
+    fn longer_ages_have_larger_units() {
         let start = Timestamp::UNIX_EPOCH;
         for (seconds, expected) in [
             (0, "0 s"),

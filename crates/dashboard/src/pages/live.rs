@@ -87,7 +87,7 @@ fn describe(before: &Targets, after: &Targets) -> String {
     match (gained.count(), lost.count()) {
         (0, 0) => "Replicas changed".to_owned(),
         (gained, 0) => format!("{gained} added"),
-        (0, lost) => format!("{lost} left"),
-        (gained, lost) => format!("{lost} left, {gained} added"),
+        (0, lost) => format!("{lost} removed"),
+        (gained, lost) => format!("{lost} removed, {gained} added"),
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct SharedState {
     pub(crate) store: Arc<RwLock<Store>>,
     /// The clusters as the scheduling engine needs them, with their Cluster objects.
     fleet: Arc<Mutex<Fleet>>,
-    /// A number that grows with each change of the store.
+    /// A number that grows with each change of the store. The objects of a list together count as one change.
     pub(crate) version: Arc<watch::Sender<u64>>,
 }
 

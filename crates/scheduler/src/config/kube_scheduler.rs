@@ -13,7 +13,7 @@ use super::document::{ConfigError, Document};
 const GROUP: &str = "kubescheduler.config.k8s.io/";
 const KIND: &str = "KubeSchedulerConfiguration";
 
-/// The plugins of all versions of kube-scheduler that decide about nodes and pods. The list excludes the names of
+/// The plugins of kube-scheduler, up to version 1.35, that decide about nodes and pods. The list excludes the names of
 /// plugins that Berth has, too, such as `TaintToleration`.
 const NODE_PLUGINS: &[&str] = &[
     "AzureDiskLimits",
@@ -23,9 +23,11 @@ const NODE_PLUGINS: &[&str] = &[
     "DynamicResources",
     "EBSLimits",
     "GCEPDLimits",
+    "GangScheduling",
     "ImageLocality",
     "InterPodAffinity",
     "NodeAffinity",
+    "NodeDeclaredFeatures",
     "NodeLabel",
     "NodeName",
     "NodePorts",
@@ -94,7 +96,7 @@ pub(crate) fn read(document: &Document) -> Result<SchedulerConfiguration, Config
     Ok(configuration)
 }
 
-/// Returns the configuration, and warnings about ignored parts.
+/// Returns the configuration, and warnings about ignored parts and about extenders.
 fn converted(
     document: &Document,
 ) -> Result<(SchedulerConfiguration, Vec<ConfigError>), ConfigError> {

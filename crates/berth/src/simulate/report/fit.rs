@@ -120,7 +120,7 @@ web                1
     }
 
     #[test]
-    fn a_very_narrow_terminal_shows_everything() {
+    fn a_very_narrow_terminal_shows_one_column_and_one_word_per_line() {
         let text = fit(&HEADER, &rows(), Some(5));
         assert!(
             text.starts_with("NAME\nnginx-deployment\n    REPLICAS:\n      2\n"),

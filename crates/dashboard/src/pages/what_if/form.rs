@@ -110,8 +110,8 @@ impl Form {
         self.values.get(name).map_or("", String::as_str)
     }
 
-    /// Returns the change, or an error that names the missing or invalid field. Returns `None` if the user did not send
-    /// the form.
+    /// Returns the change, or an error about a missing or invalid field. Returns `None` if the user did not send the
+    /// form.
     pub(crate) fn change(&self) -> Option<Result<Change, String>> {
         self.is_sent.then(|| self.parse())
     }
