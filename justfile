@@ -7,7 +7,7 @@ _default:
 up *ARGS:
     cargo run -- up {{ARGS}}
 
-# Run everything that CI runs
+# Run the checks of the CI job `ci`
 ci:
     .ci/run
 
