@@ -1,4 +1,4 @@
-//! The build script of the program. It sets `BERTH_VERSION`, the version that the program prints.
+//! The build script of the program: it sets `BERTH_VERSION`, the version that the program prints.
 //!
 //! The version is that of the package. The commit is appended if it is known. The environment variable `BERTH_COMMIT`
 //! sets the commit for builds outside a git checkout, such as the build of an image. If this variable is unset, release

@@ -186,7 +186,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo::rerun-if-env-changed={variable}");
     }
     println!("cargo::rerun-if-changed=build.rs");
-    // If a missing program is installed later, one of these directories changes, and Cargo runs this script again.
+    // If a missing program is installed later, a directory in the `PATH` changes, and Cargo runs this script again.
     for program in [
         "kubectl", "python3", "promtool", "helm", "chromium", "script",
     ] {

@@ -39,7 +39,7 @@ pub enum LoadError {
     /// The scheduler process does not start, or has exited.
     #[error("the scheduler: {0}")]
     Scheduler(String),
-    /// The server rejects a request.
+    /// A request to the server fails.
     #[error("the API server: {0}")]
     Server(#[from] kube::Error),
     /// The kubeconfig cannot be used.

@@ -106,7 +106,7 @@ impl Plane {
             let arguments = UpArgs {
                 port: 0,
                 members: setup.members,
-                // These controllers are disabled because the tests write the status of members.
+                // All cluster controllers are disabled, because the tests write the status of Clusters themselves.
                 controllers: ControllerFlags {
                     selection: Selection::without(&[
                         Controller::Cluster,

@@ -200,7 +200,7 @@ impl Proxy {
         self.rule(|_| Fault::None);
     }
 
-    /// Rejects later requests that have a different bearer token.
+    /// Rejects later requests that do not have this bearer token.
     pub fn require_token(&self, token: &str) {
         *lock(&self.shared.token) = Some(token.to_owned());
     }

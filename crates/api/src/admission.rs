@@ -117,7 +117,7 @@ impl GuardedKind {
         }
     }
 
-    /// Returns the finalizer that admission adds to a policy, or `None` for other kinds. Controllers add the finalizers
+    /// Returns the finalizer that admission adds to a propagation policy, or `None` for other kinds. Controllers add the finalizers
     /// of other kinds.
     pub fn policy_finalizer(self) -> Option<&'static str> {
         match self {
@@ -170,8 +170,32 @@ pub fn drop_empty_values(object: &mut Value, typed: &impl Serialize) {
     }
 }
 
-/// Runs the mutating phase, which sets missing values. Malformed fields stay unchanged. The schema check rejects these
-/// fields afterwards.
+/// Runs the mutating phase, which completes and normalizes the object. Malformed fields stay unchanged. The schema
+/// check rejects these fields afterwards.
+///
+/// ```
+/// use berth_api::admission::{GuardedKind, Operation, SystemEnvironment, mutate, validate};
+/// use serde_json::json;
+///
+/// let kind = GuardedKind::PropagationPolicy;
+/// let mut policy = json!({
+///     "apiVersion": "policy.karmada.io/v1alpha1",
+///     "kind": "PropagationPolicy",
+///     "metadata": { "name": "nginx", "namespace": "default" },
+///     "spec": {
+///         "resourceSelectors": [{ "apiVersion": "apps/v1", "kind": "Deployment" }],
+///         "placement": { "spreadConstraints": [{ "maxGroups": 2 }] },
+///     },
+/// });
+/// mutate(kind, Operation::Create, &mut policy, &mut SystemEnvironment);
+/// assert_eq!(policy["spec"]["resourceSelectors"][0]["namespace"], "default");
+/// assert_eq!(policy["spec"]["placement"]["spreadConstraints"][0]["spreadByField"], "cluster");
+/// assert!(validate(kind, Operation::Create, None, &policy).is_ok());
+///
+/// policy["spec"]["placement"]["spreadConstraints"][0]["minGroups"] = json!(3);
+/// let errors = validate(kind, Operation::Create, None, &policy).unwrap_err();
+/// assert_eq!(errors.len(), 1);
+/// ```
 pub fn mutate(
     kind: GuardedKind,
     operation: Operation,

@@ -1,4 +1,5 @@
-//! [`ClusterAffinity::matches`] for one Cluster object, without a snapshot. The engine uses compiled affinities.
+//! [`ClusterAffinity::matches`] for one Cluster object. The scheduling engine does not call this method. It compiles
+//! each affinity once.
 
 use std::collections::BTreeMap;
 

@@ -23,7 +23,7 @@ use crate::{
     WorkloadRebalancer,
 };
 
-/// An error while a definition is built. Each such error is a bug in the API types, and a test finds it.
+/// An error while a definition is built or written. Each such error is a bug in the API types, and a test finds it.
 #[derive(Debug, thiserror::Error)]
 pub enum CrdError {
     /// The generated JSON is not a valid `CustomResourceDefinition`.
@@ -39,14 +39,14 @@ pub enum CrdError {
     /// A definition cannot be written as YAML.
     #[error("definition of {name} as YAML: {message}")]
     Yaml {
-        /// The name of the definition.
+        /// The name of the file for the definition.
         name: String,
         /// The error of the YAML writer.
         message: String,
     },
 }
 
-/// Builds all definitions, in the order of the files in `crds/`.
+/// Builds all definitions.
 ///
 /// # Errors
 /// When the schema of a type is not a valid CRD schema.
@@ -93,7 +93,7 @@ struct Definition {
     columns: &'static [Column],
 }
 
-/// The required top-level field of a kind, besides `metadata`. The field is `spec` for most kinds.
+/// The required top-level field of a kind, which is `spec` for most kinds.
 struct Content {
     field: &'static str,
     schema: fn() -> Value,
@@ -458,8 +458,8 @@ impl Definition {
     }
 }
 
-/// Returns the list, or `None` if the list is empty. A server drops empty lists, so a client that applies an empty list
-/// would cause ownership conflicts.
+/// Returns the list, or `None` if the list is empty. A server stores no empty list. An apply with an empty list would
+/// therefore differ from the stored definition, and conflict with the manager that created it.
 fn non_empty<T: Serialize>(list: &[T]) -> Option<&[T]> {
     (!list.is_empty()).then_some(list)
 }

@@ -3,13 +3,13 @@
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 /// Returns the schema of a Go `int` or `uint`, which has no format and no bounds. The admission rules reject negative
-/// numbers where they are invalid.
+/// numbers in the fields of a spec.
 pub(crate) fn integer(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "integer" })
 }
 
-/// Returns the schema of a string. The operators of selectors have this schema, because Karmada's schema allows every
-/// string. The admission rules are stricter.
+/// Returns the schema of a string. The operators of field selectors have this schema, because Karmada's schema allows
+/// every string. The admission rules are stricter.
 pub(crate) fn any_string(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string" })
 }

@@ -1,5 +1,5 @@
-//! Preparation of manifests for member clusters. [`prune`] removes the fields that are specific to the control plane.
-//! [`mark_managed`] adds the labels and annotations of managed objects.
+//! Conversion of a template to a manifest for a member cluster: [`prune`] removes the fields that are specific to the
+//! control plane. [`mark_managed`] adds the labels and annotations of managed objects.
 
 use serde_json::{Map, Value, json};
 
@@ -28,6 +28,19 @@ const JOB_LABELS: [&str; 4] = [
 ];
 
 /// Removes the fields that each cluster sets itself, such as the UID and the status.
+///
+/// ```
+/// use serde_json::json;
+///
+/// let mut manifest = json!({
+///     "apiVersion": "v1",
+///     "kind": "ConfigMap",
+///     "metadata": { "name": "settings", "uid": "0b1c", "resourceVersion": "7" },
+///     "data": { "key": "value" },
+/// });
+/// berth_api::manifest::prune(&mut manifest);
+/// assert_eq!(manifest["metadata"], json!({ "name": "settings" }));
+/// ```
 pub fn prune(manifest: &mut Value) {
     if let Some(metadata) = object_at(manifest, "/metadata") {
         for field in OWN_METADATA {

@@ -1,4 +1,12 @@
 //! Names that controllers derive from the names of other objects.
+//!
+//! ```
+//! use berth_api::names::{binding_name, cluster_of_execution_namespace, execution_namespace};
+//!
+//! assert_eq!(binding_name("Deployment", "nginx"), "nginx-deployment");
+//! assert_eq!(execution_namespace("member1"), "karmada-es-member1");
+//! assert_eq!(cluster_of_execution_namespace("karmada-es-member1"), Some("member1"));
+//! ```
 
 /// Returns the name of the binding of a resource: `nginx-deployment` for the Deployment `nginx`.
 pub fn binding_name(kind: &str, name: &str) -> String {
@@ -39,7 +47,7 @@ pub fn binding_reference_key(namespace: &str, name: &str) -> String {
 }
 
 /// Returns the 32-bit FNV-1a hash of a text. Like `rand.SafeEncodeString` of Kubernetes, it encodes the hash with
-/// letters that cannot form words.
+/// letters and digits that form no words.
 fn hash_text(text: &str) -> String {
     const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
@@ -72,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn work_names_end_in_a_hash_of_kind_and_namespace() {
+    fn work_names_end_in_a_hash_of_namespace_name_and_kind() {
         assert_eq!(
             work_name("Deployment", "nginx", "default"),
             "nginx-687f7fb96f"

@@ -206,7 +206,7 @@ pub struct ClusterPreferences {
     pub dynamic_weight: Option<DynamicWeightFactor>,
 }
 
-/// The weight of all clusters that an affinity matches.
+/// The weight of each cluster that an affinity matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StaticClusterWeight {

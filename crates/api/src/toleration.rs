@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::go_zero::is_go_zero;
 
-/// The toleration of a cluster taint.
+/// The toleration of a taint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Toleration {

@@ -1,8 +1,8 @@
 //! Well-known labels, annotations, finalizers, namespaces and condition types of the Karmada API.
 
-/// Label: the id of the PropagationPolicy that claims the object.
+/// Label: the id of a PropagationPolicy, on the policy and on the objects that it claims.
 pub const PROPAGATION_POLICY_PERMANENT_ID: &str = "propagationpolicy.karmada.io/permanent-id";
-/// Label: the id of the ClusterPropagationPolicy that claims the object.
+/// Label: the id of a ClusterPropagationPolicy, on the policy and on the objects that it claims.
 pub const CLUSTER_PROPAGATION_POLICY_PERMANENT_ID: &str =
     "clusterpropagationpolicy.karmada.io/permanent-id";
 /// Annotation: the namespace of the claiming PropagationPolicy.

@@ -1,4 +1,4 @@
-//! One-line messages for the errors of a kube client. Conditions, events and terminals show these messages.
+//! Messages for the errors of a kube client. Conditions, events and terminals show these messages.
 
 use std::error::Error;
 

@@ -1,5 +1,5 @@
-//! JSON patches (RFC 6902) with bounds. A short patch cannot create a huge object, because the size of the result is
-//! limited. As in Go clients, the operation `replace` adds an absent member.
+//! JSON patches (RFC 6902) with bounds. A short patch cannot create a huge object, because the total size of its copies
+//! is limited. As in Go clients, the operation `replace` adds an absent member.
 
 use json_patch::jsonptr::Pointer;
 use json_patch::{AddOperation, PatchOperation};
@@ -200,7 +200,7 @@ mod tests {
             let found = found.map(|object| object["b"].as_array().unwrap().len());
             assert_eq!(found.ok(), expected);
         }
-        // Each operation would double the list, up to 2^40 items.
+        // Each operation would double the number of values in the object.
         let double = json!({"op": "copy", "from": "/a", "path": "/a/-"});
         let bomb = json!(vec![double; 40]);
         let found = patched(json!({"a": ["x"]}), &bomb);

@@ -54,7 +54,7 @@ impl Path {
             reason,
         };
         let query = to_rfc_9535(text).ok_or_else(|| {
-            malformed("it must begin with a dot, a bracket, `$` or `@`".to_owned())
+            malformed("each step must be a dot and a name, or brackets".to_owned())
         })?;
         let query = parse_json_path(&query).map_err(|error| malformed(error.to_string()))?;
         Ok(Self(query))

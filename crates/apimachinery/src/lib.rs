@@ -8,13 +8,13 @@
 //! | [`quantity`] | resource quantities such as `500m` and `1Gi`: text, exact number, arithmetic | |
 //! | [`label_selector`] | label selectors: the API type, its compiled form, the syntax of labels; the text form with the feature `json` | |
 //! | [`dns`] | checks of DNS labels and subdomains | |
-//! | [`go_platform`] | the platform of the program, as Go reports it | |
+//! | [`go_platform`] | the platform of the program, with Go's names of architectures | |
 //! | [`namespaced_name`] | the name of a namespaced object, as `NAMESPACE/NAME` | |
 //! | [`process_metrics`] | `process_*` metrics of the current process | |
 //! | `jsonpath` | JSONPath as in `kubectl -o jsonpath` and printer columns | `jsonpath` |
 //! | `json_fields`, `json_size` | fields of objects as JSON, and the size of JSON values | `json` |
 //! | `json_patch` | JSON patches with bounds | `json-patch` |
-//! | `api_error` | one-line messages for errors of a kube client | `api-error` |
+//! | `api_error` | messages for errors of a kube client | `api-error` |
 //! | `dynamic_object` | conversion between typed objects and dynamic objects | `dynamic-object` |
 
 #[cfg(feature = "api-error")]

@@ -1,4 +1,4 @@
-//! The `process_*` metrics of the current process, with the names that Prometheus clients use.
+//! The values of the `process_*` metrics of the current process, with the names that Prometheus clients use.
 //!
 //! The values are read from `/proc`. A metric that the system does not provide is omitted.
 

@@ -1,4 +1,4 @@
-//! Runs one API server until it is interrupted. Arguments: `serve <listen address> <kubeconfig to write>`.
+//! Runs one API server until it is interrupted. Arguments: `serve [listen address] [kubeconfig to write]`.
 
 use berth_apiserver::{Server, ServerConfig};
 

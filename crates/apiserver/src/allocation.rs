@@ -176,7 +176,7 @@ impl Allocation {
     }
 }
 
-/// Sets and reserves the cluster IP of a Service, unless the Service has none.
+/// Reserves the cluster IP of a Service, and allocates a missing IP. ExternalName and headless Services get no IP.
 fn address(
     pool: &mut Pool<Ipv4Addr>,
     key: &Key,

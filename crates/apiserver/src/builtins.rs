@@ -122,7 +122,7 @@ pub(crate) fn default(resource: &Resource, value: &mut Value) {
     }
 }
 
-/// Sets the fields that the server determines. Values of the client for these fields are overwritten.
+/// Sets, keeps or removes the fields that the server determines.
 pub(crate) fn set_system_fields(
     resource: &Resource,
     value: &mut Value,
@@ -195,7 +195,7 @@ fn first_status(resource: &Resource, value: &Value) -> Option<Value> {
     })
 }
 
-/// Sets the fields of a node that kube-apiserver always writes.
+/// Sets the defaults of a node, including fields that kube-apiserver always writes.
 fn node(value: &mut Value) {
     set(value, "spec", json!({}));
     let range = value["spec"].get("podCIDR").cloned();
@@ -283,7 +283,7 @@ fn secret(value: &mut Value) {
 
 fn role_binding(value: &mut Value) {
     const GROUP: &str = "rbac.authorization.k8s.io";
-    // The API group is set even if the client omits the field.
+    // An empty API group also gets the default.
     if value["roleRef"]["apiGroup"] == "" {
         value["roleRef"]["apiGroup"] = json!(GROUP);
     }

@@ -19,12 +19,12 @@ pub struct ConnectedSubresource {
     pub kind: &'static str,
 }
 
-/// The authenticated requester, after impersonation.
+/// The requester, after authentication and impersonation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requester {
     /// Name of the user.
     pub user: String,
-    /// Groups of the user, including `system:authenticated`.
+    /// Groups of the user, including `system:authenticated` or `system:unauthenticated`.
     pub groups: Vec<String>,
 }
 

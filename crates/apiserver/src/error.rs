@@ -23,7 +23,7 @@ pub enum Reason {
     NotAcceptable,
     /// Status code 409: an object with the name already exists.
     AlreadyExists,
-    /// Status code 409: the object has changed since the client read it.
+    /// Status code 409: the request conflicts with the stored object, which may have changed since the client read it.
     Conflict,
     /// Status code 410: the requested resource version is too old.
     Expired,

@@ -1,5 +1,5 @@
-//! Patches: JSON patch, merge patch, strategic merge patch and server-side apply. The functions of this module are
-//! pure: the result depends only on the live object and the patch.
+//! Patches: JSON patch, merge patch, strategic merge patch and server-side apply. The functions of this module perform
+//! no I/O: their results depend only on their arguments and the current time.
 
 pub(crate) mod apply;
 pub(crate) mod fields;

@@ -22,7 +22,7 @@ pub(crate) type GroupVersion = BTreeMap<String, Arc<Resource>>;
 pub(crate) struct Snapshot {
     /// The versions of each group, with the preferred version first.
     pub(crate) groups: BTreeMap<String, Vec<(String, GroupVersion)>>,
-    /// The resource of each table of the store, in the preferred version.
+    /// The resource of each table of the store, in a version that needs no conversion.
     pub(crate) by_table: HashMap<TableName, Arc<Resource>>,
     /// Subresources that a [`crate::Connect`] handles.
     pub(crate) connected: Arc<[ConnectedSubresource]>,

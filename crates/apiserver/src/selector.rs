@@ -89,7 +89,7 @@ impl FieldSelector {
     }
 }
 
-/// Splits a field selector at its commas, except for commas after a backslash.
+/// Splits a field selector at the commas that no backslash escapes.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut escaped = false;
     text.split(move |c| {

@@ -260,7 +260,7 @@ impl Server {
         value["apiVersion"] = json!("apiextensions.k8s.io/v1");
         value["kind"] = json!("CustomResourceDefinition");
         let result = put(&self.shared, &value).await;
-        // A write may complete without waiting. The yield lets other tasks run between the calls of a loop.
+        // A write may complete without waiting. The yield lets other tasks run while a caller installs several CRDs.
         tokio::task::yield_now().await;
         result
     }
@@ -334,7 +334,7 @@ async fn seed_objects(shared: &Arc<Shared>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Returns the call with which the server writes an initial object.
+/// Returns the call with which the server writes an initial object or an installed CustomResourceDefinition.
 fn call(shared: &Arc<Shared>, object: &Value) -> Result<Call, ApiError> {
     let api_version = object["apiVersion"].as_str().unwrap_or_default();
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -347,7 +347,7 @@ fn call(shared: &Arc<Shared>, object: &Value) -> Result<Call, ApiError> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let mut call = Call::internal(shared, resource, "", name);
     // Calls of this origin skip webhooks, because an unreachable webhook must not prevent the start.
-    call.origin = Origin::Step;
+    call.origin = Origin::Unreviewed;
     Ok(call)
 }
 

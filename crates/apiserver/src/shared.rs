@@ -146,7 +146,8 @@ impl Shared {
 
     /// Serves the custom resources of the stored CustomResourceDefinitions.
     pub(crate) fn refresh_definitions(&self) {
-        // The lock is held until the new resources are served. Therefore the last refresh sees the last write.
+        // The lock is held while the definitions are read and the resources are installed. Otherwise, a refresh with
+        // older definitions could replace the resources of a newer refresh.
         let mut known = self.definitions.lock();
         let mut next = HashMap::new();
         for stored in self.store.list(DEFINITIONS, None).items {

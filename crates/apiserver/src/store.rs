@@ -1,7 +1,8 @@
 //! The in-memory store: all objects, one global version counter, and the recent history of each table.
 //!
-//! One lock protects the whole store. The lock is never held across an await or around user code. The store may be
-//! ahead of the storage: a response waits with [`Store::wait_durable`]. The store must not know kinds, schemas or HTTP.
+//! One lock protects the whole store. The lock is never held across an await or while hooks of the embedding program
+//! run. The store may be ahead of the storage: a response waits with [`Store::wait_durable`]. The store must not know
+//! kinds, schemas or HTTP.
 
 mod history;
 mod object;
@@ -159,11 +160,11 @@ impl Store {
         }
     }
 
-    /// Waits until all changes that a request may have read since a mark are durable.
+    /// Waits until all changes that a request may have read or written since a mark are durable.
     pub(crate) async fn wait_durable_since(&self, mark: Mark) -> Result<(), NotDurable> {
         let version = self.version();
-        // The version is read before the wait, so that an undo during the wait is noticed.
         self.wait_durable(Mark { version, ..mark }).await?;
+        // An undo lowers the version of the store, so the wait may succeed although changes were lost.
         if self.mark().losses == mark.losses {
             return Ok(());
         }
@@ -192,7 +193,7 @@ impl Store {
         self.persister.refuses_writes()
     }
 
-    /// Waits until the storage has failed permanently, and returns the reason.
+    /// Waits until the storage is closed or has failed permanently, and returns the error.
     pub(crate) async fn failure(&self) -> StorageError {
         self.persister.failure().await
     }
@@ -383,7 +384,7 @@ impl Store {
         self.inner.lock().owners.locate(uid)
     }
 
-    /// Persists and applies a change, and notifies observers and watches.
+    /// Passes a change to the storage, applies the change, and notifies the observer and the watches.
     fn publish(
         &self,
         inner: &mut Inner,
@@ -460,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_before_the_first_object_of_a_table_misses_no_change() {
+    fn a_reader_from_before_the_first_object_of_a_table_misses_no_change() {
         let (store, table): (_, TableName) = (store(), "things".into());
         let listed = store.list("things", None).version;
         let mut other = json!({"metadata": {"name": "o"}});

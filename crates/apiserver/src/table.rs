@@ -31,7 +31,7 @@ pub(crate) struct CustomColumn {
     pub(crate) path: Option<Path>,
 }
 
-/// The columns of a resource, after the column with the name.
+/// The columns of a resource. A column with the name precedes them, unless they contain the name.
 #[derive(Debug, Clone)]
 pub(crate) enum Columns {
     Builtin(Vec<BuiltinColumn>),

@@ -176,7 +176,7 @@ pub(super) fn percent(text: &str) -> Option<String> {
     })
 }
 
-/// Checks the keys of a map of labels. Causes start with `path`, the path of the map.
+/// Checks the keys of a map of labels. The field of each cause is `path`, the path of the map.
 pub(super) fn keys(map: &Value, path: &str, causes: &mut Vec<Cause>) {
     for key in map.as_object().into_iter().flatten().map(|(key, _)| key) {
         if let Some(problem) = qualified_name(key) {
@@ -185,7 +185,7 @@ pub(super) fn keys(map: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Checks the keys and values of a map of labels. Causes start with `path`, the path of the map.
+/// Checks the keys and values of a map of labels. The field of each cause is `path`, the path of the map.
 pub(super) fn labels(map: &Value, path: &str, causes: &mut Vec<Cause>) {
     for (key, value) in map.as_object().into_iter().flatten() {
         if let Some(problem) = qualified_name(key) {

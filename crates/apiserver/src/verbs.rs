@@ -1,4 +1,4 @@
-//! The verbs on resources, with one module for each verb. [`pipeline`] is the path of every write.
+//! The verbs on resources, with one module for each verb. [`pipeline`] is the path of every create and update.
 //!
 //! A verb takes a [`Call`] and returns an [`Outcome`]. It must not know HTTP: status codes, tables and content types
 //! belong to [`crate::http`].
@@ -43,10 +43,11 @@ const INTERNAL_TIMEOUT: Duration = Duration::from_mins(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     Client,
-    /// A background task of the server.
-    Task,
-    /// A step of another request. Webhooks have already reviewed that request.
-    Step,
+    /// A write of the server itself, for example by a background task.
+    Server,
+    /// A write that webhooks do not review: an initial object or CustomResourceDefinition that the server creates, or
+    /// the deletion of an evicted pod.
+    Unreviewed,
 }
 
 /// A request on a resource, without its body.
@@ -87,7 +88,7 @@ impl Call {
                 force: false,
             },
             identity: Identity::admin(),
-            origin: Origin::Task,
+            origin: Origin::Server,
             deadline: Instant::now() + INTERNAL_TIMEOUT,
             warnings: Mutex::default(),
         }
@@ -173,7 +174,7 @@ impl Outcome {
     }
 }
 
-/// Refuses the body of a subresource if it contains the name or namespace of another object.
+/// Refuses the body of a subresource unless it contains the name of the object, and its namespace or no namespace.
 fn check_body_metadata(body: &Value, key: &Key) -> Result<(), ApiError> {
     let [name, namespace] = ["name", "namespace"].map(|field| text(body, &["metadata", field]));
     if name != &*key.name || !["", &*key.namespace].contains(&namespace) {

@@ -361,7 +361,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_out_of_range_are_refused_with_the_range() {
+    fn numbers_out_of_range_are_refused() {
         for (typed, expected) in [
             (
                 "berth up --members -1",

@@ -155,7 +155,7 @@ pub enum ControllersError {
     /// The flags of leader election contradict each other.
     #[error(transparent)]
     Lease(#[from] LeaseOptionsError),
-    /// Another candidate became the leader.
+    /// This process lost the leadership.
     #[error("lost the leader election")]
     LeadershipLost,
     /// The endpoints for probes and metrics cannot be served.

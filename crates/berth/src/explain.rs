@@ -162,8 +162,8 @@ pub async fn run(args: ExplainArgs) -> Result<(), ExplainError> {
     Ok(())
 }
 
-/// Reads the scheduler's record of a binding, and the scheduler's configuration with its URL. Without a record, returns
-/// the reason.
+/// Reads the scheduler's record of a binding, and the URL and the configuration of the scheduler. Without a record,
+/// returns the reason.
 ///
 /// # Errors
 /// Fails if the scheduler of `--scheduler-url` does not return the record or the configuration.

@@ -1,12 +1,12 @@
 //! The command line of a Berth component that is started under the name of a Karmada program, such as
-//! `karmada-scheduler`. The flags follow the program name directly, as they do in Karmada.
+//! `karmada-webhook`. The flags follow the program name directly, as they do in Karmada.
 
 use berth_component_base::program::logging::LogArgs;
 use clap::{Args, Parser, Subcommand};
 
 use crate::version::VERSION;
 
-/// Command line with the flags of a component, and no command such as `scheduler` before them.
+/// Command line with the flags of a component, and no command such as `webhook` before them.
 #[derive(Debug, Parser)]
 #[command(
     version = VERSION,

@@ -38,7 +38,7 @@ pub enum MemberError {
         /// Cause.
         source: DataDirError,
     },
-    /// The server refuses an object that the manifest describes.
+    /// An object that the manifest describes cannot be created.
     #[error("cannot create nodes and pods of {member}: {reason}")]
     Content {
         /// Name of the member.

@@ -1,4 +1,4 @@
-//! The command `berth replay`. It computes the decisions of a decision log again, and compares the results with the
+//! The command `berth replay`, which computes the decisions of a decision log again, and compares the results with the
 //! log.
 
 mod text;
@@ -105,8 +105,8 @@ pub enum ReplayCommandError {
     Interrupted,
 }
 
-/// Replays a log, and prints the report. The plugins are those of Berth and `out_of_tree`. Returns whether all results
-/// equal the recorded results.
+/// Replays a log, and prints the report. The plugins are those of Berth and `out_of_tree`. Returns whether all
+/// decisions that can be repeated have the recorded results.
 ///
 /// # Errors
 /// Fails if the log or the configuration is unusable.

@@ -1,5 +1,5 @@
-//! The scheduler configuration with which a command computes decisions. Its source is the flags of the command, a file,
-//! or a running scheduler.
+//! The scheduler configuration with which commands compute decisions, and its loaders: from the flags of the command, a
+//! file, or a running scheduler.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

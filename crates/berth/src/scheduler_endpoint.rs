@@ -111,7 +111,7 @@ pub(crate) struct SchedulerEndpoint {
 
 impl SchedulerEndpointArgs {
     /// Returns the scheduler that the flags name, or else the scheduler of the `berth up` that runs the control plane.
-    /// Returns `None` if there is no such scheduler, or if only `--karmada-context` is set.
+    /// Returns `None` if there is no such scheduler, or if `--karmada-context` is set without `--scheduler-url`.
     ///
     /// # Errors
     /// Fails if a flag is invalid.

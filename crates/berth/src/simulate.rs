@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The rules are those of the real components: an embedded API server validates manifests and fills in defaults
-//! ([`sandbox`]), and the detector's state creates the bindings ([`detect`]). [`what_if`] selects the bindings that the
-//! scheduler would process, and decides about them with the engine.
+//! ([`sandbox`]), and the code of the detector creates the bindings ([`detect`]). [`what_if`] selects the bindings that
+//! the scheduler would process, and decides about them with the engine.
 
 pub(crate) mod args;
 mod configuration;
@@ -63,7 +63,7 @@ async fn simulate(args: SimulateArgs) -> Result<(), SimulateError> {
         return Err(SimulateError::EstimatorsWithoutControlPlane);
     }
     let configuration = configuration::of_flags(&args).await?;
-    // An invalid configuration is reported before any file is read.
+    // An invalid configuration is reported before any manifest is read.
     configuration.engines(Vec::new())?;
     let inputs = args.filename.clone();
     // Reading from a terminal blocks the thread. On another thread, it does not delay Ctrl-C.

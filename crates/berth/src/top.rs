@@ -54,7 +54,7 @@ pub enum TopError {
     /// No client for the control plane can be created.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The control plane refuses a request.
+    /// A request to the control plane fails.
     #[error("cannot list {what}: {}", api_error_message(.source))]
     Read {
         /// Plural name of the kind.

@@ -36,7 +36,7 @@ use crate::control_plane::target;
 
 /// Capacity of the channel for watch events.
 const CHANNEL_CAPACITY: usize = 1024;
-/// Minimum time between two redraws.
+/// Delay of the redraw after a watch event. All events in this time are drawn together.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Flags of `berth watch`.

@@ -7,8 +7,8 @@
 //!                                        decider         preemption, gangs
 //! ```
 //!
-//! [`predict_moves`] runs all steps. `berth simulate` and the dashboard both call this function, so their results are
-//! the same.
+//! [`predict_moves`] runs all steps. `berth simulate --against` and the dashboard both call this function, so their
+//! results are the same.
 
 mod control_plane_state;
 mod decider;

@@ -3,7 +3,7 @@
 //!
 //! By default, a fake `cargo` runs the binary under test with short thresholds for the status of members (2 s instead
 //! of 30 s). If the environment variable BERTH_WALKTHROUGH is `as-written`, the test runs the real cargo with the
-//! default thresholds. The real cargo requires a finished build.
+//! default thresholds. Build the program first, so that the real cargo starts it within the timeout of the test.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 

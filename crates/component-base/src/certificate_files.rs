@@ -1,5 +1,5 @@
-//! A certificate and its key in files. The files are loaded again when they change, for example when cert-manager
-//! renews the certificate.
+//! Reading and watching of the files that contain a certificate and its key. The files are loaded again when they
+//! change, for example when cert-manager renews the certificate.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -132,8 +132,8 @@ impl Endpoints {
         self
     }
 
-    /// Serves the endpoints at the addresses until the token is cancelled. Equal addresses share one server. Returns
-    /// the addresses with the actual ports.
+    /// Serves the endpoints at the addresses until the token is cancelled. With [`Access::Open`], equal addresses share
+    /// one server unless the port is 0. Returns the addresses with the actual ports.
     ///
     /// # Errors
     /// When an address cannot be bound.

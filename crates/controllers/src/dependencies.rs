@@ -16,8 +16,9 @@
 //! of all independent bindings that depend on the object. Therefore the order in which these bindings change does not
 //! matter.
 //!
-//! An independent binding has a finalizer, which is removed when no attached binding refers to the binding. This module
-//! must not depend on the scheduler, on Works or on members.
+//! An independent binding has a finalizer. After the binding is deleted or stops propagating dependencies, the
+//! finalizer is removed when no attached binding refers to the binding any more. This module must not depend on the
+//! scheduler, on Works or on members.
 
 mod attachment;
 mod index;

@@ -1,9 +1,9 @@
 //! The deployment replicas syncer. It copies the number of replicas from the autoscalers in members to the template.
 //!
-//! It applies to Deployments whose policy divides replicas and whose label [`RETAIN_REPLICAS`] is `true`, so that
-//! members keep their own replicas. Once the status of all members is collected, the syncer copies `status.replicas`,
-//! the sum over the members, to `spec.replicas`. The decision is a pure function, [`followed_replicas`]. Each change of
-//! a template or a binding repeats the decision.
+//! It applies to Deployments whose policy divides replicas and whose label [`RETAIN_REPLICAS`] is `true`. With this
+//! label, members keep their own replicas. Once the status of all members is collected, the syncer copies
+//! `status.replicas`, the sum over the members, to `spec.replicas`. The decision is a pure function,
+//! [`followed_replicas`]. Each change of a template or a binding repeats the decision.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,8 @@
 //! Suggestions for misspelled names, for messages that ask "did you mean …?".
 
 /// Returns the candidate with the smallest edit distance to a word, or `None` if no candidate is similar. The distance
-/// is at most a third of the word's length, or 1 for a short word.
+/// is at most a third of the word's length, or 1 for a short word, and ignores case. Skips a candidate that equals the
+/// word.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = word.to_lowercase();
     let most = (word.chars().count() / 3).max(1);

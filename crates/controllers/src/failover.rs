@@ -11,8 +11,8 @@
 //!
 //! An eviction removes a cluster from `spec.clusters` of a binding and adds a task to `spec.gracefulEvictionTasks`. The
 //! scheduler then places the missing replicas in other clusters. The binding controller keeps the Work in the old
-//! cluster as long as the task exists. With Karmada's feature gate `StatefulFailoverInjection`, the task contains the
-//! state that the policy preserves ([`read_preserved_state`]).
+//! cluster as long as the task exists, unless the purge mode is `Directly`. With Karmada's feature gate
+//! `StatefulFailoverInjection`, the task contains the state that the policy preserves ([`read_preserved_state`]).
 //!
 //! The decisions use only the objects that [`cache`] has observed, and run one after another. Only writes are
 //! concurrent. These modules must not depend on the scheduler, on Works or on members.

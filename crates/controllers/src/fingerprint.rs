@@ -1,5 +1,5 @@
-//! Fingerprints of objects. A controller compares these hashes to detect whether an object changed, and whether a user
-//! changed the object. The controller therefore need not store the whole object.
+//! Hashes of observed objects, kept in memory. A controller compares them to detect whether an object changed, and
+//! whether a user changed the object. The controller therefore need not store the whole object.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -21,8 +21,8 @@ use kube::runtime::watcher;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 
-/// The time limit of a request to a member, as in Karmada.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(32);
+/// The time limit of a write to a connection. Karmada limits a whole request to this time.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(32);
 /// The time limit for connecting to a member.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of seconds after which a watch is renewed.
@@ -170,7 +170,7 @@ pub fn config(cluster: &Cluster, secret: &Secret) -> Result<kube::Config, Member
     config.headers = agent.map(|agent| (USER_AGENT, agent)).into_iter().collect();
     config.auth_info.token = Some(token(cluster, secret)?.into());
     config.root_cert = ca_certificates(cluster, secret)?;
-    config.write_timeout = Some(REQUEST_TIMEOUT);
+    config.write_timeout = Some(WRITE_TIMEOUT);
     config.read_timeout = Some(READ_TIMEOUT);
     Ok(config)
 }
@@ -211,7 +211,8 @@ fn token(cluster: &Cluster, secret: &Secret) -> Result<String, MemberClientError
         .map_err(|_| content_error(cluster, secret, "has a token that is not text"))
 }
 
-/// Returns the CA certificates that verify the member, or `None` if the Cluster skips the verification.
+/// Returns the CA certificates that verify the member. Returns `None` if the Secret has no `caBundle` and the Cluster
+/// skips the verification.
 fn ca_certificates(
     cluster: &Cluster,
     secret: &Secret,

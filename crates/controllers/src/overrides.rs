@@ -1,4 +1,4 @@
-//! Override policies. This module selects the policies that apply to a resource in a cluster, and changes the resource.
+//! Selection of the override policies that apply to a resource in a cluster, and their application to the resource.
 //!
 //! ClusterOverridePolicies are applied first, and then the OverridePolicies of the resource's namespace. A value of an
 //! OverridePolicy therefore replaces a value of a ClusterOverridePolicy. Policies of one kind are applied in the order
@@ -40,9 +40,9 @@ pub(crate) struct OverridePolicy {
 /// The two kinds of override policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum OverrideKind {
-    /// An OverridePolicy, which applies to the resources of its namespace.
+    /// An OverridePolicy, which can select resources of its own namespace.
     Namespaced,
-    /// A ClusterOverridePolicy, which applies to all resources.
+    /// A ClusterOverridePolicy, which can select resources of all namespaces and cluster-scoped resources.
     Cluster,
 }
 

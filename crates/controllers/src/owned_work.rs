@@ -1,5 +1,5 @@
-//! Works without a binding. Another object, such as a Namespace or a Cluster, owns such a Work, and the Work is deleted
-//! together with its owner.
+//! Works that a controller writes without a binding, for example for a Namespace. Another object owns such a Work, and
+//! the Work is deleted together with its owner.
 
 pub(crate) mod ensure_queue;
 
@@ -78,7 +78,7 @@ impl OwnedWork {
                 let new: Work = serde_json::from_value(new)?;
                 works.create(&PostParams::default(), &new).await.map(drop)
             }
-            // The Work of an earlier owner must be deleted first.
+            // A terminating Work, and a Work of an earlier owner, must be deleted first.
             Some(work) if work.metadata.deletion_timestamp.is_some() => {
                 return Ok(Ensured::Unfinished);
             }

@@ -154,8 +154,8 @@ pub(crate) struct Runtime<E> {
 }
 
 impl<E: Send + 'static> Runtime<E> {
-    /// Returns a runtime without inputs that stops when `shutdown` is cancelled. `name` is the name of the controller's
-    /// queue.
+    /// Returns a runtime without inputs. The runtime stops when `shutdown` is cancelled. `name` is the name of the
+    /// controller's queue.
     pub(crate) fn new(
         client: Client,
         name: &str,

@@ -135,7 +135,7 @@ impl RestMapper {
     }
 
     /// Removes a kind from the cache because the server stopped serving it or serves it differently. The next lookup
-    /// discovers the kind again.
+    /// discovers the kind again. Returns the error for a kind that is not served.
     pub(crate) fn forget(&self, api_version: &str, kind: &str) -> KindError {
         let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
         self.known().remove(&(api_version.clone(), kind.clone()));

@@ -80,7 +80,7 @@ fn select(c: &mut Criterion) {
             450,
         ),
         (
-            "60 uneven regions of 4,800 clusters, min 30 max 59, 2,400 clusters",
+            "60 uneven regions, 4,800 clusters in all, min 30 max 59, 2,400 clusters",
             &large,
             30,
             59,

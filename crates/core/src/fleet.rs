@@ -91,7 +91,7 @@ pub struct Fleet {
     taint_list_indices: BTreeMap<Arc<[RepellingTaint]>, u32>,
     keeps_objects: bool,
     snapshot: Arc<Snapshot>,
-    /// True if clusters were added or removed since `snapshot` was built.
+    /// True if `snapshot` must be rebuilt, because clusters were added or removed, or most lists of taints are unused.
     stale: bool,
 }
 
@@ -323,7 +323,7 @@ impl Fleet {
         self.stale = false;
     }
 
-    /// Reports whether no cluster uses most of the lists of taints.
+    /// Reports whether most of the lists of taints are unused.
     fn has_many_unused_taint_lists(&self) -> bool {
         self.taint_lists.len() > 2 * self.rows.len() + 64
     }

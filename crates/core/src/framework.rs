@@ -16,9 +16,9 @@
 //! The engine calls the plugins of a point one after the other, on the thread of its caller and in the order of the
 //! lists in [`Plugins`]. A plugin that blocks therefore delays the whole decision.
 //!
-//! If a plugin returns an error, the engine makes no decision, and the binding keeps its clusters. The
-//! [`PluginError`] determines whether the binding waits for a change, or the scheduler retries it. A panic of a plugin
-//! becomes an error of the current cycle.
+//! If a plugin returns an error, the engine aborts the cycle, and tries the next affinity term if there is one. If the
+//! decision ends with this error, the binding keeps its clusters. The [`PluginError`] then determines whether the
+//! binding waits for a change, or the scheduler retries it. A panic of a plugin becomes an error of the current cycle.
 //!
 //! The in-tree plugins use only public items of the crate: `tests/decisions/out_of_tree.rs` compiles their sources in
 //! another crate.

@@ -1,4 +1,4 @@
-//! The options of an engine: enabled plugins and feature gates.
+//! The options of an engine: the names of the enabled in-tree plugins, and the feature gates.
 
 use std::collections::BTreeSet;
 
@@ -23,11 +23,10 @@ pub struct EngineOptions {
     reason = "gates are independent switches"
 )]
 pub struct Gates {
-    /// CustomizedClusterResourceModeling: estimates use the resource models of a cluster instead of its resource
-    /// summary.
+    /// CustomizedClusterResourceModeling: estimates use the resource models of clusters that report usable models.
     pub customized_cluster_resource_modeling: bool,
-    /// MultiplePodTemplatesScheduling: for a workload with several components, estimates count complete sets of
-    /// components, and the result lists the replicas of each component.
+    /// MultiplePodTemplatesScheduling: if a workload with components must run in a single cluster, estimates count
+    /// complete sets of components. The result then lists the replicas of each component, if there are several.
     pub multiple_pod_templates_scheduling: bool,
     /// WorkloadAffinity: the workloads of an affinity group are placed in the same clusters, and the workloads of an
     /// anti-affinity group in different clusters.
@@ -77,8 +76,8 @@ impl PluginSet {
     /// disables one plugin.
     ///
     /// If an entry is `*`, the set initially contains all registered plugins. Otherwise, it is initially empty. The
-    /// other entries apply from left to right. Unknown names have no effect here, because the callers of this function
-    /// reject them. The resulting set may be empty. In this case, every cluster passes the filters.
+    /// other entries apply from left to right. Unknown names have no effect here. The callers of this function reject
+    /// them. The resulting set may be empty. In this case, every cluster passes the filters.
     pub fn parse<'a>(
         entries: impl IntoIterator<Item = &'a str> + Clone,
         registered: impl IntoIterator<Item = &'a str>,

@@ -9,7 +9,8 @@ use crate::error::ScheduleError;
 pub struct Outcome {
     /// The affinity terms that were tried and are infeasible, in order. Empty if the placement has no affinity terms.
     pub failed_terms: Vec<FailedTerm>,
-    /// The placement, or an error. If several affinity terms are infeasible, this is the error of the first tried term.
+    /// The placement, or an error. If all tried affinity terms are infeasible, this is the error of the first of these
+    /// terms.
     pub result: Result<Placement, ScheduleError>,
 }
 

@@ -1,6 +1,6 @@
 //! Requests: bindings that are parsed and validated for a decision.
 //!
-//! Parsing finds all errors of a binding, so plugins can work with numbers and enums.
+//! Parsing rejects malformed quantities and converts strings to enums, so plugins can work with numbers and enums.
 
 mod placement;
 mod resources;
@@ -49,7 +49,8 @@ impl fmt::Display for BindingName {
     }
 }
 
-/// The treatment of the current replicas of a workload.
+/// The treatment of the current replicas of a workload. Duplicated workloads and static weights ignore the current
+/// replicas in both modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Keeps the current replicas, and only assigns the missing replicas or removes the surplus replicas.
@@ -60,8 +61,8 @@ pub enum Mode {
 
 /// The order of clusters that differ only in their names.
 ///
-/// The order depends on the UID of the workload. Different workloads therefore give the remainders of divisions to
-/// different clusters.
+/// The order depends on the UID of the workload, so that not all workloads give the remainders of divisions to the same
+/// clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TieOrder {
     /// Ascending by name.

@@ -1,4 +1,5 @@
-//! The aggregator, which combines the events of a [`Topic`] into one event once the topic has many different messages.
+//! Detection of similar events, as in client-go's aggregator: once a [`Topic`] has many different messages, events with
+//! further messages are combined into one event.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The correlator, which decides which events are written, and when. It is pure: the caller passes the time and sends
 //! the writes.
 //!
-//! A series is a sequence of equal events. All events of a series share one event object on the server.
+//! A series is a sequence of equal or combined events. All events of a series share one event object on the server.
 
 use std::collections::VecDeque;
 use std::time::Duration;

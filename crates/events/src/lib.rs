@@ -35,7 +35,7 @@
 //! | `reportingComponent` of combined events | absent | present | consistency |
 //! | concurrent writes | one | four, which briefly yield to more urgent work | a slow response delays few events |
 //! | queue length | 1000 | 100,000 | a scheduler may place all bindings at once |
-//! | unhealthy server (5xx, 429) | drops the event unless the response has a retry delay | retries 12 times, after 0.1 s to 5 s, as for an unreachable server | fewer lost events |
+//! | unhealthy server (5xx, 429) | drops the event unless the response has a retry delay | tries 12 times, with pauses of 0.1 s to 5 s, as for an unreachable server | fewer lost events |
 //!
 //! Recording is best effort. If the queue is full, or if the server keeps rejecting an event, the event is lost and a
 //! warning is logged.

@@ -63,7 +63,7 @@ impl EventRecorder {
         }
     }
 
-    /// Sets whether more urgent work is in progress. During urgent work, each write of an event waits for a moment.
+    /// Sets whether more urgent work is in progress. During urgent work, writes of new events wait for a moment.
     pub fn set_busy(&self, busy: bool) {
         self.busy
             .send_if_modified(|current| std::mem::replace(current, busy) != busy);

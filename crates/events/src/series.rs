@@ -1,4 +1,4 @@
-//! Series: sequences of equal events. A series becomes one event object with a count on the server.
+//! Series: sequences of equal or combined events. A series becomes one event object with a count on the server.
 
 use jiff::Timestamp;
 use lru::LruCache;
@@ -14,7 +14,7 @@ pub(crate) enum Step {
     Write,
     /// The event must be written later, together with further repetitions.
     WriteLater,
-    /// A pending or running write covers the event.
+    /// The pending write, or the write after the running write, covers the event.
     Nothing,
 }
 

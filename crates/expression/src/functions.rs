@@ -45,8 +45,8 @@ pub(crate) enum Exceeded {
     Time,
 }
 
-/// A time budget of evaluations in one decision. A decision has three budgets: for the filters, for the scores and for
-/// the reasons.
+/// A time budget of evaluations in one scheduling cycle. A cycle has three budgets: for the filters, for the scores and
+/// for the reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
     deadline: Instant,

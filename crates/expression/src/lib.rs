@@ -4,8 +4,9 @@
 //! Cluster and binding objects.
 //!
 //! - `args` has the arguments of the plugin. This module has the plugin itself.
-//! - `program` parses an expression. `check` and `variables` find unknown names and wrong types, `source_position`
-//!   finds the positions of errors, and `rewrite` makes loops count their iterations and field selections borrow.
+//! - `program` parses an expression. `check` and `variables` find unknown names and wrong types. `source_position`
+//!   finds the positions of errors. `rewrite` makes loops count their iterations, and makes field selections borrow the
+//!   field instead of copying the object.
 //! - `functions` has the functions and the limits of an evaluation.
 //! - `objects` converts objects to CEL values. `cluster_cache` keeps the converted clusters, and the results of
 //!   expressions that do not read the binding.

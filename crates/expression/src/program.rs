@@ -12,7 +12,8 @@ use super::variables::Kind;
 
 /// Maximum length of an expression, in bytes.
 const MAX_LENGTH: usize = 4096;
-/// Maximum number of nested brackets, and of conditionals in one expression.
+/// Maximum number of nested brackets, and of question marks in one expression. Conditionals and optional fields contain
+/// question marks.
 const MAX_NESTING: usize = 32;
 /// Stack size of the parser's thread, in bytes. The parser is recursive, so nested expressions need a large stack.
 const PARSER_STACK: usize = 64 << 20;
@@ -54,7 +55,9 @@ impl Program {
             return Err(error_at(source, (1, 1), problem));
         }
         if let Some(position) = too_nested(source) {
-            let problem = format!("more than {MAX_NESTING} brackets or conditionals are nested");
+            let problem = format!(
+                "more than {MAX_NESTING} brackets are nested, or the expression has more than {MAX_NESTING} question marks"
+            );
             return Err(error_at(source, position, problem));
         }
         let mut root = Parser::new()
@@ -92,18 +95,18 @@ impl Program {
     }
 }
 
-/// Returns the position at which nested brackets or conditionals exceed [`MAX_NESTING`]. The check reads the source
-/// text, because deeper nesting overflows the parser's stack.
+/// Returns the position at which the nested brackets, or the question marks so far, exceed [`MAX_NESTING`]. The check
+/// reads the source text, because deeper nesting overflows the parser's stack.
 fn too_nested(source: &str) -> Option<(usize, usize)> {
-    let (mut open, mut conditionals) = (0_usize, 0);
+    let (mut open, mut question_marks) = (0_usize, 0);
     outside_strings(source, |_, c| {
         match c {
             '(' | '[' | '{' => open += 1,
             ')' | ']' | '}' => open = open.saturating_sub(1),
-            '?' => conditionals += 1,
+            '?' => question_marks += 1,
             _ => {}
         }
-        open > MAX_NESTING || conditionals > MAX_NESTING
+        open > MAX_NESTING || question_marks > MAX_NESTING
     })
 }
 
@@ -183,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn large_expressions_are_rejected() {
+    fn too_long_or_too_nested_expressions_are_rejected() {
         let long = format!("cluster.metadata.name == '{}'", "a".repeat(MAX_LENGTH));
         assert!(rejection(&long, Kind::Bool).contains("longer than 4096 bytes"));
         for (before, again, after) in [

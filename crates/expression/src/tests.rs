@@ -162,7 +162,7 @@ fn scores_are_weighted_and_added() {
 }
 
 #[test]
-fn failed_scores_fail_the_decision_unless_they_have_a_default() {
+fn failed_scores_without_a_default_fail_the_decision() {
     let error = fixture(json!({ "score": [
         { "expression": "100 - int(cluster.metadata.annotations['carbon'])" }] }))
     .schedule("red")

@@ -103,7 +103,8 @@ pub(crate) struct Customizations {
 
 impl Customizations {
     /// Merges the scripts of customizations. If several customizations have a script for an operation of a kind, the
-    /// first by name is used. An unchanged script keeps its compiled form and its pause.
+    /// first by name is used. For dependencies, all scripts are used. An unchanged script keeps its compiled form and
+    /// its pause.
     pub(crate) fn new(mut list: Vec<ResourceInterpreterCustomization>, old: &Self) -> Self {
         list.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
         let mut kinds: HashMap<CustomizationTarget, KindScripts> = HashMap::new();

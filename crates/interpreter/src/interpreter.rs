@@ -1,5 +1,5 @@
-//! The interpreter of all kinds. For each operation, scripts take precedence over webhooks, and webhooks over built-in
-//! rules.
+//! The [`Interpreter`]: it selects for each operation and kind the script, webhook or built-in rule, in this order of
+//! precedence.
 
 mod webhook_operations;
 
@@ -77,7 +77,8 @@ impl Interpreter {
             .is_some_and(|scripts| scripts.has(operation))
     }
 
-    /// Reports whether the interpreter can read replicas from templates of a kind.
+    /// Reports whether the interpreter can read replicas from templates of a kind, or has a built-in rule for the
+    /// components of the kind.
     pub fn has_replicas(&self, api_version: &str, kind: &str) -> bool {
         has_built_in_replicas(api_version, kind)
             || self.is_customized(api_version, kind, Operation::InterpretReplica)
@@ -127,7 +128,7 @@ impl Interpreter {
     /// Reads the components of a template. Returns `None` for kinds without a rule.
     ///
     /// # Errors
-    /// When a script or a webhook fails.
+    /// When the template is malformed, or a script or a webhook fails.
     pub fn components(
         &self,
         api_version: &str,
@@ -262,7 +263,7 @@ impl Interpreter {
     /// Reports whether an object is healthy. Objects of kinds without a health rule are always healthy.
     ///
     /// # Errors
-    /// When a script or a webhook fails.
+    /// When the object lacks a field that the rule needs, or a script or a webhook fails.
     pub fn is_healthy(&self, object: &Value) -> Result<bool, InterpretError> {
         let (api_version, kind) = kind_of(object);
         let run = |script: &Program| scripted::health(script, object);
@@ -283,7 +284,7 @@ impl Interpreter {
         }
     }
 
-    /// Returns the sorted dependencies of a template. Returns `None` for kinds without a rule.
+    /// Returns the dependencies of a template in a fixed order. Returns `None` for kinds without a rule.
     ///
     /// # Errors
     /// When the template is malformed, or a script or a webhook fails.

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `program` | a script and its bytecode |
 //! | `sandbox` | the libraries and functions that scripts may use |
-//! | `patterns` | limits on the cost of patterns and strings |
+//! | `library_limits` | limits on the cost of patterns and strings |
 //! | `budget` | limits on time and memory |
 //! | `os` | `os.time` and `os.date` |
 //! | `kube` | the Lua library `kube` |
@@ -16,8 +16,8 @@ mod budget;
 mod convert;
 mod empty_tables;
 mod kube;
+mod library_limits;
 mod os;
-mod patterns;
 mod program;
 mod sandbox;
 

@@ -1,4 +1,5 @@
-//! The operations of scripts. Each function calls a script and decodes the results.
+//! Execution of operations by Lua scripts: each function calls the script's function for one operation, and decodes the
+//! results.
 
 use berth_api::binding::{AggregatedStatusItem, Component, ReplicaRequirements};
 use berth_api::dependency::DependentObjectReference;

@@ -149,7 +149,8 @@ impl CapacityBook {
         self.reservations.set(binding, placement, now);
     }
 
-    /// Removes expired entries. Returns the clusters on which assumed capacity is released.
+    /// Removes expired shares of assumed capacity and expired evictions. Returns the clusters on which assumed capacity
+    /// is released.
     pub(crate) fn expire(&mut self, now: Instant) -> BTreeSet<String> {
         self.pending_evictions.expire(now);
         let assumed = self.assumed.as_mut();

@@ -1,7 +1,7 @@
 //! The debug API: the JSON documents of the debug endpoints, and the requests of these endpoints to the scheduler's
 //! task.
 //!
-//! This module must not depend on the code that makes decisions or answers the requests.
+//! This module must not depend on the scheduler's task, which makes the decisions and answers the requests.
 
 mod documents;
 pub(crate) mod query;

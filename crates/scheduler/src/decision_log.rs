@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Decisions never wait for the log. A decision that does not fit into the channel is dropped and counted, and the log
-//! contains a gap entry instead. This module must not depend on the code that makes decisions.
+//! contains a gap entry instead. This module must not depend on the scheduler's task.
 
 mod files;
 mod flags;

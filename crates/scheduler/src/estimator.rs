@@ -8,8 +8,8 @@
 //! ```
 //!
 //! - [`EstimatorClient`] calls the estimators of all clusters of a decision at the same time, with one deadline. If the
-//!   call for a cluster fails, the scheduler uses the last answer for this cluster. If there is no such answer, it uses
-//!   the general estimate, which depends only on the status of the Cluster object.
+//!   call for a cluster fails, the scheduler uses the cluster's last answer to an equal request. If there is no such
+//!   answer, it uses the general estimate, which depends only on the status of the Cluster object.
 //! - [`ConnectionPool`] keeps one connection to the estimator of each cluster. Each connection has its own task.
 //! - [`AnswerCache`] passes the answers to the engine, which runs synchronously and never waits for a call.
 //! - [`wire`] contains the generated types of the gRPC protocol, and `request` builds the messages from a binding.

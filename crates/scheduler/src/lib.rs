@@ -59,7 +59,7 @@
 //! | `shadow` | comparison with the decisions of another scheduler, without writes |
 //! | `scheduler` | the task that owns the state and decides |
 //! | [`replay`] | repetition of the decisions in a decision log |
-//! | [`offline`] | engines, gangs and preemption victims of a configuration, without a running scheduler |
+//! | [`offline`] | engines, gangs and preemption of a configuration, without a running scheduler |
 //! | `clusters` | the known clusters, in the forms that decisions and rules need |
 //! | `capacity_book` | capacity and placements that clusters do not report yet |
 //! | `profiles` | plugins and engine of each profile, and the watch of the ConfigMap |

@@ -1,4 +1,4 @@
-//! [`OfflineScheduler`]: the engines, gangs and preemption victims of a scheduler's configuration, for programs that
+//! [`OfflineScheduler`] provides the engines, gangs and preemption of a scheduler's configuration to programs that
 //! compute decisions without running a scheduler.
 //!
 //! The plugins are created as in the scheduler, with a client that refuses every request. This module must not know the
@@ -162,7 +162,7 @@ impl OfflineScheduler {
         })
     }
 
-    /// Reports whether a profile evicts bindings in favour of other bindings.
+    /// Reports whether a profile has a PostFilter plugin, which may evict bindings in favour of other bindings.
     pub fn preempts(&self) -> bool {
         let mut frameworks = self.active.frameworks.iter();
         frameworks.any(|framework| !framework.points.post_filter.is_empty())

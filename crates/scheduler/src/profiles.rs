@@ -93,7 +93,7 @@ impl Frameworks {
     }
 
     /// Returns the queue rank of the binding. If the QueueSort plugin panics, returns the default rank, so that only
-    /// the age of the binding counts.
+    /// the time in the queue counts.
     pub(crate) fn rank(&self, binding: &Binding) -> Rank {
         catch_unwind(AssertUnwindSafe(|| self.queue_sort.rank(binding))).unwrap_or_else(|panic| {
             let error = PluginError::panicked(&*panic);

@@ -5,8 +5,8 @@
 //! Ready keys are in one of two lanes. The lane `fresh` contains new, changed and retried keys. The lane `activated`
 //! contains keys that waited and may fit now. Fresh keys come first, but after every few fresh keys the queue returns
 //! one activated key. Therefore an unstable cluster with thousands of waiting bindings does not delay new bindings.
-//! Within a lane, the key with the higher rank comes first, then the older key. The queue has no clock: the caller
-//! passes the current time.
+//! Within a lane, the key with the higher rank comes first. Keys of equal rank are ordered by the time at which they
+//! became ready. The queue has no clock: the caller passes the current time.
 
 mod backoff;
 
@@ -340,7 +340,7 @@ impl Queue {
         }
     }
 
-    /// Removes the key of a deleted object.
+    /// Removes the key of a deleted object. A key in processing stays until [`Queue::done`].
     pub(crate) fn remove(&mut self, key: &BindingKey) {
         match self.items.get(key).map(|item| item.state) {
             None | Some(State::Processing(_)) => self.clear_pending(key),

@@ -1,5 +1,5 @@
-//! The in-tree QueueSort plugins. [`PrioritySort`] is the default queue order. [`GroupQueueSort`] orders the queue by
-//! the labels of gangs.
+//! The in-tree QueueSort plugins. [`PrioritySort`] is the default queue order. [`GroupQueueSort`] orders the queue by a
+//! label and by the QoS class of the pods.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ const GROUP_PRIORITY: &str = "groupPriority";
 
 /// The plugin GroupQueueSort. It orders bindings by the label `groupPriority`, the greatest number first. Bindings with
 /// equal numbers are ordered by the QoS class of their pods: Guaranteed, Burstable, BestEffort. Within a class, the
-/// oldest binding is first.
+/// binding that became ready first is scheduled first.
 #[derive(Debug)]
 pub(crate) struct GroupQueueSort {
     templates: Templates,

@@ -5,7 +5,7 @@
 //! scheduler's state. The explanation of a decision is computed when a client requests it. [`crate::decision_log`]
 //! writes all decisions to files instead.
 //!
-//! This module must not depend on the code that makes or serves decisions.
+//! This module must not depend on the scheduler's task or on the debug endpoints.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) struct RecordedDecision {
     /// The inputs; `None` if they were dropped to save memory.
     pub(crate) inputs: Option<Inputs>,
     pub(crate) outcome: Outcome,
-    /// Text about preemption, which is appended to the message of the result.
+    /// Text about preemption. The condition of the binding contains this text after the message of the result.
     pub(crate) remark: Option<String>,
 }
 

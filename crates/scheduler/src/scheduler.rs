@@ -286,9 +286,9 @@ impl Scheduler {
         self.metrics.queue(self.queue.depth(), self.oldest_ready.1);
     }
 
-    /// Makes this process the leader, and queues every binding that a profile schedules. Bindings whose generation the
-    /// last leader has not observed come first, in order of creation, so that thousands of unchanged bindings do not
-    /// delay them.
+    /// Makes this process the leader, and queues every binding that a profile schedules. Among bindings of equal rank,
+    /// bindings whose generation the last leader has not observed come first, in order of creation, so that thousands
+    /// of unchanged bindings do not delay them.
     fn start_leading(&mut self) {
         self.leading = true;
         self.metrics.leading(true);

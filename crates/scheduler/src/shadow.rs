@@ -2,7 +2,7 @@
 //! itself writes nothing.
 //!
 //! ```text
-//! watches ──> Shadow ──> engine: decision about each basis, a state of a binding that needs scheduling
+//! watches ──> Shadow ──> engine: decision about each basis (a state of a binding that needs scheduling)
 //!                └─────> comparison when the other scheduler has written its decision ──> metrics, log, record
 //! ```
 //!

@@ -83,7 +83,7 @@ struct Usage {
     load: Quantity,
     /// The requests of the ready pods.
     ready_requests: Quantity,
-    /// All unfinished pods, and their requests.
+    /// All pods that are neither finished nor being deleted, and their requests.
     pods: i64,
     requests: Quantity,
 }
@@ -138,7 +138,8 @@ impl Usage {
         percent(self.load, self.ready_requests)
     }
 
-    /// Returns the number of replicas at which the utilization equals the target.
+    /// Returns the number of replicas at which the utilization equals the target. Returns `current` if the utilization
+    /// deviates by at most [`TOLERANCE`].
     fn replicas(&self, current: i32, target: i32) -> i32 {
         let ratio = f64::from(self.utilization()) / f64::from(target);
         if (ratio - 1.0).abs() <= TOLERANCE {

@@ -73,7 +73,7 @@ impl<K: Resource> ObjectCache<K> {
             .map(|(_, object)| object)
     }
 
-    /// Stores an object, unless the cache contains a later version.
+    /// Stores an object, unless the cache contains the same or a later version.
     pub(crate) fn put(&mut self, mut object: K) {
         object.meta_mut().managed_fields = None;
         let key = key(&object);

@@ -39,7 +39,7 @@ fn plan_set(
     let selected = |node: &&Node| {
         let pod = spec.template.spec.as_ref();
         pod.is_none_or(|pod| {
-            pod_scheduler::selects(pod, node) && pod_scheduler::tolerates_existing(pod, node)
+            pod_scheduler::selects(pod, node) && pod_scheduler::daemon_pod_tolerates(pod, node)
         })
     };
     let (mut desired, mut ready, mut scheduled, mut updated) = (0, 0, 0, 0);

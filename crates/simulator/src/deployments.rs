@@ -63,9 +63,9 @@ struct Rollout<'a> {
     wanted: usize,
     current: Option<&'a ReplicaSet>,
     old: Vec<&'a ReplicaSet>,
-    /// The numbers of all pods and of ready pods of the current ReplicaSet.
+    /// The numbers of unfinished pods and of ready pods of the current ReplicaSet.
     updated: (usize, usize),
-    /// The numbers of all pods and of ready pods of all ReplicaSets.
+    /// The numbers of unfinished pods and of ready pods of all ReplicaSets.
     all: (usize, usize),
 }
 
@@ -137,7 +137,7 @@ impl<'a> Rollout<'a> {
         }
         let (surge, missing) = self.limits();
         let current = (self.wanted + surge).saturating_sub(old).min(self.wanted);
-        // The removal of pods that are not ready does not affect availability.
+        // The old pods must provide the availability that the ready updated pods do not provide yet.
         let needed = self
             .wanted
             .saturating_sub(missing)

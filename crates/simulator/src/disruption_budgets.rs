@@ -22,7 +22,7 @@ use crate::owned_pods::{self, controller_of, number};
 use crate::plan::Plan;
 use crate::scope::Scope;
 
-/// Time for which an evicted pod is excluded from the healthy pods.
+/// Maximum time from the eviction of a pod until its deletion starts. Then the pod counts as healthy again.
 const DELETION: Duration = Duration::from_mins(2);
 const ALLOWED: &str = "DisruptionAllowed";
 
@@ -206,7 +206,8 @@ fn controller<'a>(
     }
 }
 
-/// Returns the evicted pods whose deletion has not started, with the times of their evictions.
+/// Returns the pods that were evicted less than [`DELETION`] ago and whose deletion has not started, with the times of
+/// their evictions.
 fn evicted_pods(
     budget: &PodDisruptionBudget,
     before: &PodDisruptionBudgetStatus,

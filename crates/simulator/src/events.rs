@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_warnings() {
+    fn crashes_and_missing_images_are_recorded() {
         let created = container(json!({"waiting": {"reason": "ContainerCreating"}}), 0);
         let crashing =
             |restarts| container(json!({"waiting": {"reason": "CrashLoopBackOff"}}), restarts);
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_readiness_probes_are_warnings() {
+    fn failing_readiness_probes_are_recorded() {
         let running = |ready: bool| {
             let mut pod = container(json!({"running": {}}), 0);
             let status = pod.status.get_or_insert_default();
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_scheduling_is_recorded_when_the_reason_changes() {
+    fn failed_scheduling_is_recorded_when_the_message_changes() {
         let waiting = |message: &str| {
             pod(
                 json!({"conditions": [{"type": "PodScheduled", "status": "False", "message": message}]}),

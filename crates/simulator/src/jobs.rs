@@ -112,7 +112,7 @@ impl<'a> PodCounts<'a> {
         let succeeded = indexes.as_ref().map_or(succeeded, BTreeSet::len);
         let live = all.iter().copied();
         let active: Vec<&Pod> = live.filter(|pod| !owned_pods::is_finished(pod)).collect();
-        // A Job without `completions` is complete after one success.
+        // A Job without `completions` is complete when a pod has succeeded and no pod is active.
         let complete = match spec.completions {
             Some(completions) => succeeded >= count(Some(completions), 1),
             None => succeeded > 0 && active.is_empty(),
@@ -136,7 +136,8 @@ impl<'a> PodCounts<'a> {
         }
     }
 
-    /// Returns the indexes that need a pod, the lowest first. For a Job without indexes, yields `None` forever.
+    /// Yields the indexes without an active or succeeded pod, the lowest first, without end. For a Job without indexes,
+    /// yields `None` forever.
     fn unassigned_indexes(&self) -> Box<dyn Iterator<Item = Option<usize>> + '_> {
         let Some(done) = &self.indexes else {
             return Box::new(std::iter::repeat(None));

@@ -2,8 +2,8 @@
 //!
 //! Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets and Jobs get pods, and CronJobs get Jobs.
 //! Pods are bound to nodes with enough capacity, and claims to volumes. Services get EndpointSlices, and load balancers
-//! and Ingresses get addresses. Autoscalers scale workloads, and disruption budgets are counted. All of these objects
-//! get a status and events.
+//! and Ingresses get addresses. Autoscalers scale workloads, and disruption budgets are counted. The simulation writes
+//! the status of these objects, and the events of pods, workloads and autoscalers.
 //!
 //! ```text
 //! watches ──> cache ──> plan (pure: actions due now, and times of the next planning) ──> action ──> cache
@@ -23,8 +23,8 @@
 //! | [`simulation_annotations`] | annotations that control start delay, run time and failures |
 //!
 //! One task owns the cache. A planning computes the actions that are due. The task plans again until no action is left.
-//! A planning skips objects that are unchanged and depend on no change. The crate must not know Karmada and the control
-//! plane to which the cluster belongs.
+//! Apart from pending pods, a planning skips objects that are not due and that no change affects. The crate must know
+//! neither Karmada nor the control plane to which the cluster belongs.
 
 mod action;
 mod autoscalers;
@@ -125,7 +125,8 @@ async fn simulate(client: Client, images: ImageRegistry, recorder: &EventRecorde
     }
 }
 
-/// Executes all due actions. Returns the time until the next planning.
+/// Executes due actions until none is left, a write fails, or [`MAX_ROUNDS`] is reached. Returns the time until the
+/// next planning.
 async fn execute_due_actions(
     cache: &mut Cache,
     schedule: &mut WorkSchedule,

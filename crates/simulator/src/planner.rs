@@ -1,4 +1,4 @@
-//! The planner, which calls all controllers. It is a pure function of the cache and of the objects to plan.
+//! The planner, which calls all controllers. It is a pure function of its arguments.
 
 use crate::cache::Cache;
 use crate::image_registry::ImageRegistry;

@@ -1,6 +1,6 @@
-//! The pod scheduler, which binds each pod to a node. The node must be ready, match the node selector, have no
-//! untolerated taint and have enough capacity. The emptiest such node is chosen. Affinities, spreading, priorities and
-//! volumes are ignored.
+//! The pod scheduler, which binds each pod to a node. The node must match the node selector, have no untolerated taint
+//! and have enough capacity. Except for DaemonSet pods, it must also be ready and not cordoned. The scheduler chooses
+//! the suitable node with the fewest pods. Affinities, spreading, priorities and volumes are ignored.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,7 +27,7 @@ fn tolerates(pod: &PodSpec, node: &Node) -> bool {
 
 /// Reports whether a pod of a DaemonSet tolerates the taints of the node. DaemonSet pods tolerate the taints of
 /// unhealthy and cordoned nodes.
-pub(crate) fn tolerates_existing(pod: &PodSpec, node: &Node) -> bool {
+pub(crate) fn daemon_pod_tolerates(pod: &PodSpec, node: &Node) -> bool {
     let own = |taint: &&Taint| !taint.key.starts_with("node.kubernetes.io/");
     taints(node)
         .filter(own)
@@ -69,7 +69,7 @@ struct NodeCapacity<'a> {
 }
 
 impl NodeCapacity<'_> {
-    /// Returns the first resource that is insufficient.
+    /// Returns a message about the first resource that is insufficient.
     fn first_shortage(&self, requests: &Amounts) -> Option<String> {
         let short = |(resource, amount): &(&String, &_)| {
             self.free.get(*resource).copied().unwrap_or_default() < **amount
@@ -138,8 +138,8 @@ pub(crate) fn plan(cache: &Cache, now: jiff::Timestamp, actions: &mut Vec<Action
     }
 }
 
-/// Returns the emptiest suitable node. If no node is suitable, returns each reason with the number of nodes to which it
-/// applies.
+/// Returns the suitable node with the fewest pods. If no node is suitable, returns each reason with the number of nodes
+/// to which it applies.
 fn select_node(
     pod: &Pod,
     requests: &Amounts,
@@ -159,7 +159,7 @@ fn select_node(
             Some("node(s) were unschedulable".to_owned())
         } else if !is_ready(node) && !daemon {
             Some("node(s) were not ready".to_owned())
-        } else if !(daemon && tolerates_existing(&spec, node) || tolerates(&spec, node)) {
+        } else if !(daemon && daemon_pod_tolerates(&spec, node) || tolerates(&spec, node)) {
             Some("node(s) had untolerated taint(s)".to_owned())
         } else {
             capacity.first_shortage(requests)

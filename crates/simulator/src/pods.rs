@@ -1,5 +1,5 @@
-//! The lifecycle of bound pods, as a kubelet reports it. A pod starts, and then is ready or fails. The pods of Jobs
-//! finish.
+//! The lifecycle of bound pods, as a kubelet reports it. A pod starts, and then is ready or fails. Pods whose restart
+//! policy is not Always, such as the pods of Jobs, finish.
 
 use std::time::Duration;
 
@@ -109,7 +109,8 @@ fn plan_pod(
     };
     let mut known = status.clone();
     if start.is_none() {
-        // The start time has whole seconds only. One second is added, so that the pod is not ready too early.
+        // The start time has whole seconds only. A pod with a start delay gets a start time that is one second later,
+        // so that it is not ready too early.
         let later = i64::from(!options.start_delay.is_zero());
         let start = jiff::Timestamp::from_second(now.as_second() + later);
         known.start_time = Some(Time(start.unwrap_or(now)));

@@ -1,4 +1,4 @@
-//! The creation and deletion of identical pods, for all controllers with `replicas`.
+//! The creation and deletion of identical pods, for ReplicaSets and ReplicationControllers.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub(crate) struct DesiredReplicas<'a> {
     pub(crate) replicas: Option<i32>,
 }
 
-/// The numbers of existing and ready pods of a controller.
+/// The numbers of existing and ready pods of a controller, without finished pods.
 pub(crate) struct ReplicaCount {
     pub(crate) existing: usize,
     pub(crate) ready: usize,

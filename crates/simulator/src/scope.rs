@@ -1,5 +1,5 @@
-//! The scope of a planning: the changed objects, and the objects that depend on a changed object. A change of one pod
-//! must not cause the planning of thousands of objects.
+//! The set of objects that one planning covers: the objects that have changed or are due, and the objects that depend
+//! on them. A change of one pod must not cause the planning of thousands of objects.
 
 use std::collections::HashSet;
 
@@ -39,7 +39,7 @@ impl Scope {
         self.namespaces.extend(names);
     }
 
-    /// Reports whether an object in a namespace has changed.
+    /// Reports whether an object in a namespace may have changed.
     pub(crate) fn has_changes_in(&self, namespace: &str) -> bool {
         self.all || self.namespaces.contains(namespace)
     }

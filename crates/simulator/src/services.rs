@@ -127,7 +127,7 @@ fn slice(
     if spec.cluster_ip.as_deref() == Some("None") {
         labels.insert(HEADLESS.to_owned(), String::new());
     }
-    // The names of slices remain the same when addresses change.
+    // The name of a slice depends on its ports and its index, so that it stays the same when addresses change.
     let salt = format!("{} {index}", service.uid().unwrap_or_default());
     let suffix = if endpoints.is_empty() {
         pod_template::short_name(&declared(spec), &salt, 5)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Time from the binding of a pod until it is ready, such as `5s` or `1500ms`.
 pub const START_DELAY: &str = "simulation.berth/start-delay";
-/// Run time of the pods of Jobs, such as `1m`.
+/// Run time of pods whose restart policy is not Always, such as the pods of Jobs. Example: `1m`.
 pub const RUN_TIME: &str = "simulation.berth/run-time";
 /// Duration of the alternating periods in which a running pod is ready and not ready, such as `20s`.
 pub const READINESS_FLAP: &str = "simulation.berth/readiness-flap";
@@ -21,7 +21,7 @@ const DEFAULT_RUN_TIME: Duration = Duration::from_secs(5);
 /// A simulated failure of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The value `crash`: containers crash and are restarted. The pods of Jobs fail.
+    /// The value `crash`: containers crash and are restarted. Pods whose restart policy is not Always fail instead.
     Crash,
     /// The value `pull`: images cannot be pulled.
     Pull,
@@ -32,7 +32,7 @@ pub enum Failure {
 pub struct SimulationOptions {
     /// Time from the binding of the pod until it is ready.
     pub start_delay: Duration,
-    /// Run time of a pod of a Job.
+    /// Run time of a pod whose restart policy is not Always.
     pub run_time: Duration,
     /// Duration of the alternating periods in which the running pod is ready and not ready.
     pub readiness_flap: Option<Duration>,

@@ -1,4 +1,5 @@
-//! The schedule of planning: the objects to plan now, and the times at which other objects must be planned.
+//! The loop state between two plannings: it collects the changed and due objects for the next [`Scope`], and keeps the
+//! times of the objects that are not due yet.
 
 use std::collections::BTreeSet;
 

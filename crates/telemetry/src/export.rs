@@ -49,13 +49,13 @@ pub(crate) fn tracer() -> Option<&'static SdkTracer> {
 }
 
 /// Starts the export of spans if an endpoint is set. `service` becomes the resource attribute `service.name`. Only the
-/// first call in a process has an effect: an exporter of a later call receives no spans.
+/// exporter of the first call with an endpoint receives spans.
 ///
 /// # Errors
-/// When the endpoint is not an HTTP URL, or when the HTTP client cannot be created.
+/// When the endpoint is not an HTTP URL, or when the HTTP client or the exporter cannot be created.
 ///
 /// # Panics
-/// When called outside a tokio runtime.
+/// When called with an endpoint outside a tokio runtime.
 pub fn start(
     args: &TracingArgs,
     service: &'static str,

@@ -119,7 +119,7 @@ impl Client {
     /// Creates a client that resolves hosts with `resolver`.
     ///
     /// # Errors
-    /// When the certificate authorities cannot be used.
+    /// When the certificate authorities cannot be used, or TLS cannot be configured.
     pub fn new(target: &Target, user_agent: &str, resolver: Resolver) -> Result<Self, ClientError> {
         let tls = tls_config(target.authorities.as_deref())?;
         let is_service = target.is_service;

@@ -133,7 +133,7 @@ impl CertificateManager {
     /// certificate in `serving`.
     ///
     /// # Errors
-    /// When the control plane cannot be reached or rejects a write. The certificate in `serving` stays.
+    /// When the certificates cannot be issued, stored, published or used. The certificate in `serving` stays.
     pub async fn reconcile(
         &self,
         serving: &ServingCertificate,
@@ -167,7 +167,7 @@ impl CertificateManager {
     }
 
     /// Returns the certificates in the Secret. Issues new certificates if the Secret has none, or if its certificates
-    /// are damaged or about to expire.
+    /// are damaged, about to expire or not valid for all DNS names.
     async fn ensure_certificates(&self) -> Result<Certificates, CertificateManagerError> {
         let failure = |source| CertificateManagerError::Secret {
             secret: self.options.secret.clone(),

@@ -1,5 +1,5 @@
-//! The paths of the webhooks, and the resources that each webhook reviews. The paths are the same as in
-//! karmada-webhook.
+//! The paths of the webhooks, and the resources that each webhook reviews. Except for the webhooks of Clusters, the
+//! paths are the same as in karmada-webhook.
 
 use berth_api::admission::GuardedKind;
 

@@ -1,7 +1,7 @@
 //! The handler of HTTP requests to the webhook server: paths, limits and status codes.
 //!
-//! If a request is not a review, the response is a `Status`. API servers include the message of this `Status` in their
-//! error.
+//! Error responses are `Status` objects, except for health probes. API servers include the message of the `Status` in
+//! their error.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -21,7 +21,7 @@ pub struct AdmissionReview {
 /// A body that is not a review.
 #[derive(Debug, thiserror::Error)]
 pub enum ReviewError {
-    /// The body is not JSON, or lacks fields of a review.
+    /// The body is not JSON, or its fields are missing or invalid.
     #[error("the body is not an AdmissionReview: {0}")]
     Json(#[from] serde_json::Error),
     /// The body is an object of another kind or version.

@@ -34,8 +34,8 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(90);
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// Maximum time for the response to a ping.
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// Maximum time to finish the requests in progress at shutdown. It is longer than the timeout of a review in API
-/// servers, and shorter than the termination grace period of a Pod.
+/// Maximum time to finish the requests in progress at shutdown. It is longer than the default timeout of a webhook
+/// (10 s), and shorter than the default termination grace period of a Pod (30 s).
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Pause after a failed accept. The usual cause is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

@@ -24,7 +24,7 @@ pub(crate) enum Verdict {
 /// The reason for a denial, which determines the code and the reason of the `Status` in the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DenialReason {
-    /// The request is malformed, or another webhook reviews the resource.
+    /// The request is malformed, or this webhook does not review its resource.
     BadRequest,
     /// A rule denies the write. karmada-webhook uses this reason.
     Forbidden,

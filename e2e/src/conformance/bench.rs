@@ -137,7 +137,7 @@ fn binding(scenario: &Scenario, number: usize, placements: Placements) -> Bindin
     let mut spec = scenario.binding.spec.clone();
     spec.resource.name = format!("w{number}");
     spec.resource.uid = Some(format!("0123456789abcde{:x}", number % 16));
-    // The replicas vary by up to a tenth. Consecutive bindings have different replicas.
+    // The replicas vary by up to a tenth.
     let tenth = spec.replicas / 10;
     let step = i32::try_from(number * 7 % 21).unwrap_or(0) - 10;
     spec.replicas = (spec.replicas + tenth * step / 10).max(1);

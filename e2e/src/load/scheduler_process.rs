@@ -125,8 +125,9 @@ impl SchedulerProcess {
     }
 }
 
-/// Returns the time until the next read of the metrics: half of the estimated remaining time. Each read costs processor
-/// time of the scheduler, which is measured. Reads are therefore frequent only towards the end.
+/// Returns the time until the next read of the metrics: half of the estimated remaining time, or a twentieth of the
+/// elapsed time if there was no progress yet. Each read costs processor time of the scheduler, which is measured.
+/// Reads are therefore frequent only at the beginning and towards the end.
 fn step(elapsed: Duration, done: u64, left: u64) -> Duration {
     let wait = if done == 0 {
         elapsed / 20

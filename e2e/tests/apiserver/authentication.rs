@@ -7,7 +7,7 @@ use crate::harness::server;
 use crate::harness::server::raw;
 
 /// Checks that a client without a token can read the health endpoints and the version only, as the anonymous user. A
-/// client with an invalid token gets 401 everywhere.
+/// client with an invalid token gets 401 even for the version.
 #[tokio::test]
 async fn requests_without_a_token_are_anonymous_and_invalid_tokens_are_refused() {
     let server = server().await;

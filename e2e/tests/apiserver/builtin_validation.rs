@@ -6,8 +6,8 @@ use crate::harness::content_type::{JSON, MERGE};
 use crate::harness::objects::message_outline;
 use crate::harness::server;
 
-/// Returns a valid object of each kind, with the path of its collection. The path has the placeholder `NS` for the
-/// namespace.
+/// Returns a valid object of each tested kind, with the path of its collection. The path has the placeholder `NS` for
+/// the namespace.
 fn valid_objects() -> Vec<(&'static str, Value)> {
     let containers = json!([{"name": "c", "image": "i"}]);
     let job = json!({"template": {"spec": {"restartPolicy": "Never", "containers": containers}}});

@@ -95,8 +95,8 @@ async fn request(client: &Client, method: &str, path: &str) -> ApiResponse {
     raw(client, method, path, &[], "").await
 }
 
-/// Checks that a scheduler with this service account places a binding, records an event and acquires its Lease. Other
-/// requests of the account get 403.
+/// Checks that a scheduler with the service account in `deploy/scheduler/rbac.yaml` places a binding, records an event
+/// and acquires its Lease. Requests of this account that a scheduler does not need get 403.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_scheduler_account_has_exactly_the_rights_it_needs() {
     let bare = BareControlPlane::start(&[cluster("m1")]).await;

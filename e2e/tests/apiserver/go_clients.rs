@@ -75,8 +75,8 @@ fn signing_request() -> String {
     base64::engine::general_purpose::STANDARD.encode(request)
 }
 
-/// Checks that the server writes the user and groups of the client into a new CertificateSigningRequest. Only the
-/// `approval` subresource changes its conditions.
+/// Checks that the server writes the user and groups of the client into a new CertificateSigningRequest. A PUT of the
+/// object does not change its conditions, but a PUT of the subresource `approval` does.
 #[tokio::test]
 async fn certificate_requests_record_the_requester_and_can_be_approved() {
     let server = server().await;

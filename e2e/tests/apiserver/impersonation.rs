@@ -12,7 +12,8 @@ const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const WHOAMI: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 
-/// A service account that has the rules passed to [`Actor::new`] in the whole cluster, and the rights of every user.
+/// A service account that has the rules passed to [`Actor::new`] in the whole cluster, and the rights that all
+/// authenticated users have.
 struct Actor {
     client: Client,
 }

@@ -329,10 +329,10 @@ async fn missing_objects_return_404() {
             (404, "404 page not found\n")
         );
     }
-    let everywhere = server
+    let list = server
         .raw("GET", "/api/v1/namespaces/none/configmaps", &[], "")
         .await;
-    assert_eq!(names(&everywhere), [""; 0]);
+    assert_eq!(names(&list), [""; 0]);
 }
 
 /// Checks that a list of 240 kB contains all objects, as JSON, as partial metadata, and as a table.

@@ -71,8 +71,8 @@ async fn unknown_keywords_are_dropped_with_a_warning() {
     );
 }
 
-/// Checks that `fieldValidation=Strict` refuses a definition with unknown keywords, and that the message lists all of
-/// them.
+/// Checks that `fieldValidation=Strict` refuses a definition with unknown keywords, and that the message lists the
+/// keywords in [`UNKNOWN_FIELDS`].
 #[tokio::test]
 async fn strict_validation_refuses_unknown_keywords() {
     let server = server().await;

@@ -169,7 +169,8 @@ async fn fields_from_before_the_first_apply_have_a_manager() {
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
     maps.create(&data(json!({"x": "1", "y": "2"}))).await;
-    // After a write with an empty list, the server tracks no managers until the next apply.
+    // After a write of an empty `managedFields` list, the server tracks no managers until the next apply. A list with
+    // one empty entry has the same effect.
     for list in [json!([{}]), json!([])] {
         let cleared = maps
             .merge("/a", &json!({"metadata": {"managedFields": list}}))
@@ -227,8 +228,8 @@ async fn removed_values_have_no_owner() {
     }
 }
 
-/// Checks that applies to `scale` and `status` are recorded with their subresource in the managed fields, and conflict
-/// with the managers of the object.
+/// Checks that applies to `scale` and `status` are recorded with their subresource in the managed fields, and that an
+/// apply to `scale` conflicts with the manager of the replicas.
 #[tokio::test]
 async fn each_subresource_has_its_own_managers() {
     let server = server().await;
@@ -489,7 +490,7 @@ async fn the_last_of_duplicate_yaml_keys_is_stored() {
 }
 
 /// Checks that a write to the `scale` subresource that changes the replicas makes its manager the owner of the
-/// replicas. Setting zero replicas leaves the field without an owner.
+/// replicas. After a write of zero replicas, the field has no owner until a manager applies it.
 #[tokio::test]
 async fn scaling_takes_over_the_replicas_unless_it_sets_zero() {
     let server = server().await;

@@ -319,7 +319,7 @@ async fn metadata_of_custom_resources_is_typed() {
 
 /// Checks that an empty list of scaling policies is refused, and that a null list gets the default policies.
 #[tokio::test]
-async fn an_autoscaler_without_policies_is_refused() {
+async fn an_empty_list_of_scaling_policies_is_refused() {
     let server = server().await;
     let namespace = server.namespace().await;
     let path = format!("/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers");

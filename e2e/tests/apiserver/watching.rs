@@ -76,7 +76,8 @@ async fn watches_resume_from_any_stored_version() {
 }
 
 /// Checks that a watch starts with an `ADDED` event for each existing object if the query has no version or version 0,
-/// or has `sendInitialEvents=true`. With `sendInitialEvents=true`, a bookmark marks the end of these events.
+/// or has `sendInitialEvents=true`. If the query also has `allowWatchBookmarks=true`, a bookmark marks the end of the
+/// events that `sendInitialEvents=true` requests.
 #[tokio::test]
 async fn watches_send_initial_events_on_request() {
     let server = server().await;

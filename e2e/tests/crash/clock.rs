@@ -17,8 +17,8 @@ use crate::state;
 use crate::wall_clock::Clock;
 
 const HOUR: i64 = 3600;
-/// The number of status reports for each member that the test awaits after a jump. The other periodic work of the
-/// controllers has the same period.
+/// The number of status reports for each member that the test awaits after a jump. The cluster monitor has the same
+/// period as the reports, so it runs about as often in this time.
 const ROUNDS: u64 = 4;
 
 /// Waits until the renewal time in the lease of the controllers is about `offset` seconds ahead of the real time.
@@ -51,7 +51,7 @@ fn reports(metrics: &str, member: &str) -> u64 {
     values.next().map_or(0, |value| value.parse().unwrap())
 }
 
-/// Waits until the controllers have reported the status of each member [`ROUNDS`] times.
+/// Waits until the controllers have reported the status of each member [`ROUNDS`] more times.
 async fn wait_for_reports(port: u16) {
     let mut first = None;
     eventually("status reports of all members", async || {

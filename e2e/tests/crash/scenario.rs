@@ -14,7 +14,7 @@ use crate::state::{self, TAKEN};
 
 /// The number of actions in a scenario.
 const STEPS: usize = 60;
-/// The longest pause between two actions, in milliseconds.
+/// The exclusive upper bound of the pause between two actions, in milliseconds.
 const PAUSE: u64 = 80;
 const DEPLOYMENTS: u64 = 5;
 const CONFIG_MAPS: u64 = 3;
@@ -193,7 +193,7 @@ pub(crate) fn policy(template: &Value, members: &[&str]) -> Value {
     policy
 }
 
-/// Returns a policy that overrides the image of a Deployment in one member, or adds a label to an object of another
+/// Returns a policy that, in one member, overrides the image of a Deployment, or adds a label to an object of another
 /// kind.
 fn override_policy(template: &Value, member: &str, image: &str) -> Value {
     let name = template["metadata"]["name"].as_str().unwrap_or_default();

@@ -119,8 +119,8 @@ impl Scene {
         all
     }
 
-    /// Waits until all bindings except [`state::TAKEN`] are fully applied, and no object has changed for `quiet_time`.
-    /// Returns the final state.
+    /// Waits until all bindings except that of [`state::TAKEN`] are fully applied, and no object has changed for
+    /// `quiet_time`. Returns the final state.
     pub(crate) async fn wait_until_quiet(&self, quiet_time: Duration) -> State {
         let (mut last, mut since) = (State::new(), Instant::now());
         eventually(

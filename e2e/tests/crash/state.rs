@@ -79,7 +79,7 @@ pub(crate) async fn collect(all: &mut State, cluster: &str, client: &Client, kin
             let meta = &object.metadata;
             let namespace = meta.namespace.as_deref().unwrap_or_default();
             let name = meta.name.as_deref().unwrap_or_default();
-            // Exclude the tokens of members, and the objects that API servers create.
+            // Exclude the tokens of members, and most objects that API servers create.
             let others = ["kube-system", "kube-public", "karmada-cluster"].contains(&namespace)
                 || name == "kube-root-ca.crt"
                 || name.starts_with("system:");

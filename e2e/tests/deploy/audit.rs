@@ -57,7 +57,7 @@ impl Audit {
     /// Returns all requests of service accounts so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-        // Skip the last line, which may be incomplete.
+        // Skip a last line that does not end with a newline yet.
         let complete = log.rsplit_once('\n').map_or("", |(complete, _)| complete);
         let entries = complete
             .lines()

@@ -86,8 +86,8 @@ fn command(deployment: &Value) -> Vec<String> {
     serde_json::from_value(command.clone()).unwrap()
 }
 
-/// Returns the values with which the tests render the chart, each with a description. Together, these values set every
-/// key of `values.yaml`.
+/// Returns the values with which the tests render the chart, each with a description. Together, these values set most
+/// keys of `values.yaml`.
 fn variations() -> Vec<(&'static str, Value)> {
     let deployments = json!([{ "apiGroups": ["apps"], "resources": ["deployments"] }]);
     vec![
@@ -173,7 +173,7 @@ fn variations() -> Vec<(&'static str, Value)> {
 
 /// Checks that Berth accepts the command line of each Deployment, that the command line contains the probe port of the
 /// pod, and that it contains `--kubeconfig` exactly if the pod has no service account. Also checks that the root
-/// filesystem is read-only, and that the container mounts all volumes.
+/// filesystem is read-only, and that the container has as many mounts as the pod has volumes.
 fn assert_starts(case: &str, objects: &[Value]) {
     for deployment in objects
         .iter()
@@ -262,8 +262,8 @@ async fn an_api_server_accepts_the_objects_of_the_chart_and_the_overlays() {
         // Retry, because the server serves a new kind with a short delay.
         berth_e2e::eventually(case, async || apply(&yaml)).await;
     }
-    // Delete the Deployments of the chart: the overlays have Deployments with the same names and other selectors, and a
-    // selector is immutable.
+    // Delete the Deployments of the chart: some Deployments of the overlays have the same names and other selectors,
+    // and a selector is immutable.
     run(&["delete", "deployments", "--all", "-n", "karmada-system"]).unwrap();
     for folder in OVERLAYS.map(|(overlay, _)| format!("overlays/{overlay}")) {
         apply(&kustomize(&folder)).unwrap();
@@ -306,7 +306,7 @@ fn the_chart_grants_the_rights_of_the_manifests() {
     }
 }
 
-/// Checks that Helm refuses wrong values of the chart, and that the error names the wrong key.
+/// Checks that Helm refuses wrong values of the chart, and that the error names the mistake.
 #[needs(helm)]
 #[test]
 fn wrong_values_are_refused() {

@@ -31,8 +31,8 @@ impl Drop for Component {
 }
 
 impl Component {
-    /// Starts the command of a Deployment. The process uses this kubeconfig, free local ports instead of the bind
-    /// addresses, and the additional arguments `more`.
+    /// Starts the command of a Deployment with the additional arguments `more`. `kubeconfig` replaces the path in the
+    /// flag `--kubeconfig`, if the command has this flag. Free local ports replace the bind addresses.
     pub(crate) async fn start(
         plane: &ControlPlane,
         deployment: &str,

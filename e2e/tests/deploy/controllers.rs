@@ -93,7 +93,7 @@ async fn the_controllers_have_exactly_the_rights_that_they_need() {
     wait_until_forbidden(&plane, "roles", "not currently held").await;
     wait_until_forbidden(&plane, "clusterroles", "not currently held").await;
 
-    // Grant all rights again. From now on, the server must forbid no request.
+    // Grant all rights again. Once the bindings exist, the server must forbid no further request.
     plane.apply("deploy/controllers/rbac.yaml");
     for binding in [
         &["resourcebinding", "web-deployment"],
@@ -102,7 +102,7 @@ async fn the_controllers_have_exactly_the_rights_that_they_need() {
     ] {
         wait_until(&format!("{binding:?}"), || exists(&plane, binding)).await;
     }
-    let rejected_before = plane.audit.requests().len();
+    let earlier_requests = plane.audit.requests().len();
     plane.kubectl(&["scale", "deployment", "web", "--replicas=3"]);
     wait_until("the new replicas of the binding", || {
         let replicas = ["-o", "jsonpath={.spec.replicas}"];
@@ -146,7 +146,7 @@ async fn the_controllers_have_exactly_the_rights_that_they_need() {
     }
     wait_until("deletion of the work", || !exists(&plane, &works)).await;
     // Do not wait for the deletion of the cluster: no namespace controller runs, so the execution namespace stays in
-    // phase `Terminating`.
+    // phase `Terminating`, and the cluster stays with it.
     plane.kubectl(&["delete", "cluster", "m1", "--wait=false"]);
 
     let requests = plane.audit.requests();
@@ -161,7 +161,7 @@ async fn the_controllers_have_exactly_the_rights_that_they_need() {
         rights::all_are_used(visible.iter().copied(), &plane.audit.requests())
     })
     .await;
-    rights::assert_none_is_forbidden(&requests[rejected_before..]);
+    rights::assert_none_is_forbidden(&requests[earlier_requests..]);
     rights::assert_all_name_their_component(&requests, "berth-controllers");
 }
 

@@ -1,6 +1,6 @@
 //! Tests of the manifests in `deploy/` on kube-apiserver. Each component runs with the command of its Deployment and
-//! the rights of its ServiceAccount. The component must work with these rights, and must use each of them. Further
-//! tests cover `berth join`, the Helm chart and the kustomize overlays.
+//! the rights of its ServiceAccount, and must work with these rights. The schedulers and the controllers must also use
+//! each of their rights. Further tests cover `berth join`, the Helm chart and the kustomize overlays.
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 

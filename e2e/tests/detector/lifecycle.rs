@@ -207,8 +207,8 @@ async fn a_recreated_template_gets_a_new_binding() {
     fixture.stop().await;
 }
 
-/// Checks that a policy with `activationPreference: Lazy`, and a change of such a policy, take effect at the next
-/// change of the template.
+/// Checks that a policy with `activationPreference: Lazy` places a template only at the next change of the template. A
+/// later change of the policy has no effect on the binding until the policy is no longer lazy.
 #[tokio::test]
 async fn a_lazy_policy_takes_effect_with_the_next_template_change() {
     let fixture = Fixture::start().await;

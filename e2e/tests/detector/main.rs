@@ -1,5 +1,5 @@
 //! End-to-end tests of the detector, the controller that creates bindings for templates that policies select. The tests
-//! run an API server with admission rules, and no scheduler.
+//! run an API server, in most tests with Karmada's admission rules, and no scheduler.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 #![expect(

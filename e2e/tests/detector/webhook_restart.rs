@@ -13,7 +13,7 @@ use crate::webhook_fixture::{PROTECTED, WebhookPlane, protected};
 /// webhook does not run. After a restart, the webhook decides about these requests again.
 #[berth_test_requirements::needs(apiserver, kubectl)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writes_are_refused_while_the_webhook_does_not_run() {
+async fn writes_that_need_the_webhook_are_refused_while_it_does_not_run() {
     let mut plane = WebhookPlane::start().await;
     let map = protected("kept");
     plane.create(&map, false).await.unwrap();
@@ -26,7 +26,7 @@ async fn writes_are_refused_while_the_webhook_does_not_run() {
     assert!(refusal.contains("failed calling webhook"), "{refusal}");
     let refusal = plane.delete(&map).await.unwrap_err();
     assert!(refusal.contains("failed calling webhook"), "{refusal}");
-    // Kinds for which no webhook is registered are unaffected.
+    // No webhook is registered for Deployments without the label, so requests for them succeed.
     let template = deployment("web");
     plane.create(&template, false).await.unwrap();
     plane.delete(&template).await.unwrap();

@@ -1,4 +1,4 @@
-//! A test of the example extender `examples/extender/licences.py`, with all verbs that it serves.
+//! A test of the example extender `examples/extender/licences.py`, configured with all verbs that it serves.
 
 use std::ffi::OsStr;
 

@@ -71,7 +71,7 @@ async fn an_application_that_recovers_in_time_is_not_moved() {
     let (web, marker) = (&placed[0], &placed[1][0]);
     scene.report("web", &[(&web[0], "Unhealthy")]).await;
     scene.report("web", &[(&web[0], "Healthy")]).await;
-    // The application `marker` fails later than `web`. When it has moved, the toleration of `web` has ended too.
+    // The application `marker` fails later than `web`. When `marker` has moved, the toleration of `web` has ended too.
     scene.report("marker", &[(marker, "Unhealthy")]).await;
     scene.wait_until_moved("marker", marker).await;
     assert_eq!(&targets(&scene.get("web").await), web);

@@ -16,7 +16,7 @@ async fn untolerated_taints_evict_and_the_old_copy_stays_until_the_new_one_is_he
         .bind(&binding("web", &one_cluster(&json!([])), &json!({})))
         .await;
     let [old] = &scene.wait_until_placed("web").await[..] else {
-        panic!("the binding is on one cluster");
+        panic!("the binding must be on exactly one cluster");
     };
     scene
         .taint(old, &json!([{ "key": "down", "effect": "NoExecute" }]))
@@ -30,7 +30,7 @@ async fn untolerated_taints_evict_and_the_old_copy_stays_until_the_new_one_is_he
         })
         .await;
     let [task] = &tasks[..] else {
-        panic!("one task: {tasks:?}");
+        panic!("the binding must have exactly one eviction task: {tasks:?}");
     };
     assert_eq!(&task.from_cluster, old);
     assert_eq!(task.replicas, Some(2));
@@ -111,7 +111,8 @@ async fn taints_do_not_evict_unless_taint_eviction_is_enabled() {
     scene
         .taint(&old[0], &json!([{ "key": "down", "effect": "NoExecute" }]))
         .await;
-    // Restart failover, because it handles bindings only after it has listed the taints of all clusters.
+    // Restart failover: it lists the taints of all clusters before it handles bindings, so it knows this taint when it
+    // handles the marker binding.
     scene.restart(FailoverOptions::default()).await;
     scene.wait_until_drained_up_to_now().await;
     assert_eq!(targets(&scene.get("web").await), old);

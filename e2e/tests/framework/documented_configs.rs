@@ -87,7 +87,7 @@ async fn run_each_profile(bare: &BareControlPlane, page: &str, text: &str) {
     for name in names {
         let binding = format!("of-{}", uuid::Uuid::new_v4().simple());
         bare.bind(&to_all_clusters(&binding, &name)).await;
-        // The plugin Coscheduling refuses the binding, because the template of the binding does not exist.
+        // In `gangs.md`, the plugin Coscheduling refuses the binding, because its template does not exist.
         if let Err((reason, message)) = outcome(bare, &binding).await {
             assert!(page == "gangs.md", "{page}: {reason}: {message}");
             assert!(message.contains("Coscheduling"), "{message}");

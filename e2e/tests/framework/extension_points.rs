@@ -64,7 +64,8 @@ async fn wait_for_call(log: &CallLog, call: &str) {
     .await;
 }
 
-/// Checks that the scheduler calls each plugin at each extension point, in the order of the points and of the plugins.
+/// Checks that the scheduler calls both spies at the points of a successful cycle, in the order of the points and of
+/// the plugins.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_point_runs_once_and_in_order() {
     let log = CallLog::default();
@@ -178,7 +179,7 @@ async fn a_binding_refused_at_pre_enqueue_is_queued_by_the_event_of_the_hint() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_failed_reserve_unreserves_in_reverse_order() {
     let log = CallLog::default();
-    let refuses = |call: &Call<'_>| match call {
+    let fails_once = |call: &Call<'_>| match call {
         Call {
             point: "Reserve",
             before: 0,
@@ -186,7 +187,7 @@ async fn a_failed_reserve_unreserves_in_reverse_order() {
         } => Action::Fail,
         _ => Action::Pass,
     };
-    let fixture = start_with_spies(&log, pass, refuses).await;
+    let fixture = start_with_spies(&log, pass, fails_once).await;
     fixture.bare.bind(&to_all_clusters("web", "s")).await;
     fixture
         .wait_for_event(

@@ -1,5 +1,5 @@
-//! A plugin for tests of panics. Its decisions equal the decisions of the in-tree plugins. It panics at an extension
-//! point if the name of the binding is the name of this point in lower case.
+//! A plugin for tests of panics. Its decisions equal the decisions of the in-tree plugins. It panics at NormalizeScore,
+//! Select or Assign if the name of the binding is the name of this point in lower case.
 
 use std::sync::Arc;
 

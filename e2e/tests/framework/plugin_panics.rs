@@ -31,7 +31,7 @@ const FAILING: [&str; 9] = [
 /// Checks the conditions of bindings whose plugin panics at one extension point, and that the next binding is
 /// scheduled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_panic_at_any_point_fails_its_binding_only() {
+async fn a_panic_affects_only_its_binding() {
     let (log, mut registry) = (CallLog::default(), Registry::new());
     // The spy panics at the extension point whose name in lower case is the name of the binding.
     register(&mut registry, "A", &log, |call: &Call<'_>| {

@@ -1,5 +1,5 @@
-//! A spy: a test plugin that implements all extension points except Select, Assign and QueueSort. It records its calls,
-//! and a function of the test decides what it does in each call.
+//! A spy: a test plugin that implements all extension points except NormalizeScore, Select, Assign and QueueSort. It
+//! records its calls, and a function of the test decides what it does in each call.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
 //! Gang scheduling with the plugin Coscheduling: the scheduler places all members of a gang, or none of them. A gang is
-//! a group of bindings with the same label `podGroup`.
+//! a group of bindings with the same label `podGroup`, on the binding or on its template.
 
 use serde_json::{Value, json};
 

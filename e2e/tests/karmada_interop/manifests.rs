@@ -60,8 +60,8 @@ pub fn spread(clusters: i64) -> Value {
         { "spreadByField": "cluster", "minGroups": clusters, "maxGroups": clusters }] })
 }
 
-/// Returns CustomResourceDefinitions of the kinds that karmada-controller-manager watches and Berth does not install.
-/// Their schemas permit all fields.
+/// Returns CustomResourceDefinitions of kinds that karmada-controller-manager watches, most of which Berth does not
+/// install. Their schemas permit all fields.
 pub fn definitions() -> Vec<Value> {
     [
         (

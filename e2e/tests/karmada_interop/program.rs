@@ -12,7 +12,7 @@ const SHORT_LEASE: [&str; 3] = [
     "--leader-elect-renew-deadline=4s",
     "--leader-elect-retry-period=1s",
 ];
-/// Flags that enable evictions by taints, with a high rate and a short interval.
+/// Flags that enable evictions by taints with a high rate, and status updates at a short interval.
 const CONTROLLER_FLAGS: [&str; 4] = [
     "--feature-gates=Failover=true",
     "--enable-no-execute-taint-eviction=true",

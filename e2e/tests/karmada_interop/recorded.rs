@@ -341,8 +341,8 @@ async fn berths_controllers_do_not_change_objects_of_karmadas_controllers() {
     bare.stop().await;
 }
 
-/// Checks that Berth's scheduler leaves all recorded bindings unchanged, and places a new binding as Karmada's
-/// scheduler did.
+/// Checks that Berth's scheduler leaves all recorded bindings unchanged, and places a copy of a recorded binding as in
+/// the recording.
 async fn check_scheduler_keeps_bindings(recording: Recording) {
     let bare = control_plane(&recording).await;
     // Store the templates first, because bindings without their templates would be garbage-collected.
@@ -362,7 +362,7 @@ async fn check_scheduler_keeps_bindings(recording: Recording) {
     let scheduler = RunningScheduler::start(Options::embedded(), bare.remote_client().await);
     let (api, name) = handle(&bare.client, &last);
     eventually(
-        "the last binding to be placed as Karmada's scheduler placed it",
+        "the last binding to be placed as in the recording",
         async || {
             let binding = api.get(&name).await.unwrap();
             if binding.data["spec"]["clusters"] == clusters {

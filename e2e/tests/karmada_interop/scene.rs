@@ -29,13 +29,13 @@ const QUIET_TIMEOUT: Duration = Duration::from_mins(2);
 pub struct Scene {
     /// A client of the administrator.
     pub client: Client,
-    /// The programs. This field is the first to be dropped, so that the programs stop before their servers.
+    /// The programs. This field precedes the servers, so that the programs are dropped first.
     programs: Vec<Program>,
     /// The simulated members. If `kube_apiserver` is `None`, the embedded control plane also provides the API server.
     up: ControlPlane,
     kube_apiserver: Option<KubeApiserver>,
     kubeconfig: PathBuf,
-    /// The folder of the logs.
+    /// The folder of the logs and the kubeconfig.
     folder: tempfile::TempDir,
 }
 
@@ -324,7 +324,8 @@ impl Scene {
             let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource(&kind));
             let mut found = Vec::new();
             for mut object in api.list(&ListParams::default()).await.unwrap() {
-                // Skip the objects without a permanent id, which the scenario has not created.
+                // Keep all Clusters and Works. Of the other kinds, skip the objects without a permanent id, which the
+                // scenario has not created.
                 let propagated = ["Cluster", "Work"].contains(&kind["kind"].as_str().unwrap())
                     || object
                         .metadata
@@ -363,8 +364,8 @@ impl Scene {
         }
     }
 
-    /// Returns the versions of all objects that the programs write. Omits Clusters, because their status changes all
-    /// the time.
+    /// Returns the versions of the bindings, Works and policies, and of the objects of the propagated kinds in all
+    /// clusters. Omits Clusters, because their status changes all the time.
     async fn versions(&self) -> Vec<(String, String)> {
         let mut versions = Vec::new();
         let mut add = |kind: &str, object: &dyn Fn() -> (String, String)| {

@@ -1,4 +1,4 @@
-//! The probes and metrics of running `berth controllers`, and the flag `--controllers`.
+//! The probes and metrics of `berth controllers`, and its flag `--controllers`.
 
 use berth_api::Work;
 use berth_api::well_known::RESOURCE_BINDING_PERMANENT_ID;
@@ -101,7 +101,7 @@ async fn counters_increase_when_a_template_is_propagated() {
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_selected_controllers_run() {
-    const MEMBERS: &str = "workqueue_adds_total{controller=\"execution-controller\"";
+    const EXECUTION: &str = "workqueue_adds_total{controller=\"execution-controller\"";
     let scene = Scene::start().await;
     let selected = ["--leader-elect=false", "--controllers=*,-execution,-remedy"];
     let controllers = scene.start_controllers("selected", &selected);
@@ -119,7 +119,7 @@ async fn only_selected_controllers_run() {
     })
     .await;
     let text = scrape(port).await.unwrap();
-    assert!(!text.contains(MEMBERS), "{text}");
+    assert!(!text.contains(EXECUTION), "{text}");
     drop(controllers);
     let all = scene.start_controllers("all", &["--leader-elect=false"]);
     scene.wait_for_member(&map, true).await;

@@ -179,8 +179,8 @@ pub(crate) fn config_map(name: &str) -> Value {
     })
 }
 
-/// Returns a policy that propagates all ConfigMaps of the namespace `default` to both members. `spec` sets further
-/// fields.
+/// Returns a policy that propagates all ConfigMaps of the namespace `default` to both members. `spec` adds or
+/// replaces fields of its spec.
 pub(crate) fn policy(name: &str, spec: Value) -> Value {
     let mut policy = json!({
         "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",

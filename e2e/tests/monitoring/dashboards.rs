@@ -76,7 +76,8 @@ pub(crate) fn queries() -> Vec<Query> {
     queries
 }
 
-/// Checks that `docs/metrics.md` lists each metric and label in the queries.
+/// Checks that `docs/metrics.md` lists each metric in the queries and alert rules, and each label except those that
+/// Prometheus adds.
 #[test]
 fn queries_and_rules_use_documented_metrics_and_labels() {
     let documented = documented();

@@ -160,7 +160,7 @@ fn a_second_scheduler_decides_for_its_policies() {
     );
 }
 
-/// All commands of `docs/install-stand-alone.md` succeed.
+/// All `sh` blocks of `docs/install-stand-alone.md` succeed.
 #[needs(kubectl)]
 #[test]
 fn a_stand_alone_control_plane_is_installed_and_removed() {

@@ -14,7 +14,7 @@ mod site;
 
 use std::path::{Path, PathBuf};
 
-/// The pages that these tests check.
+/// The pages that the tests in [`references`] check.
 pub(crate) const PAGES: [&str; 8] = [
     "deploy/README.md",
     "deploy/chart/README.md",

@@ -338,7 +338,7 @@ impl Site {
         let kubeconfig = self.kubeconfig_of(name, pod);
         let log = File::create(self.path(&format!("{name}.log"))).unwrap();
         let mut process = Command::new(PROGRAM);
-        // Berth's image contains a link with the name of each Karmada program. The first argument simulates the link.
+        // Berth's image contains a link with the name of each Karmada program. `arg0` simulates the link.
         process.arg0(program);
         for argument in arguments {
             let flag = argument.split('=').next().unwrap();

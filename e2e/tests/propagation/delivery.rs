@@ -12,7 +12,7 @@ use crate::manifests::{cluster_role, config_map, deployment, divided, policy};
 async fn each_member_gets_its_share_of_replicas_and_template_changes() {
     let fleet = Fleet::start(3).await;
     let [m1, m2, m3] = &fleet.members[..] else {
-        panic!("three members")
+        panic!("the fleet must have three members")
     };
     let web = deployment("web", 3);
     fleet.apply(web.clone()).await;
@@ -76,7 +76,8 @@ async fn each_member_gets_its_share_of_replicas_and_template_changes() {
     fleet.stop().await;
 }
 
-/// Both kinds reach all members of their policies. Later, an edit and a deletion of a template reach these members.
+/// Both kinds reach all members of their policies. Later, an edit of the ConfigMap and the deletion of the
+/// ClusterRole reach these members.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn config_maps_and_cluster_roles_are_propagated() {
     let fleet = Fleet::start(2).await;

@@ -38,8 +38,8 @@ enum Backend {
     ),
 }
 
-/// Number of connections that are refused while a server is replaced. The watches of a test retry with equal delays, so
-/// each watch fails at least once.
+/// Number of connections that are closed at once while a server is replaced. The test has fewer watches than this, and
+/// they retry with equal delays, so each watch fails at least once.
 const REFUSED_CONNECTIONS: usize = 12;
 /// Time limit for the arrival of these connections.
 const REFUSAL_TIMEOUT: Duration = Duration::from_mins(1);
@@ -135,7 +135,7 @@ impl Fleet {
     /// Sets the condition `Ready` of a Cluster, and the list of the kinds that the member serves.
     pub async fn report_ready(&self, name: &str, ready: bool) {
         let clusters: Api<Cluster> = Api::all(self.client.clone());
-        // All kinds that the tests propagate.
+        // The built-in kinds that policies of the tests select.
         let enablements = json!([
             { "groupVersion": "v1", "resources": [
                 { "name": "configmaps", "kind": "ConfigMap" }, { "name": "secrets", "kind": "Secret" },

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::fleet::{Fleet, NAMESPACE};
 use crate::manifests::{config_map, deployment, policy};
 
-/// Size of a forged message in bytes. It exceeds the limit of a request.
+/// Size of a forged message in bytes. It exceeds [`LARGEST_OBJECT`].
 const HUGE: usize = 2 * 1024 * 1024;
 /// etcd's limit for the size of an object, in bytes.
 const LARGEST_OBJECT: usize = 1536 * 1024;
@@ -90,7 +90,7 @@ async fn forged_statuses_stay_bounded_and_affect_nothing_else() {
     let address = json!({ "loadBalancer": { "ingress": [{ "ip": "10.0.0.1" }] } });
     m2.report_status(&door, address).await;
 
-    // The template shows the forged numbers, clamped to valid values, and the unchanged numbers of the other member.
+    // The template shows the sum of the forged numbers, clamped to valid values, and the numbers of the other member.
     fleet
         .wait_for(&web, "the sums", |web| {
             let status = &web["status"];

@@ -46,7 +46,7 @@ async fn a_namespace_is_created_in_and_deleted_from_all_members() {
         .await;
     fleet.apply(shop.clone()).await;
     let [m1, m2] = &fleet.members[..] else {
-        panic!("two members")
+        panic!("the fleet must have two members")
     };
     let labelled = |namespace: &Value| namespace["metadata"]["labels"]["fleet"] == "yes";
     m1.wait_for(&shop, "the label of the policy", labelled)

@@ -1,5 +1,5 @@
-//! Tests of override policies, which change objects for some members. [`crate::overriders`] tests each kind of
-//! overrider.
+//! Tests of override policies, which change objects for some members. [`crate::overriders`] tests further kinds of
+//! overriders.
 
 use kube::api::ListParams;
 use serde_json::{Value, json};
@@ -48,7 +48,8 @@ async fn creating_editing_and_deleting_an_override_policy_updates_members() {
     let applied = &work.metadata.annotations.unwrap()["policy.karmada.io/applied-overrides"];
     assert!(applied.contains("\"policyName\":\"eu\""), "{applied}");
 
-    // This cluster-scoped policy selects all clusters and objects. It is applied before the namespaced policy.
+    // This cluster-scoped policy selects all clusters and objects. Its overriders run before those of the namespaced
+    // policy.
     let label = json!([{ "overriders": {
         "labelsOverrider": [{ "operator": "add", "value": { "fleet": "yes" } }],
         "imageOverrider": [{ "component": "Registry", "operator": "replace", "value": "cop.io" }] } }]);

@@ -1,4 +1,4 @@
-//! Tests of each kind of overrider in an override policy.
+//! Tests of each kind of overrider in an override policy except `plaintext`.
 
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};

@@ -60,8 +60,8 @@ async fn objects_of_other_owners_are_neither_changed_nor_deleted() {
         before["metadata"]["resourceVersion"]
     );
 
-    // With `Overwrite`, Berth takes the object over. With `preserveResourcesOnDeletion`, the deletion of the template
-    // only removes Karmada's labels from the object.
+    // With `Overwrite`, Berth takes the object over. With `preserveResourcesOnDeletion`, the object stays after the
+    // deletion of the template, without Karmada's labels and most of its annotations.
     let strategies =
         json!({ "conflictResolution": "Overwrite", "preserveResourcesOnDeletion": true });
     fleet.edit(&placing, json!({ "spec": strategies })).await;
@@ -101,7 +101,7 @@ async fn objects_of_other_owners_are_neither_changed_nor_deleted() {
 async fn objects_are_preserved_while_the_policy_requires_it() {
     let fleet = Fleet::start(2).await;
     let [m1, m2] = &fleet.members[..] else {
-        panic!("two members")
+        panic!("the fleet must have two members")
     };
     let map = config_map("settings");
     let placing = with_spec(
@@ -201,8 +201,8 @@ async fn replicas_of_a_member_are_retained_on_request_of_the_template() {
     fleet.stop().await;
 }
 
-/// Neither a status report nor a restart of the controllers causes a write to an object or Work that already matches
-/// its template.
+/// A status report causes no write to the object in the member. A restart of the controllers causes no write to a Work
+/// that already matches its template.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_in_sync_are_not_written() {
     let mut fleet = Fleet::start(1).await;

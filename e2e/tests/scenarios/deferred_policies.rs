@@ -216,7 +216,7 @@ async fn a_lazy_policy_made_immediate_moves_its_workload_at_once() {
     plane.stop().await;
 }
 
-/// An edit of these settings in the policy changes the binding.
+/// An edit of the propagation and failover settings in the policy changes the binding.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn policy_settings_are_copied_to_the_binding() {
     let plane = Plane::start().await;

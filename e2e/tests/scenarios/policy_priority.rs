@@ -1,4 +1,4 @@
-//! Scenarios in which several policies select one template. The namespace of the policy, its explicit priority, the
+//! Scenarios in which several policies select one template. The kind of the policy, its explicit priority, the
 //! precision of its selector and its name decide which policy claims the template.
 
 use berth_api::well_known::{CLUSTER_PROPAGATION_POLICY_NAME, PROPAGATION_POLICY_NAME};

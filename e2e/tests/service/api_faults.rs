@@ -16,7 +16,7 @@ use crate::assertions::{is_settled, scheduled};
 use crate::fault_fixture::FaultFixture;
 use crate::objects::{binding, cluster, on_cluster};
 
-/// Three of four requests get a response with status 500.
+/// Except for watches, three of four requests get a response with status 500.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn internal_errors_are_retried() {
     let mut fixture = FaultFixture::start().await;
@@ -74,7 +74,7 @@ async fn retry_after_is_respected() {
     fixture.assert_recovers("429 with Retry-After: 2").await;
 }
 
-/// Another client writes each binding 40 times while the scheduler places it.
+/// Another client repeatedly writes each binding and its status while the scheduler places it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn conflicting_writes_are_retried() {
     let mut fixture = FaultFixture::start_with(|_| Fault::Delay(Duration::from_millis(5))).await;
@@ -170,7 +170,7 @@ async fn the_scheduler_recovers_from_silence_that_outlasts_several_attempts() {
     assert_eq!(
         defaults.request.as_secs(),
         15,
-        "docs/compatibility.md must name this time limit of requests"
+        "the default time limit of requests has changed: update docs/compatibility.md"
     );
     let timeouts = Timeouts {
         request: Duration::from_secs(1),
@@ -250,7 +250,7 @@ async fn slow_responses_delay_but_do_not_fail_scheduling() {
     fixture.assert_recovers("every response takes 200 ms").await;
 }
 
-/// The API server executes every other request, but its response is lost.
+/// The API server executes all requests. The response to every second request is lost, unless the request is a watch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_responses_do_not_duplicate_writes() {
     let mut fixture = FaultFixture::start().await;
@@ -263,7 +263,7 @@ async fn lost_responses_do_not_duplicate_writes() {
     fixture.wait_for_requests(60, |_| true).await;
     fixture.proxy.heal();
     fixture
-        .assert_recovers("every other response is lost")
+        .assert_recovers("every second response is lost")
         .await;
 }
 
@@ -278,13 +278,14 @@ async fn two_schedulers_with_one_name_place_each_binding_once() {
     fixture.add("late", 60).await;
     fixture.wait_until_placed().await;
     let writes = fixture.proxy.count(RecordedRequest::writes_a_binding);
-    // The stopped scheduler completes its running writes before it ends. The other scheduler completes its earlier
+    // The stopped scheduler completes its running writes before it ends. The remaining scheduler completes its earlier
     // writes before it places the marker.
     other.stop().await.unwrap();
     fixture.add("marker", 1).await;
     fixture.wait_until_placed().await;
     let later = fixture.proxy.count(RecordedRequest::writes_a_binding) - writes;
-    // The limit counts up to 64 running writes, and two writes for the marker.
+    // The limit allows for the running writes of one scheduler (at most 64), and for two writes of the marker: its
+    // clusters and its status.
     assert!(later <= 66, "{later} writes after all bindings were placed");
     fixture
         .assert_recovers("two schedulers with one name")

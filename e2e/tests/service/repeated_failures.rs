@@ -16,7 +16,7 @@ use crate::requeue_events::{patch_cluster, wait_for_failure};
 /// Number of retries to wait for.
 const RETRIES: u64 = 2;
 
-/// Returns the number of attempts to schedule a binding, with any result.
+/// Returns the number of attempts to schedule all bindings, with any result.
 async fn attempts(address: &str) -> u64 {
     let (_, text) = get(&format!("http://{address}/metrics"), None).await;
     text.lines()

@@ -55,7 +55,7 @@ pub(crate) async fn patch_cluster(bare: &BareControlPlane, name: &str, change: V
 
 /// Five bindings wait for a new cluster, capacity, an API, the removal of a taint, and a label.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_waiting_binding_is_placed_within_a_second_of_its_event() {
+async fn a_waiting_binding_is_placed_promptly_after_its_event() {
     let mut tainted = cluster("tainted", 10);
     tainted.spec.taints =
         serde_json::from_value(json!([{ "key": "k", "effect": "NoSchedule" }])).unwrap();
@@ -125,16 +125,16 @@ async fn a_waiting_binding_is_placed_within_a_second_of_its_event() {
     bare.stop().await;
 }
 
-/// Number of unschedulable bindings. The load generator measures with 10,000.
+/// Number of unschedulable bindings. The load scenario `starvation` in `e2e/src/load` measures with 10,000.
 const WAITING: u32 = 1000;
 /// Number of bindings that are created while the capacity of a cluster changes.
 const NEW: usize = 100;
 
-/// A cluster changes its capacity 20 times per second, which requeues 1000 unschedulable bindings each time.
+/// A cluster changes its capacity about 20 times per second. Each increase requeues 1000 unschedulable bindings.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_bindings_and_a_flapping_cluster_do_not_delay_new_bindings() {
     let bare = BareControlPlane::start(&[cluster("m1", 1000), cluster("flapping", 10)]).await;
-    // None of these bindings ever fits. Each change of the cluster `flapping` requeues all of them.
+    // None of these bindings ever fits. Each increase of the capacity of `flapping` requeues all of them.
     let mut on_flapping = aggregated();
     on_flapping["clusterAffinity"] = json!({ "clusterNames": ["flapping"] });
     let waiting: Vec<_> = (0..WAITING)
@@ -188,9 +188,9 @@ async fn waiting_bindings_and_a_flapping_cluster_do_not_delay_new_bindings() {
     println!(
         "{WAITING} waiting bindings and a flapping cluster: new ones placed in {p50:.1?} (p50), {p90:.1?} (p90), {slowest:.1?} at most"
     );
-    // The load generator limits the p99 of a release build to 100 ms. Other tests run at the same time as this test, so
-    // this test limits the median: a starved queue would delay most bindings. A kube-apiserver on the same machine is
-    // too slow for this limit. With a kube-apiserver, only the limit of 20 seconds applies.
+    // Other tests run at the same time as this test, so this test limits the median instead of a higher percentile: a
+    // starved queue would delay most bindings. A kube-apiserver on the same machine is too slow for this limit. With a
+    // kube-apiserver, only the limit of 20 seconds applies.
     let limit = if cfg!(debug_assertions) { 1000 } else { 100 };
     assert!(
         bare.is_kube_apiserver() || p50 < Duration::from_millis(limit),

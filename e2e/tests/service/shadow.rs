@@ -77,7 +77,7 @@ impl Shadow {
 
 /// Returns `count` variations of the recorded bindings, with different names and replicas. The UIDs of the templates
 /// differ too, because the scheduler breaks ties by the UID of the template.
-fn drawn(recording: &Recording, count: usize) -> Vec<ResourceBinding> {
+fn variations(recording: &Recording, count: usize) -> Vec<ResourceBinding> {
     let recorded = &recording.bindings;
     let number = |index: usize| i32::try_from(index / recorded.len()).unwrap();
     (0..count)
@@ -101,7 +101,7 @@ async fn decisions_of_an_equal_scheduler_agree() {
     let bare = BareControlPlane::start(&recording.clusters).await;
     let shadow = Shadow::start(&bare).await;
     let other = RunningScheduler::start(Options::embedded(), bare.remote_client().await);
-    let bindings = drawn(&recording, 120);
+    let bindings = variations(&recording, 120);
     bare.bind_all(&bindings).await;
     let samples = shadow.wait_for_comparisons(120.0).await;
     let different = samples["comparisons_total{result=\"different\"}"];
@@ -134,7 +134,7 @@ async fn a_different_decision_is_counted_and_explained() {
         },
     );
     let other = RunningScheduler::start(options, bare.remote_client().await);
-    bare.bind_all(&drawn(&recording, 30)).await;
+    bare.bind_all(&variations(&recording, 30)).await;
     let samples = shadow.wait_for_comparisons(30.0).await;
     assert!(
         samples["comparisons_total{result=\"different\"}"] >= 1.0,
@@ -175,7 +175,7 @@ async fn shadow_mode_writes_nothing() {
     let recording = Recording::read();
     let bare = BareControlPlane::start(&recording.clusters).await;
     let shadow = Shadow::start(&bare).await;
-    bare.bind_all(&drawn(&recording, 90)).await;
+    bare.bind_all(&variations(&recording, 90)).await;
     let versions = async || {
         let all = bare.all_bindings().await;
         let versions = all
@@ -248,7 +248,7 @@ async fn decisions_of_karmadas_scheduler_agree() {
         .stderr(log)
         .spawn();
     let _other = KarmadaScheduler(started.unwrap());
-    bare.bind_all(&drawn(&recording, 600)).await;
+    bare.bind_all(&variations(&recording, 600)).await;
     let samples = shadow.wait_for_comparisons(600.0).await;
     let different = samples["comparisons_total{result=\"different\"}"];
     assert!(different < 0.5, "{}", shadow.program.log());

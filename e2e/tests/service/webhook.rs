@@ -176,7 +176,7 @@ async fn replicas_share_a_certificate_and_publish_its_authority() {
         }
     })
     .await;
-    // The replica that did not write the Secret serves with its certificate, too.
+    // The replica that did not write the Secret serves with the certificate of the Secret, too.
     for replica in &replicas {
         let probes = replica.wait_for_log("serving health and metrics").await;
         let probes = probes.trim().strip_prefix("address=").unwrap().to_owned();

@@ -1,5 +1,5 @@
-//! Admission rules of bindings. They set the permanent id, and check the annotation with the dependencies and the names
-//! of the components.
+//! Admission rules of bindings. They set the permanent id. They check the component names and the annotation that lists
+//! the dependencies.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Defaults of Clusters: resource models, and `timeAdded` of `NoExecute` taints. The value of the deprecated field
-//! `zone` is moved to `zones`.
+//! Defaults of Clusters: the resource models of the module `resource_models`, and `timeAdded` of `NoExecute` taints.
+//! The value of the deprecated field `zone` is moved to `zones`.
 
 use serde_json::{Value, json};
 

@@ -53,8 +53,8 @@ pub fn complete_policy(kind: GuardedKind, policy: &mut Value, environment: &mut 
     }
 }
 
-/// Sets the defaults of the schema, and then the defaults of Karmada's webhook, which depend on the defaults of the
-/// schema.
+/// Sets the defaults of the schema and of Karmada's webhook. A default of the webhook that depends on a default of the
+/// schema is set after it.
 fn fill_spec(kind: GuardedKind, policy: &mut Value) {
     let namespace = policy
         .get("metadata")
@@ -154,8 +154,8 @@ fn fill_failover(spec: &mut Map<String, Value>) {
     }
 }
 
-/// Sets a field that is missing or null. If the default is a string, an empty string is also replaced, because empty
-/// strings are dropped before the object is stored.
+/// Sets a field that is missing or null. If the default is a string, an empty string also counts as missing, because
+/// Karmada drops empty strings when it encodes an object.
 fn default(map: &mut Map<String, Value>, key: &str, value: Value) {
     let slot = map.entry(key).or_insert(Value::Null);
     if slot.is_null() || (value.is_string() && *slot == "") {

@@ -1,4 +1,4 @@
-//! The resource models of Clusters: defaults and validation.
+//! The default resource models of Clusters, and the validation of resource models.
 
 use serde_json::{Value, json};
 

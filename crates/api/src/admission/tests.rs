@@ -145,7 +145,7 @@ fn an_empty_string_is_replaced_by_the_default() {
 }
 
 #[test]
-fn completing_a_policy_is_idempotent() {
+fn completing_a_complete_policy_changes_nothing() {
     let stored = created(GuardedKind::PropagationPolicy, placed(json!({})));
     let mut again = stored.clone();
     complete_policy(GuardedKind::PropagationPolicy, &mut again, &mut Counted(7));

@@ -10,7 +10,8 @@ pub(super) struct UrlParts {
 }
 
 impl UrlParts {
-    /// Parses a URL. Returns `None` if the URL lacks `//` or contains a blank or a control character.
+    /// Parses a URL. Returns `None` if the URL has neither `://` nor a leading `//`, or if it contains a space or a
+    /// control character.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if text.chars().any(|c| c.is_ascii_control() || c == ' ') {
             return None;

@@ -124,8 +124,8 @@ impl Quantity {
     /// Splits the number into shares. Each share is a multiple of `step`. Shares differ by at most one step, and the
     /// larger shares are first.
     ///
-    /// The remainder that is smaller than a step is added to the first share. If `step` is zero or negative, the first
-    /// share gets the whole number.
+    /// Then, the remainder that is smaller than a step is added to the first share. If `step` is zero or negative, the
+    /// first share gets the whole number.
     pub fn split(self, shares: u32, step: Self) -> impl Iterator<Item = Self> {
         let (steps, left) = if step.nano > 0 {
             (self.nano / step.nano, self.nano % step.nano)
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn fractions_and_ratios_are_exact_for_small_numbers() {
+    fn is_integer_detects_fractions_and_ratio_divides() {
         assert!(quantity("1Gi").is_integer() && !quantity("1500m").is_integer());
         assert!((quantity("3").ratio(quantity("1500m")) - 2.0).abs() < f64::EPSILON);
     }

@@ -16,7 +16,7 @@ pub enum QuantityError {
     NotRepresentable(String),
 }
 
-/// The largest quantity that Kubernetes computes with, in billionths.
+/// The value that replaces a number that is too large, as in Kubernetes: the maximum of `i64`, in billionths.
 const MOST: i128 = i64::MAX as i128 * NANO;
 
 /// The factor that a suffix stands for.

@@ -46,7 +46,7 @@ impl ClientCertificates {
         Self { authority }
     }
 
-    /// Checks a certificate chain. Returns `None` if the certificate names no user.
+    /// Checks a certificate chain. Returns `None` if the chain is empty, or if the certificate names no user.
     pub(crate) fn check(&self, chain: &[CertificateDer<'_>]) -> Option<PresentedCertificate> {
         let (own, others) = chain.split_first()?;
         let checked = self

@@ -10,7 +10,7 @@ pub(crate) fn with_ephemeral(old: &Value, new: &Value) -> Value {
     kept
 }
 
-/// Returns the old pod with the new resources of the pod and of its containers.
+/// Returns the old pod with the new resources of the pod, and the new resources and resize policies of its containers.
 pub(crate) fn resized(old: &Value, new: &Value) -> Value {
     let mut kept = old.clone();
     put(&mut kept["spec"], &new["spec"], "resources");

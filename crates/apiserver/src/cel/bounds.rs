@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deep_expressions_are_refused_and_long_ones_are_not() {
+    fn too_deep_and_too_long_expressions_are_refused() {
         let nested = |open: &str, close: &str, times: usize| {
             format!("{}true{}", open.repeat(times), close.repeat(times))
         };

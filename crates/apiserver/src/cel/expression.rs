@@ -33,7 +33,7 @@ impl Expression {
     /// Parses and checks an expression.
     ///
     /// Refuses unknown functions and variables, and constants that cannot be converted. Also refuses an expression
-    /// whose result always has another type than `result_type`.
+    /// whose outermost operator or literal has another type than `result_type`.
     pub(crate) fn compile(
         source: &str,
         variables: &[Variable],

@@ -96,7 +96,7 @@ fn optional(
         return Err("the variable of a macro must be a simple name".to_owned());
     };
     if size(target) > MAX_TARGET {
-        return Err("the target of optMap is too large".to_owned());
+        return Err("the target of optMap or optFlatMap is too large".to_owned());
     }
     // A loop over an empty list only binds the variable.
     let mut found = node(Expr::Comprehension(Box::new(ComprehensionExpr {

@@ -1,4 +1,4 @@
-//! Content negotiation by the Accept header. The body of every response is JSON.
+//! Content negotiation by the Accept header, for responses in JSON.
 
 use crate::error::{ApiError, Reason};
 
@@ -21,7 +21,8 @@ pub(crate) enum ResponseKind {
     Review,
 }
 
-/// Returns the form of the first supported entry in the Accept header.
+/// Returns the form of the first supported entry in the Accept header. Fails at an entry with the form
+/// `PartialObjectMetadata` for a list, or `PartialObjectMetadataList` for an object.
 pub(crate) fn negotiate(accept: &str, response: ResponseKind) -> Result<Rendering, ApiError> {
     if accept.is_empty() {
         return Ok(Rendering::Full);

@@ -226,7 +226,7 @@ pub(crate) fn resources(snapshot: &Snapshot, group: &str, version: &str) -> Opti
     )
 }
 
-/// Returns the list of the paths that the server serves.
+/// Returns the document of the path `/`, which lists the non-resource paths.
 pub(crate) fn paths(snapshot: &Snapshot) -> Value {
     let mut paths: BTreeSet<String> = [
         "/.well-known/openid-configuration",

@@ -1,5 +1,5 @@
-//! Subresources that are not stored: tokens, bindings, evictions, and the pod subresources that only a kubelet can
-//! serve.
+//! HTTP handling of subresources that are not stored: tokens, bindings, evictions, and the pod subresources that only a
+//! kubelet can serve.
 
 use axum::body::Body;
 use http::{Method, Response, header};

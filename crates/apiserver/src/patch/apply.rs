@@ -130,7 +130,8 @@ pub(crate) fn duplicate(config: &Value, schema: &Schema) -> Option<String> {
     find(config, Some(schema), "")
 }
 
-/// Finds the fields of other managers that the apply would change. Fails unless the claim covers these fields.
+/// Removes the fields that the apply would change from the entries of other managers. Fails if the claim does not cover
+/// one of these fields.
 fn resolve_conflicts(
     live: &Value,
     config: &Value,

@@ -295,7 +295,8 @@ pub(crate) fn difference(
     let mut out = Difference::default();
     let nothing = Map::new();
     let (a_shape, b_shape) = match (shape(a, schema), shape(b, schema)) {
-        // An empty object or list equals an absent one if its parts can have different managers.
+        // An empty object equals an object without fields if its fields can have different managers. A null equals an
+        // empty list with keys.
         (Shape::Leaf, Shape::Object(b)) if a.is_object() => {
             (Shape::Object(&nothing), Shape::Object(b))
         }

@@ -100,7 +100,7 @@ pub(crate) fn store(object: &mut Value, entries: &[Entry]) {
     }
 }
 
-/// Metadata that the server sets. No entry contains these fields.
+/// Metadata that identifies the object, or that the server sets. No entry contains these fields.
 const SYSTEM: &[&str] = &[
     "name",
     "namespace",
@@ -166,8 +166,8 @@ pub(crate) fn writer(
     }
 }
 
-/// Returns the base for the comparison with a new object. The fields of the base exist in every object of the kind, so
-/// these fields get no owner.
+/// Returns the base for the comparison with a new object. The base contains the fields that the server adds to every
+/// new object of some kind, so these fields get no owner.
 fn blank(resource: &Resource) -> Value {
     if resource.is_custom() {
         return json!({});
@@ -204,11 +204,11 @@ pub(crate) fn adopted<'a>(resource: &Resource, object: &'a Value) -> Cow<'a, Val
     Cow::Owned(object)
 }
 
-/// Returns the difference between `old` and `new`. A new object is compared with [`blank`]. If `door` is `None`, the
-/// write is on the main resource, and the status is not compared.
+/// Returns the difference between `old` and `new`. A new object is compared with [`blank`]. If `subresource` is `None`,
+/// the write is on the main resource, and the status is not compared.
 fn compared(
     resource: &Resource,
-    door: Option<Subresource>,
+    subresource: Option<Subresource>,
     old: Option<&Value>,
     new: &Value,
 ) -> Difference {
@@ -220,7 +220,7 @@ fn compared(
         };
         // An absent `metadata` equals an empty one, and so does an absent `status` of a built-in kind.
         object.entry("metadata").or_insert_with(|| json!({}));
-        if door.is_none() && resource.status {
+        if subresource.is_none() && resource.status {
             // Only a write through the status subresource changes the status.
             object.remove("status");
         } else if resource.status && !resource.is_custom() {

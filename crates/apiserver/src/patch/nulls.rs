@@ -1,4 +1,5 @@
-//! Nulls in applied configurations. A manager that sets a field to null owns the field, but the null is not stored.
+//! Removal of nulls after a server-side apply. A manager that sets a field to null owns the field, but the null is not
+//! stored.
 
 use std::collections::HashMap;
 

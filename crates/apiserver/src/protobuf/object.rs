@@ -140,7 +140,8 @@ fn either(mut fields: Map<String, Value>) -> Value {
         .unwrap_or_default()
 }
 
-/// Returns the content of the first field of a message. The result is empty if this field does not contain bytes.
+/// Returns the content of field 1 of a message. The result is empty if another field is first, or if field 1 does not
+/// contain bytes.
 fn first(bytes: &[u8]) -> Result<&[u8], ApiError> {
     match Reader::new(bytes).next()? {
         Some((1, Wire::Bytes(bytes))) => Ok(bytes),

@@ -17,7 +17,8 @@ pub(crate) trait Resolve {
     }
     /// Returns the schema of `metadata` in embedded resources.
     fn object_meta(&self) -> Arc<Schema>;
-    /// Adds the merge rule of a property to its schema. `definition` is the definition that is being compiled.
+    /// Adds rules that OpenAPI does not contain, such as merge rules, to the schema of a property. `definition` is the
+    /// definition that is being compiled.
     fn annotate(&self, _definition: &str, _property: &str, _schema: &mut Schema) {}
 }
 

@@ -123,7 +123,7 @@ fn is_time(text: &str, micro: bool) -> bool {
         && text.parse::<jiff::Timestamp>().is_ok()
 }
 
-/// Reports whether a value is the zero value of its type.
+/// Reports whether a value is `false`, zero or an empty text.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Bool(flag) => !flag,

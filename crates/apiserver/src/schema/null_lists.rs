@@ -1,5 +1,5 @@
-//! Lists that Go serializes without `omitempty`. An absent list is served as null, and a stored empty list is also
-//! served as null. The table does not contain lists that a valid object must have.
+//! The table of the lists that are served as null if they are absent or empty: Go serializes them without `omitempty`.
+//! The table does not contain lists that a valid object must have.
 
 use super::Schema;
 

@@ -1,6 +1,6 @@
-//! The fields by which field selectors can select objects. A table lists for each built-in kind the labels of these
-//! fields in requests, and the paths of their values in stored objects. Custom kinds declare such fields in
-//! `selectableFields`.
+//! The fields by which field selectors can select objects. All kinds have the field `metadata.name`. The constant
+//! `KINDS` lists the additional fields of built-in kinds: their labels in requests, and the paths of their values in
+//! stored objects. Custom kinds declare additional fields in `selectableFields`.
 
 use serde_json::Value;
 
@@ -9,9 +9,9 @@ use crate::resource::Resource;
 /// The group and plural of a kind, and its fields in addition to name and namespace, separated by spaces.
 type Kind = (&'static str, &'static str, &'static str);
 
-/// The kinds with additional fields. A field is `LABEL` or `LABEL=PATH[|PATH]`. The label names the field in requests,
-/// and is also the path if no path follows. The value is the first value at these paths that is not empty. If there is
-/// none, the value is the text after `?`, or empty.
+/// The built-in kinds with additional fields. A field is `LABEL[=PATH[|PATH]][?DEFAULT]`. The label names the field in
+/// requests, and is also the path if no `=` follows. The value is the first value at these paths that is not empty. If
+/// there is none, the value is the default, or empty.
 const KINDS: &[Kind] = &[
     (
         "",
@@ -114,7 +114,8 @@ impl Field {
     }
 }
 
-/// Returns the scalar at a dotted path as text. The result is empty if there is no such scalar.
+/// Returns the value at a dotted path as text: a string without quotes, any other value as JSON. The result is empty if
+/// the value is missing or null.
 pub(super) fn text_at(object: &Value, path: &str) -> String {
     let found = path.split('.').try_fold(object, |value, step| match value {
         Value::Array(items) => items.get(step.parse::<usize>().ok()?),
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_fields_have_the_zero_value_of_their_type() {
+    fn a_field_has_the_value_at_its_paths_or_the_zero_value_of_its_type() {
         let field = |plural: &str, label: &str| {
             let kind = KINDS.iter().find(|kind| kind.1 == plural).unwrap();
             let mut fields = kind.2.split(' ').map(Field::parse);

@@ -8,7 +8,8 @@ use regex::Regex;
 use crate::error::ApiError;
 use crate::text_rules;
 
-/// The pattern of a requirement: `!`, the key, and an operator with one value, or with values in parentheses.
+/// The pattern of a requirement: an optional `!`, the key, and an optional operator with one value, or with values in
+/// parentheses.
 static REQUIREMENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let word = r"[^\s=!<>(),]";
     let text =

@@ -1,4 +1,4 @@
-//! Names of objects and finalizers that both the work queue and the background tasks use.
+//! Names of objects, finalizers and a secret type that several parts of the server use.
 
 /// The default service account of a namespace.
 pub(crate) const DEFAULT_ACCOUNT: &str = "default";

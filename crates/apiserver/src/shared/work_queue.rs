@@ -1,5 +1,6 @@
 //! The queue of background work that writes cause, such as garbage collection. Writes add items while the store is
-//! locked, so an item contains only a key. An item is queued at most once.
+//! locked. An item only identifies its work, for example by a name or uid, so that the lock is short. An item is queued
+//! at most once at a time.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -158,7 +159,7 @@ impl WorkQueue {
             }
             !inner.with_quotas.is_empty() && inner.with_quotas.contains(namespace)
         };
-        // An update changes the usage only for some kinds.
+        // Updates of other kinds do not change the status of a quota.
         let changes_usage = !matches!(change, Change::Modified { .. })
             || matches!(
                 &**table,

@@ -42,7 +42,7 @@ pub enum DataDirError {
         /// The id of the other process.
         process: Option<u32>,
     },
-    /// The folder contains other files, and no file that marks it as a data folder.
+    /// The folder contains other files, and no valid file that marks it as a data folder.
     #[error("{} contains other files and is no data folder: choose an empty folder", .0.display())]
     NotOurs(PathBuf),
     /// A newer program wrote the folder.
@@ -198,7 +198,7 @@ fn check_mark(folder: &Path) -> Result<(), DataDirError> {
     }
 }
 
-/// Writes the file that marks the folder atomically.
+/// Atomically writes the file that marks the folder.
 fn write_mark(folder: &Path) -> io::Result<()> {
     let draft = folder.join(DRAFT);
     let mut file = File::create(&draft)?;

@@ -25,8 +25,8 @@ const RETRY: (Duration, Duration) = if cfg!(test) {
 } else {
     (Duration::from_secs(1), Duration::from_secs(30))
 };
-/// The pause after an attempt to recover is the duration of the attempt multiplied by this factor, because each attempt
-/// reads the whole database.
+/// The pause after an attempt to recover is the duration of the attempt multiplied by this factor, within the limits of
+/// [`RETRY`]. Each attempt reads the whole database, so a constant pause would keep the disk busy.
 const RETRY_FACTOR: u32 = 4;
 
 /// The changes for the next batch. Writers wait until their changes are durable, which limits the size of the queue.
@@ -392,7 +392,7 @@ mod tests {
         }
     }
 
-    /// Checks that exactly the acknowledged changes survive the failure of any disk operation, and that the storage
+    /// Lets the disk fail after 0 to 39 operations. Checks that the acknowledged changes survive, and that the storage
     /// recovers.
     #[test]
     fn acknowledged_changes_survive_disk_failures() {

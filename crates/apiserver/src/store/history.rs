@@ -68,7 +68,7 @@ impl Change {
 const MAX_CHANGES: usize = 8192;
 /// Maximum size of the objects in the history of one table, in bytes.
 const MAX_BYTES: usize = 16 << 20;
-/// Minimum number of changes that a history keeps regardless of their size, so that a watch can always resume.
+/// Minimum number of changes that a history keeps regardless of their size. Thus watches of large objects can resume.
 const MIN_CHANGES: usize = 256;
 
 /// The recent changes of one table.

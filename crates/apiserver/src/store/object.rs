@@ -101,7 +101,7 @@ impl Stored {
 
     /// Parses the JSON bytes of the object.
     pub(crate) fn value(&self) -> Value {
-        // `new` wrote the bytes, so parsing cannot fail.
+        // The bytes were serialised or parsed before, so parsing cannot fail.
         serde_json::from_slice(&self.bytes).unwrap_or_default()
     }
 }

@@ -65,7 +65,7 @@ impl Persister {
         }
     }
 
-    /// Waits until the storage has failed permanently, and returns the reason.
+    /// Waits until the storage is closed or has failed permanently, and returns the error.
     pub(super) async fn failure(&self) -> StorageError {
         let Some(mut progress) = self.progress.clone() else {
             return std::future::pending().await;
@@ -112,7 +112,7 @@ pub(crate) enum NotDurable {
     /// The change was undone. The storage may accept changes later.
     #[error(transparent)]
     Lost(StorageError),
-    /// The storage has failed permanently.
+    /// The storage is closed or has failed permanently.
     #[error(transparent)]
     Closed(StorageError),
 }

@@ -1,4 +1,5 @@
-//! The table columns of built-in kinds. The submodules compute the cells that need more than one field.
+//! The parent module of the table columns of built-in kinds: `columns` lists the columns, and the other submodules
+//! compute the cells that need more than one field.
 
 mod cell;
 mod columns;

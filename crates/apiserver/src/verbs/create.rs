@@ -1,4 +1,4 @@
-//! The create verb: decodes the body, refuses a `resourceVersion`, and calls `pipeline::insert`.
+//! The create verb: decodes the body, refuses a nonzero `resourceVersion`, and calls `pipeline::insert`.
 
 use bytes::Bytes;
 

@@ -76,7 +76,7 @@ impl Eviction<'_> {
             .await?;
         }
         // This origin skips webhooks, which do not review the deletion of an evicted pod.
-        pods.origin = Origin::Step;
+        pods.origin = Origin::Unreviewed;
         let mut options = self.options.clone();
         if !options.dry_run {
             let marked = pipeline::modify(&pods, &self.key, WriteKind::Unowned, |pod| {

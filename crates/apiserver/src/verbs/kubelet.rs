@@ -1,5 +1,5 @@
-//! Subresources of pods that a kubelet would serve: logs, exec, attach, port forwarding and proxying. The nodes have no
-//! kubelets, so these requests are refused.
+//! Refusal of the pod subresources that a kubelet would serve, because the nodes have no kubelets: logs, exec, attach,
+//! port forwarding and proxying.
 
 use super::{Call, text};
 use crate::error::ApiError;

@@ -1,5 +1,5 @@
-//! The path of every write: decode, set system fields, set defaults, mutate with hooks and webhooks, set defaults and
-//! prune again, validate, validate with hooks and webhooks, store. A hook is an in-process admission hook.
+//! The path of every create and update: decode, set system fields, set defaults, mutate with hooks and webhooks, set
+//! defaults and prune again, validate, validate with hooks and webhooks, store. A hook is an in-process admission hook.
 //!
 //! A write waits only for webhook calls, and holds no lock during these calls. A conflict with another write is
 //! detected when the object is stored.
@@ -53,8 +53,8 @@ fn commit_error(call: &Call, key: &Key, error: CommitError) -> ApiError {
     }
 }
 
-/// Refuses an object that is nested too deeply, or that is larger than a request body may be. An update of such a large
-/// object may not enlarge the object.
+/// Refuses an object that is nested too deeply, or that is larger than a request body may be. An update of an object
+/// that is already larger is accepted if it does not enlarge the object further.
 fn check_size(value: &Value, old: Option<&Stored>) -> Result<(), ApiError> {
     let size = patch::json::size(value);
     if size > MAX_BODY && old.is_none_or(|old| size > old.bytes.len()) {

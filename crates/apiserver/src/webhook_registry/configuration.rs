@@ -23,8 +23,8 @@ pub(crate) enum FailurePolicy {
 pub(crate) struct Webhook {
     pub(crate) name: String,
     pub(super) rules: Vec<Rule>,
-    /// True if the match policy is `Equivalent`. A rule then also matches a request if the rule names another version
-    /// of the requested resource.
+    /// True if the match policy is `Equivalent`. A rule then also matches a request if the rule names the requested
+    /// resource in another version or group.
     pub(super) equivalent: bool,
     /// The selector of namespaces, or `None` for an invalid selector.
     pub(super) namespaces: Option<CompiledSelector>,

@@ -1,4 +1,4 @@
-//! Matching of a request with the rules, the selectors and the match conditions of a webhook.
+//! The check whether a webhook reviews a request: its rules, selectors and match conditions together.
 
 use berth_apimachinery::label_selector::CompiledSelector;
 use serde_json::Value;

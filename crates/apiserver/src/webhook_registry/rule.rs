@@ -1,4 +1,4 @@
-//! The rules of a webhook. A rule names operations and resources. The webhook reviews the requests that a rule matches.
+//! One parsed rule of a webhook, and the check whether it matches the operation and the resource of a request.
 
 use serde_json::Value;
 

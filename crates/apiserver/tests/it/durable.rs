@@ -447,11 +447,11 @@ async fn lost_changes_are_undone_for_reads_and_watches() {
         .unwrap()
         .boxed();
     // No object matches the selector of this watch yet. The watch reads the history beyond the durable version, because
-    // it has no events to send.
+    // a watch waits for durability only before it sends events.
     let nothing = WatchParams::default().labels("colour=none");
     let mut quiet = maps.watch(&nothing, &from).await.unwrap().boxed();
-    // The storage loses four writes: the creation, the patch and the deletion of a ConfigMap, and the creation of a
-    // CustomResourceDefinition.
+    // The storage loses four writes: the creation, the patch and the deletion of three different ConfigMaps, and the
+    // creation of a CustomResourceDefinition.
     let before = *storage.taken().borrow();
     storage.persist_up_to(before);
     let one = |name: &str| format!("/api/v1/namespaces/default/configmaps/{name}");

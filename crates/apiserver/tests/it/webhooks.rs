@@ -34,7 +34,7 @@ async fn ok(h: &Harness, method: &str, path: &str, body: Value) -> Value {
     response
 }
 
-/// Returns a rule for all operations on a resource.
+/// Returns the `rules` of a webhook: one rule for all operations on a resource.
 fn rule(group: &str, version: &str, resource: &str) -> Value {
     json!([{"operations": ["*"], "apiGroups": [group], "apiVersions": [version], "resources": [resource]}])
 }

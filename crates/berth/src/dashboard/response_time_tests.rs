@@ -29,8 +29,8 @@ const BINDINGS: usize = 50_000;
 /// Number of placements that most bindings use.
 const COMMON_PLACEMENTS: usize = 3;
 
-/// Maximum time for the view of a binding in a release build on an idle machine. The page "What if" may take 20 times
-/// as long.
+/// Maximum time for the view of a binding in a release build on an idle machine. The view of the changes may take 10
+/// times as long, and the page "What if" 20 times.
 const MAX_VIEW_TIME: Duration = Duration::from_millis(200);
 
 /// Factor by which debug builds and loaded machines may be slower.

@@ -1,5 +1,5 @@
-//! The simulator of the dashboard. It computes which bindings move after a change, in the same way as `berth simulate
-//! --against`.
+//! The prediction of moves for the dashboard: which bindings move after a change, computed in the same way as in `berth
+//! simulate --against`.
 
 use std::fmt;
 use std::ops::ControlFlow;

@@ -1,5 +1,5 @@
-//! The analysis of a binding. It computes the decision for the current clusters with the scheduler's rules, and returns
-//! the report about this decision.
+//! The decision for one binding and the current clusters, computed with the scheduler's rules for `berth explain`, and
+//! the report about it.
 
 use std::collections::HashMap;
 use std::sync::Arc;

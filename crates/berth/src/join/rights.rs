@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn limited_rights_never_include_secrets_roles_or_impersonation() {
+    fn rights_for_services_and_deployments_include_no_secrets_roles_or_impersonation() {
         let resources = ["services", "deployments.apps"].map(|text| text.parse().unwrap());
         let rules = Rights::of(resources.to_vec()).rules();
         let text = serde_json::to_string(&rules).unwrap();

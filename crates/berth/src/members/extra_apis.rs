@@ -1,5 +1,5 @@
-//! CustomResourceDefinitions of a simulated member, for the custom APIs in its Cluster manifest. The definitions have
-//! no schema, so their objects can have any content.
+//! CustomResourceDefinitions of a simulated member, for the custom APIs in its Cluster manifest. The schema of the
+//! definitions accepts objects with any content.
 
 use berth_api::Cluster;
 use berth_api::cluster::{ApiEnablement, ApiResource};

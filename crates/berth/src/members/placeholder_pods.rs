@@ -1,4 +1,4 @@
-//! Placeholder pods of a simulated member. The pods request the resources that the member's Cluster manifest lists as
+//! Placeholder pods of a simulated member: they request the resources that the member's Cluster manifest lists as
 //! allocated, so that the collected status equals the status in the manifest.
 
 use std::collections::BTreeMap;

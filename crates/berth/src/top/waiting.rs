@@ -98,7 +98,7 @@ const COLUMNS: [&str; 7] = [
     "WAITING", "KIND", "REPLICAS", "REQUESTS", "PRIORITY", "AGE", "REASON",
 ];
 
-/// Formats waiting bindings as a table. The last column is the complete message of the scheduler.
+/// Formats waiting bindings as a table. The last column shows the complete message.
 pub(super) fn table(waiting: &[WaitingBinding], now: Timestamp) -> String {
     let rows: Vec<Vec<String>> = waiting.iter().map(|binding| row(binding, now)).collect();
     align(&COLUMNS, &rows)

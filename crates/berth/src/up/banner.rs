@@ -38,7 +38,7 @@ impl Banner<'_> {
     /// Writes the banner.
     ///
     /// # Errors
-    /// When `out` is closed.
+    /// When `out` cannot be written.
     pub(super) fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
         writeln!(
             out,

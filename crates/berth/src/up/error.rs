@@ -28,7 +28,7 @@ pub enum UpError {
     /// The kubeconfig cannot be written.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
-    /// Another `berth up` uses the same kubeconfig.
+    /// Another `berth up` uses the same kubeconfig, or the file that describes it cannot be used.
     #[error(transparent)]
     Instance(#[from] InstanceError),
     /// The server of a member cannot start.

@@ -29,7 +29,7 @@ pub(super) struct BindingRow {
     pub(super) desired: Option<DesiredReplicas>,
     /// State in each assigned cluster, and in each cluster from which the binding is being evicted.
     pub(super) targets: BTreeMap<String, TargetState>,
-    /// Message of the last failed scheduling. `None` if the binding is scheduled.
+    /// Message of the condition `Scheduled` if its status is `False`.
     pub(super) failure: Option<String>,
 }
 
@@ -155,7 +155,7 @@ fn failure(status: &BindingStatus) -> Option<String> {
 pub(super) enum Change {
     /// A binding was listed or added.
     BindingAdded(BindingKey, Box<BindingRow>),
-    /// The scheduler assigned other clusters or other numbers of replicas to a binding.
+    /// The assigned clusters of a binding or their replicas changed.
     Moved {
         key: BindingKey,
         from: BTreeMap<String, i32>,

@@ -24,7 +24,7 @@ const HELP: [&str; 10] = [
     "Tab                scroll clusters, bindings or events",
     "/                  filter bindings and events by text; Enter keeps the filter",
     "Esc                remove the filter",
-    "?                  this help; any key closes it",
+    "?                  this help; any key except q closes it",
     "q, Ctrl-C          quit",
     "",
     "m1 1/2: one of two replicas in cluster m1 is ready",
@@ -43,7 +43,8 @@ impl Events {
     }
 }
 
-/// Returns the lines of the screen, cut to the size of the terminal. The last line shows the scroll position.
+/// Returns the lines of the screen, cut to the size of the terminal. The last line shows the scroll position and the
+/// main keys, or the filter while the user types it.
 pub(super) fn render(
     fleet: &FleetState,
     events: &Events,

@@ -1,4 +1,4 @@
-//! The command-line flags of `berth webhook`. Names and defaults are the same as in karmada-webhook.
+//! The command-line flags of `berth webhook`. The flags of karmada-webhook keep their names and defaults.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn values_out_of_range_are_refused() {
+    fn invalid_values_are_refused() {
         for line in [
             "--bind-address=localhost",
             "--secure-port=65536",

@@ -29,7 +29,7 @@ pub(crate) struct Decider {
     /// Moves that are not yet part of `assumed`: bindings with their old and new clusters.
     recorded_moves: Vec<(Arc<Binding>, Vec<Share>, Vec<Share>)>,
     overcommit_protection: bool,
-    /// Schedulers of bindings for which the scheduler configuration has no profile.
+    /// Scheduler names in bindings that match no profile of the scheduler configuration.
     pub(crate) unknown_schedulers: BTreeSet<String>,
     /// True if decisions contain explanations.
     explains: bool,
@@ -250,8 +250,8 @@ impl Decider {
         }
     }
 
-    /// Applies the recorded moves to the capacity, as if the clusters had reported them. Returns true if a binding has
-    /// lost replicas in a cluster.
+    /// Applies the recorded moves to the capacity, as if the clusters had reported them. Returns true if one of these
+    /// moves removes replicas from a cluster.
     pub(crate) fn apply_recorded_moves(&mut self) -> bool {
         let mut freed = false;
         for (binding, from, to) in std::mem::take(&mut self.recorded_moves) {

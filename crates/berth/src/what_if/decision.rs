@@ -33,7 +33,8 @@ pub(crate) struct Decision {
     pub(crate) replicas: Option<i32>,
     /// Name of the affinity term by which the clusters were selected.
     pub(crate) affinity: Option<String>,
-    /// Clusters after the decision, sorted by name. After a failure, the previous clusters that the binding keeps.
+    /// Clusters after the decision, sorted by name. A binding that fits into no cluster loses its clusters. After other
+    /// failures, it keeps them.
     pub(crate) clusters: Vec<Share>,
     /// Reason for which the binding cannot be placed. `None` after a success.
     pub(crate) failure: Option<Failure>,
@@ -42,7 +43,7 @@ pub(crate) struct Decision {
     /// Explanation of each affinity term that the engine tried. Empty if the decider does not keep explanations.
     pub(crate) explanation: Explanation,
     /// An equally good placement, which the engine may choose with another UID. `None` if the UID of the resource is
-    /// known.
+    /// known or makes no difference.
     pub(crate) tie: Option<Vec<Share>>,
 }
 
@@ -57,7 +58,7 @@ impl Decision {
         }
     }
 
-    /// Returns a copy without the explanation, because explanations need much memory.
+    /// Returns a copy without the explanation, which needs much memory, and without the rejections and the tie.
     pub(crate) fn without_explanation(&self) -> Self {
         Self {
             key: self.key.clone(),

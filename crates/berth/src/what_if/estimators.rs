@@ -45,7 +45,7 @@ impl Estimators {
         }
     }
 
-    /// Returns the estimator for the engine, which reads the cached responses.
+    /// Returns an estimator for the engine. The estimator reads the cached responses.
     pub(crate) fn estimator(&self) -> Arc<dyn Estimator> {
         Arc::new(self.cache.estimator())
     }

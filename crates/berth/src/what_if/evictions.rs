@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Taint;
 
 use super::control_plane_state::{Bindings, Clusters, ControlPlaneState};
 
-/// Maximum number of bindings that a remark lists.
+/// Maximum number of evictions that a remark lists.
 const MAX_NAMES: usize = 5;
 
 /// The predicted evictions.

@@ -35,7 +35,7 @@ pub(crate) enum FleetChange {
         /// Name of the existing cluster.
         like: String,
     },
-    /// The allocatable amount of a resource changes. The resource models of the cluster are removed.
+    /// The allocatable amount of a resource changes. The `allocatableModelings` of the cluster are removed.
     Capacity {
         /// Name of the cluster.
         cluster: String,
@@ -77,7 +77,7 @@ impl FleetChange {
     /// Applies the change.
     ///
     /// # Errors
-    /// When the changed cluster does not exist, or the joining cluster already exists.
+    /// When the changed cluster or the cluster to copy does not exist, or the joining cluster already exists.
     pub(crate) fn apply(&self, clusters: &mut Clusters) -> Result<(), ChangeError> {
         let name = match self {
             Self::Join { cluster, .. } if clusters.contains_key(cluster) => {
@@ -126,7 +126,7 @@ impl FleetChange {
                 let status = cluster.status.get_or_insert_default();
                 let summary = status.resource_summary.get_or_insert_default();
                 summary.allocatable.insert(resource.clone(), amount.clone());
-                // If the status contained resource models, the engine would read the capacity from the models and
+                // If the status contained `allocatableModelings`, the engine would read the capacity from them and
                 // ignore the new amount.
                 summary.allocatable_modelings.clear();
             }

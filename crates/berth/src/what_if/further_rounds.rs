@@ -1,4 +1,4 @@
-//! The rounds of decisions after the first round of a prediction, until no binding moves.
+//! The rounds of decisions after the first round of a prediction, until no binding needs another decision.
 //!
 //! The first round schedules each binding once, with the capacity that the clusters report. After each round, the
 //! capacity of the clusters is updated by the moves of the round. The next round schedules the bindings that lacked
@@ -17,13 +17,13 @@ use super::decision::{Decision, Failure, shares};
 use super::evictions::evict;
 use super::first_round::FirstRoundResults;
 
-/// Maximum number of rounds.
+/// Maximum number of rounds, including the first round.
 const MAX_ROUNDS: usize = 10;
 
 /// The decisions of the further rounds.
 #[derive(Debug, Default)]
 pub(crate) struct FurtherDecisions {
-    /// The last decision about each binding that a further round has scheduled.
+    /// The last decision about each binding that has a new decision after the first round.
     pub(crate) decisions: BTreeMap<BindingKey, Decision>,
     /// Remarks, one line each.
     pub(crate) remarks: Vec<String>,
@@ -51,7 +51,8 @@ struct RoundState<'a> {
     unplaced: BTreeSet<BindingKey>,
     /// Bindings that failed before the simulation. They are scheduled after a round that frees capacity.
     waiting: BTreeSet<BindingKey>,
-    /// Bindings of gangs with too few placed bindings. No further round schedules them.
+    /// Bindings that lost their new placement because their gang has too few placed bindings. No further round
+    /// schedules them.
     rejected: BTreeSet<BindingKey>,
     further: FurtherDecisions,
 }

@@ -1,5 +1,5 @@
 //! The complete prediction of the moves after a change: evictions by taints, a first round of decisions, and further
-//! rounds until no binding moves.
+//! rounds until no binding needs another decision.
 
 use std::ops::ControlFlow;
 
@@ -12,7 +12,7 @@ use super::further_rounds::run_further_rounds;
 use super::moves::{Move, Moves};
 
 /// Predicts the moves after a change. Returns the moves, and remarks, one line each. If `takes_over` is true, the first
-/// round schedules all bindings, as a scheduler that becomes the leader does.
+/// round processes all bindings, as a scheduler that becomes the leader does.
 ///
 /// Calls `progress` after each binding of the first round with the number of processed bindings. If `progress` returns
 /// `Break`, the prediction stops, and the returned moves are incomplete.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use berth_core::{Stage, TermExplanation};
 
-/// Returns the number of rejected clusters for each reason, such as `1/3 clusters: 2 cluster(s) were not selected`.
-/// Karmada's message for unschedulable bindings has the same format.
+/// Returns the number of clusters that got the binding, and the number of other clusters for each reason, such as
+/// `1/3 clusters: 2 cluster(s) were not selected`. Karmada's message for unschedulable bindings has a similar format.
 pub(crate) fn summary(term: &TermExplanation) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut placed = 0;

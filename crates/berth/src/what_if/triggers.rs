@@ -1,5 +1,5 @@
-//! Selection of the bindings that a running scheduler would process after a change. The rules are functions of the
-//! scheduler.
+//! Selection of the bindings that a running scheduler would process after a change. The selection calls the scheduler's
+//! own rules.
 
 use std::sync::Arc;
 

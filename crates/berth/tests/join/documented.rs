@@ -6,8 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::test_servers::TestServers;
 
-/// Returns the commands of the page, each with the output that the page shows. A command is a line that starts with `$
-/// `.
+/// Returns the commands of the page, each with the output that the page shows. Lines that start with `$ ` are commands.
 fn commands(page: &str) -> Vec<(String, Vec<String>)> {
     let mut commands: Vec<(String, Vec<String>)> = Vec::new();
     for block in page.split("```console\n").skip(1) {

@@ -91,7 +91,7 @@ async fn applied(works: &Api<Work>, name: &str) -> Result<(String, String), Stri
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_account_has_rights_to_the_listed_resources_only() {
+async fn the_account_can_write_the_named_resource_and_cannot_read_secrets_or_config_maps() {
     let servers = TestServers::start().await;
     servers
         .run(&format!("{JOIN} --resources deployments.apps"))

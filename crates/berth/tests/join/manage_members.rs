@@ -141,7 +141,7 @@ async fn members_are_tainted_and_untainted() {
         assert_eq!(taints(&servers, "member1").await, after, "{words}");
     }
     let before = servers.clusters().get("member2").await.unwrap();
-    for (words, code, stdout) in [
+    for (words, code, message) in [
         (
             "taint member1 a:Never",
             2,
@@ -172,7 +172,7 @@ async fn members_are_tainted_and_untainted() {
         let result = servers.berth(words).await;
         assert_eq!(
             (result.code, result.err.as_str()),
-            (Some(code), &*format!("error: {stdout}\n")),
+            (Some(code), &*format!("error: {message}\n")),
             "{words}"
         );
     }

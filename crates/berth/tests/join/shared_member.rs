@@ -117,7 +117,7 @@ async fn two_control_planes_can_share_a_member() {
     );
     assert!(
         has_access(&ours).await,
-        "the other control plane lost its access"
+        "the remaining control plane lost its access"
     );
     assert!(
         !has_access(&theirs).await,
@@ -148,7 +148,7 @@ async fn the_first_control_plane_can_unjoin_first() {
     let theirs = stored_client(&servers, &other).await;
     assert!(
         has_access(&theirs).await,
-        "the other control plane lost its access"
+        "the remaining control plane lost its access"
     );
     let stdout = servers.run(&format!("{UNJOIN} {OTHER}")).await;
     assert!(
@@ -172,7 +172,7 @@ async fn an_account_without_a_label_is_kept_for_the_control_plane_that_stores_it
     let ours = stored_client(&servers, &servers.control_plane).await;
     assert!(
         has_access(&ours).await,
-        "the other control plane lost its access"
+        "the remaining control plane lost its access"
     );
     // Joining again adds the label.
     servers.run(JOIN).await;

@@ -129,9 +129,9 @@ async fn a_member_with_works_is_removed_only_with_force() {
     for _ in 0..2 {
         let result = servers.berth("unjoin member1 --wait 0").await;
         assert_eq!(result.code, Some(1));
-        let stdout =
+        let start =
             "error: member1 still exists after 0 s, kept by works in karmada-es-member1 (1 left)";
-        assert!(result.err.starts_with(stdout), "{}", result.err);
+        assert!(result.err.starts_with(start), "{}", result.err);
         let cluster = servers.clusters().get("member1").await.unwrap();
         let finalizers = cluster.metadata.finalizers.unwrap();
         assert_eq!(finalizers, ["members.berth/unjoin"]);

@@ -52,7 +52,7 @@ fn unknown_arguments_are_refused() {
 }
 
 #[test]
-fn invalid_cluster_names_are_refused() {
+fn invalid_cluster_names_and_ports_are_refused() {
     let machine = Machine::complete();
     let long = "m".repeat(49);
     for (variable, name, reason) in [

@@ -99,7 +99,7 @@ fn the_kubeconfig_has_contexts_for_the_control_plane_and_the_host() {
     );
     assert!(
         merged.starts_with("    server:"),
-        "the first file does not set the context: {merged}"
+        "the kubeconfig of the control plane is not the first of the merged files: {merged}"
     );
     assert!(
         merged.contains("current-context: karmada-apiserver"),

@@ -1,4 +1,4 @@
-//! Tests of the manifests in deploy/, which hack/local-up.sh applies.
+//! Tests of the manifests in deploy/ that hack/local-up.sh applies, and of the second scheduler that it suggests.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::machine::{repository, stderr};
 
-/// Returns all YAML documents below deploy/, each with the path of its file.
+/// Returns the documents of these manifests, each with the path of its file.
 fn manifests() -> Vec<(PathBuf, Value)> {
     let deploy = repository().join("deploy");
     let mut found = Vec::new();
@@ -127,7 +127,7 @@ fn deployments_are_valid_and_use_only_leases_that_rbac_rules_allow() {
             assert_eq!(
                 name == "default-scheduler",
                 lease == "karmada-scheduler",
-                "{path}: two schedulers share a lease"
+                "{path}: only the default scheduler must use the lease karmada-scheduler"
             );
         }
     }

@@ -78,7 +78,7 @@ fn the_kubectl_plugin_prints_commands_with_the_prefix_kubectl() {
 }
 
 #[test]
-fn every_command_has_a_manual_page() {
+fn commands_and_subcommands_have_manual_pages() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("man1");
     let output = run("berth", &["man", folder.to_str().unwrap()]);

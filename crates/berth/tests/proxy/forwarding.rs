@@ -30,7 +30,7 @@ async fn register(plane: &TestPlane, name: &str, spec: Value) {
 }
 
 #[tokio::test]
-async fn requests_are_forwarded_unchanged_and_impersonate_the_user() {
+async fn method_and_url_are_forwarded_unchanged_and_the_user_is_impersonated() {
     let plane = TestPlane::start(0).await;
     let backend = Backend::start().await;
     let endpoint = format!("http://{}/base", backend.address);

@@ -116,7 +116,7 @@ async fn kubectl_can_use_a_member_as_its_server() {
         let (success, message) = kubectl(words).await;
         assert!(success && message.contains(expected), "{words}: {message}");
     }
-    // The member refuses these commands.
+    // These commands fail, because the member has no such pod and no metrics API.
     for (words, expected) in [
         ("logs nothing", "pods \"nothing\" not found"),
         ("top nodes", "Metrics API not available"),

@@ -14,7 +14,7 @@ use crate::program::until;
 /// Maximum time until the browser responds to a call.
 const TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Arguments of the browser. They disable the background requests of the browser.
+/// Arguments of the browser. Some of them disable its background requests.
 const ARGUMENTS: [&str; 9] = [
     "--headless",
     "--no-sandbox",

@@ -183,7 +183,7 @@ fn explain_lists_the_cause_and_the_smallest_fix_of_an_unplaced_binding() {
     let report: serde_json::Value = serde_json::from_str(&explained(&["--output=json"])).unwrap();
     let fixes = report["fixes"].as_array().unwrap();
     assert_eq!(fixes[0]["changes"].as_array().unwrap().len(), 1, "{report}");
-    // Applying the first fix has the result that the command predicts.
+    // Removing the taint of member1 has the result that the command predicts.
     assert!(text.contains("result: member1:2"), "{text}");
     run(&up, &["taint", "member1", "maintenance-"]);
     until("the Deployment to be placed", || {

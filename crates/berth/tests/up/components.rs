@@ -110,7 +110,7 @@ fn follow(up: &Up, case: &Case) {
             "{spec}"
         );
     }
-    // One pod of the larger component fits on each node, and only member3 has enough nodes.
+    // By the resource models, one pod of the larger component fits on each node, and only member3 has enough nodes.
     let components = case
         .components
         .map(|(name, replicas, _)| json!({"name": name, "replicas": replicas}));

@@ -88,7 +88,7 @@ pub(crate) fn is_readable(browser: &mut Browser) {
 
 #[needs(kubectl, chromium)]
 #[test]
-fn a_browser_shows_every_view() {
+fn a_browser_shows_the_fleet_the_bindings_and_one_binding() {
     let up = Up::start(&[]);
     let page = Page::of(&up);
     let nginx = root().join("examples/nginx.yaml");

@@ -39,7 +39,10 @@ fn run(up: &Up, words: &[&str]) {
 /// command `berth scheduler` runs in the background.
 fn run_page(page: &str) -> Up {
     let commands = commands(page);
-    assert!(commands.len() >= 3, "{page} shows no commands");
+    assert!(
+        commands.len() >= 3,
+        "{page} shows fewer than three commands"
+    );
     let mut up = Up::start(&["--members=2"]);
     let mut schedulers = Vec::new();
     for command in commands {

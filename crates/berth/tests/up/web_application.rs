@@ -1,4 +1,5 @@
-//! Tests of a web application that consists of a Deployment, a load balancer and an Ingress, and of its failover.
+//! Tests of a web application that consists of a Deployment, a load balancer and an Ingress, and of its failover. Also
+//! a test of a ReplicationController.
 
 use berth_test_requirements::needs;
 use serde_json::Value;

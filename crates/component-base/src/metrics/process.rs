@@ -1,4 +1,4 @@
-//! The `process_*` metrics in the Prometheus text format. [`berth_apimachinery::process_metrics`] reads their values.
+//! The Prometheus text format of the `process_*` metrics. [`berth_apimachinery::process_metrics`] reads their values.
 
 use berth_apimachinery::process_metrics::{self, Metric};
 

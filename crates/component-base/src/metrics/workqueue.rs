@@ -21,7 +21,7 @@ pub struct WorkQueue {
     retries: u64,
     waited: Histogram<12>,
     worked: Histogram<12>,
-    /// The items in processing, with their start times. Tickets ascend, so the first item is the oldest.
+    /// The items in processing, with their start times.
     in_progress: BTreeMap<Ticket, Instant>,
     tickets: u64,
 }

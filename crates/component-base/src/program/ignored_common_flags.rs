@@ -18,7 +18,7 @@ const fn flag(name: &'static str, value: ValueKind, default: &'static str) -> Ac
     }
 }
 
-/// Flags about log files and the buffering of logs. Berth writes each log line to standard error immediately.
+/// Flags about log files, headers, thresholds and buffers. Berth writes each log line to standard error immediately.
 pub const LOGGING: &[AcceptedFlag] = &[
     flag("add-dir-header", ValueKind::Bool, "false"),
     flag("alsologtostderr", ValueKind::Bool, "false"),

@@ -1,6 +1,6 @@
-//! The requests of the cluster controller. [`ClusterReconciler::reconcile`] creates the execution namespace of a
-//! Cluster and sets the taints and the finalizer, or deletes the execution namespace if the Cluster is deleted. Other
-//! methods read the Leases of the agents and write the condition `Ready`.
+//! The reconciler of one Cluster, with the requests that it sends. [`ClusterReconciler::reconcile`] creates the
+//! execution namespace of a Cluster and sets the taints and the finalizer, or deletes the execution namespace if the
+//! Cluster is deleted. Other methods read the Leases of the agents and write the condition `Ready`.
 
 use berth_apimachinery::api_error::{api_error_message, has_code, is_stale};
 use std::collections::HashMap;

@@ -8,8 +8,8 @@ use berth_api::quantity::Quantity;
 
 use super::summary_input::{NodeResources, PodResources};
 
-/// Counts the nodes in each grade, in the order of the models. The grade of a node is the last grade whose minimum is
-/// reached by every free resource of the node. A node that is below all grades or cannot take another pod has no grade.
+/// Counts the nodes in each grade, in the order of the models. The grade of a node is the last grade whose minimums are
+/// reached by the free resources of the node. A node that is below all grades or cannot take another pod has no grade.
 pub(super) fn count_nodes(
     models: &[ResourceModel],
     nodes: &BTreeMap<String, NodeResources>,

@@ -212,7 +212,8 @@ impl Index {
         self.by_object.contains_key(key) || self.by_selected_kind.contains_key(&namespaced_kind)
     }
 
-    /// Returns the input for the attached binding of an object, or `None` before all objects of its kind are listed.
+    /// Returns the input for the attached binding of an object. Returns `None` if the object may be a dependency and
+    /// the objects of its kind are not listed yet.
     pub(super) fn attachment_input(&self, key: &ObjectKey) -> Option<AttachmentInput> {
         if !self.listed.contains(&key.kind) && self.may_be_dependency(key) {
             return None;

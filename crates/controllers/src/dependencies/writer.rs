@@ -86,7 +86,7 @@ impl Writer {
             .await;
         let dependencies = match found {
             Ok(Some(dependencies)) => dependencies,
-            // The interpreter has no rule for dependencies of this kind.
+            // The interpreter has no rule that finds the dependencies of this kind of template.
             Ok(None) => {
                 return Ok(Resolved {
                     dependencies: Some(Vec::new()),

@@ -1,4 +1,5 @@
-//! The content of new bindings, and minimal merge patches for existing bindings.
+//! Conversion of a desired binding to the body of a create request, or to a minimal merge patch for an existing
+//! binding.
 //!
 //! Patches never change fields that the scheduler or other controllers write.
 

@@ -13,7 +13,8 @@ use crate::reconciler::work_queue::Reason;
 /// The reasons for examining a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cause {
-    /// True if the template is new or a user changed it. A lazy policy updates the binding for this reason only.
+    /// True if the template or its policy is new or changed. With a lazy policy, only a new template or a user's change
+    /// of the template counts, because a lazy policy updates the binding for this reason only.
     pub by_user: bool,
     /// True if the policy of the template changed. A template that this policy no longer selects is then released.
     pub policy_changed: bool,

@@ -29,8 +29,8 @@ pub struct DesiredBinding {
     pub labels: Map<String, Value>,
     /// The annotations that identify the policy, and the annotations that are copied from the policy.
     pub annotations: Map<String, Value>,
-    /// The spec fields that the policy and the template determine. A field that is missing here is removed from the
-    /// stored binding.
+    /// The spec fields that the policy and the template determine. `binding_patch` removes such a field from the stored
+    /// binding if it is missing here, and keeps all other fields.
     pub spec: Map<String, Value>,
     /// The kind of values that the interpreter read from the template.
     pub interpreted: Interpreted,

@@ -87,7 +87,7 @@ async fn discover_repeatedly(
         };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            // The sender outlives this loop, so no error occurs here.
+            // `watch_definitions` keeps the other end of `changes` open, so no error occurs here.
             _ = changes.changed() => short_delays = 0,
         }
     }

@@ -43,7 +43,7 @@ impl Policy {
         }
     }
 
-    /// Reports whether changes of the policy take effect only with the next change of a template.
+    /// Reports whether a change of the policy takes effect for a template only when this template changes next.
     pub fn is_lazy(&self) -> bool {
         self.spec.activation_preference == Some(ActivationPreference::Lazy)
     }

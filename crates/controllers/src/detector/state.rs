@@ -1,4 +1,4 @@
-//! The state of the detector: the observed objects, and the queue of templates and policies to examine.
+//! The state of the detector: the index of the observed objects, and the queue of templates and policies to examine.
 //!
 //! A running detector fills the state from informers, and writes the decisions to a server. A simulation fills the
 //! state from manifests, and applies the decisions to copies of the objects. This module must not depend on clients,
@@ -389,7 +389,7 @@ impl State {
         self.index.put_binding(key, object);
     }
 
-    /// Reports whether a binding changed in fields that the detector writes.
+    /// Reports whether a binding is new, or changed in its labels or in spec fields that the detector writes.
     fn is_relevant_change(&self, key: &BindingKey, new: &DynamicObject) -> bool {
         let Some(old) = self.index.binding(key) else {
             return true;

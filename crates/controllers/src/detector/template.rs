@@ -1,5 +1,5 @@
 //! Resource templates as the detector stores them. To save memory, the content is stored only for kinds whose replicas
-//! a built-in rule reads.
+//! or components a built-in rule reads.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -35,8 +35,8 @@ pub struct Template {
     pub deleting: bool,
     /// The fingerprints, which classify changes of the template.
     pub fingerprints: Fingerprints,
-    /// The content, for kinds whose replicas a built-in rule reads. It contains no metadata except the namespace of
-    /// custom resources.
+    /// The content, for kinds whose replicas or components a built-in rule reads. It contains no metadata except the
+    /// namespace of custom resources.
     pub body: Option<Arc<Value>>,
 }
 

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_unserved_api_is_reported_once_until_it_is_served() {
+    async fn each_unserved_api_is_reported_once_while_the_policy_selects_it() {
         let mut apis = UnservedApis::default();
         let typo = policy(&["Deployment", "Deploymnt"]);
         // The served APIs are not known yet.

@@ -20,7 +20,7 @@ pub(super) struct WaitingTemplates {
 }
 
 impl WaitingTemplates {
-    /// Adds a template that no policy selects.
+    /// Adds a template that waits for a policy.
     pub(super) fn await_policy(&mut self, key: TemplateKey) {
         let kind = Arc::clone(&key.resource);
         self.without_policy.entry(kind).or_default().insert(key);

@@ -94,7 +94,7 @@ impl std::fmt::Debug for Writer {
 pub(super) enum VersionChanges {
     /// Write the new version, because the template or its policy changed.
     Written,
-    /// Keep the outdated version, because only the binding changed.
+    /// Keep the outdated version, because neither the template nor its policy changed.
     Ignored,
 }
 

@@ -1,4 +1,4 @@
-//! Options of the failover controllers. If Karmada has the same option, its name and default are Karmada's.
+//! Options of the failover controllers. If Karmada has the same option, the default is Karmada's.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// The period in which [`MoveBudget`] counts evictions.
 const MINUTE: Duration = Duration::from_mins(1);
-/// The interval between two evictions at a rate of 0, as in Karmada.
+/// The longest interval between two evictions. As in Karmada, a rate of 0 has this interval.
 const LONGEST_INTERVAL: Duration = Duration::from_mins(30);
 
 /// Returns the interval between two evictions for a rate in evictions per second.

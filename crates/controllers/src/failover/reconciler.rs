@@ -34,7 +34,7 @@ const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
 const LONGEST_RETRY_DELAY: Duration = Duration::from_mins(1);
 
 /// The kinds of eviction queues. As in Karmada, each kind of binding has its own rate limit for evictions by taints,
-/// and unhealthy applications are evicted without a rate limit.
+/// and unhealthy applications are evicted without a rate limit. [`MoveBudget`] limits all queues together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EvictionQueueKind {
     Taint(BindingKind),

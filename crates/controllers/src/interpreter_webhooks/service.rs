@@ -25,7 +25,7 @@ pub(super) fn resolver(client: kube::Client) -> Resolver {
             })?;
             let address = match service {
                 Some(service) => address(&service, port)?,
-                // The cluster of the control plane resolves the name with DNS.
+                // The Service may exist in the cluster that runs the control plane, whose DNS then resolves the name.
                 None => host,
             };
             Ok(vec![(address, port)])
@@ -38,7 +38,7 @@ fn name_of(host: &str) -> Option<(&str, &str)> {
     host.strip_suffix(".svc")?.split_once('.')
 }
 
-/// Returns the cluster IP or the external name of a Service that has this port.
+/// Returns the external name of a Service, or its cluster IP if the Service has this port.
 fn address(service: &Service, port: u16) -> Result<String, String> {
     let spec = service.spec.clone().unwrap_or_default();
     match spec.type_.as_deref().unwrap_or("ClusterIP") {

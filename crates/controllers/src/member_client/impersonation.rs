@@ -39,7 +39,7 @@ pub enum ImpersonationError {
     /// The Cluster or one of its Secrets is incomplete or malformed.
     #[error(transparent)]
     Client(#[from] MemberClientError),
-    /// The path, the user or a group is not valid in a request.
+    /// The path, the user, a group or the token is not valid in a request.
     #[error("the {0} of the request cannot be sent to a member")]
     Unsendable(&'static str),
     /// The member did not respond.

@@ -96,7 +96,7 @@ impl Default for Families {
             preemptions: Counters::new(described(
                 "policy_preemption_total",
                 ["result"],
-                "Preemptions of a policy by another one.",
+                "Attempts of a policy to preempt another policy.",
             )),
             work_syncs: Histograms::new(
                 described(

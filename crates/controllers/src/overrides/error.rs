@@ -3,14 +3,14 @@
 /// The reason for which an overrider cannot be applied.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApplyError {
-    /// A JSON patch does not fit the resource.
+    /// A JSON patch does not fit the resource, or the YAML document in a text field.
     #[error("{operator} {path}: {}", source.kind)]
     Patch {
         operator: String,
         path: String,
         source: json_patch::PatchError,
     },
-    /// A JSON patch does not fit the document in a text field.
+    /// A JSON patch does not fit the JSON document in a text field.
     #[error("{operator} {path}: {problem}")]
     Text {
         operator: String,

@@ -42,8 +42,8 @@ pub(crate) fn apply(resource: &mut Value, overriders: &Overriders) -> Result<(),
     Ok(())
 }
 
-/// Appends values to the list `list` of the overrider's container, or removes values from this list. Creates a missing
-/// list.
+/// Appends values to a list of the overrider's container, or removes values from this list. `list` is the name of the
+/// field, `command` or `args`. Creates a missing list.
 fn apply_to_containers(resource: &mut Value, list: &str, overrider: &CommandArgsOverrider) {
     for container in containers_mut(resource) {
         if container.get("name") != Some(&json!(overrider.container_name)) {

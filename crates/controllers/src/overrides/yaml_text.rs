@@ -1,5 +1,6 @@
-//! A YAML parser and formatter. The formatter has the same output as Karmada's YAML library. Therefore the format of a
-//! document does not change if Karmada has patched the document before.
+//! A YAML parser and formatter for overrides of YAML documents in text fields. The formatter has the same output as
+//! Karmada's YAML library. Therefore the format of a document does not change if Karmada has patched the document
+//! before.
 //!
 //! Fields are sorted. A list has the same indentation as its field. Text is quoted only if YAML 1.1 would read
 //! the unquoted text as another value. Long lines are folded at spaces.

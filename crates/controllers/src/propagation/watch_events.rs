@@ -210,7 +210,7 @@ impl Propagator {
         };
         if let Some(binding) = self.index.binding_of_work(&work).cloned() {
             self.note_deleted_work(&binding, key.clone());
-            // A deleted binding may wait for the deletion of this Work. Another binding may still need the Work.
+            // The sync of the binding may have waited for this deletion, or may have to create the Work again.
             self.enqueue(Job::Sync(binding.clone()));
             self.enqueue(Job::Status(binding));
         }
@@ -313,7 +313,8 @@ enum Origin {
     Response,
 }
 
-/// Parses the resource version. Returns `None` if the version is not a number; such a version never blocks an update.
+/// Parses the resource version. Returns `None` if the version is not a number. A stored Work with such a version never
+/// blocks an update.
 fn version(work: &Work) -> Option<u64> {
     work.metadata.resource_version.as_deref()?.parse().ok()
 }

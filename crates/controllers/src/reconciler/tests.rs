@@ -207,7 +207,7 @@ async fn a_shutdown_waits_for_fast_jobs_and_abandons_slow_jobs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_liveness_error_of_a_stuck_worker_names_the_queue() {
+async fn the_liveness_error_of_a_stuck_worker_names_the_controller() {
     let (monitor, shutdown) = (Monitor::default(), CancellationToken::new());
     let (running, _ends) = run_slow(&[u64::MAX / 2_000_000], &monitor, &shutdown).await;
     assert_eq!(monitor.check_live(), Ok(()));

@@ -127,7 +127,7 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
             self.waiting.insert(key.clone(), (reason, Instant::now()));
             self.meter.added();
         }
-        // A key may be in both lists. `next` skips the second entry of the key.
+        // The lists may contain a key several times. `next` skips all entries of the key except the first.
         match priority {
             Priority::High => self.high.push_back(key),
             Priority::Low => self.low.push_back(key),
@@ -224,7 +224,7 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
         self.due_times.peek().map(|Reverse((due, _))| *due)
     }
 
-    /// Queues the delayed keys that are due with a low priority.
+    /// Queues the delayed keys that are due. They get a low priority.
     pub(crate) fn requeue_due(&mut self) {
         let now = Instant::now();
         while let Some((key, reason)) = self.take_due(now) {

@@ -158,7 +158,7 @@ mod tests {
             let spec = json!({ "workloads": [workload("a")], "ttlSecondsAfterFinished": ttl });
             assert_eq!(action(&spec, &done), expected, "{ttl}");
         }
-        // If the spec was edited, the new workloads are triggered although the time to live is over.
+        // After an edit of the spec, the status is written although the time to live is over.
         let mut edited = done;
         edited["observedGeneration"] = json!(1);
         let spec = json!({ "workloads": [workload("a")], "ttlSecondsAfterFinished": 0 });

@@ -18,7 +18,7 @@ use crate::framework::{DivisionStep, Reason, SelectionExplanation, Share};
 pub enum Stage {
     /// The cluster is being deleted, so the engine did not consider it.
     Deleting,
-    /// A filter rejected the cluster.
+    /// A PreFilter or Filter plugin rejected the cluster.
     Filtered,
     /// The cluster passed the filters but was not selected.
     Considered,
@@ -34,7 +34,7 @@ pub enum Stage {
 pub struct ClusterExplanation {
     /// The last stage that the cluster reached.
     pub stage: Stage,
-    /// The filter that rejected the cluster, and its reason.
+    /// The plugin that rejected the cluster, and its reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Refusal>,
     /// The weighted scores of the cluster, by plugin name.
@@ -61,7 +61,7 @@ pub struct ClusterExplanation {
     pub replicas: Option<i64>,
 }
 
-/// The rejection of a cluster by a filter.
+/// The rejection of a cluster by a PreFilter or Filter plugin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Refusal {
@@ -84,7 +84,8 @@ pub struct TermExplanation {
     /// The weights of the score plugins, by plugin name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub weights: BTreeMap<String, i64>,
-    /// The explanation of the selection. Absent if every candidate is selected.
+    /// The explanation of the selection. Absent if the select plugin returns none, for example without spread
+    /// constraints.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selection: Option<SelectionExplanation>,
     /// The steps in which the assign plugin divided the replicas.

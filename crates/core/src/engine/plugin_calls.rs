@@ -1,4 +1,4 @@
-//! The engine's calls of plugins. A call notifies the observer, and converts a panic of the plugin to an error that
+//! The wrapper of every call of a plugin: it notifies the observer, and converts a panic of the plugin to an error that
 //! names the plugin.
 //!
 //! Panics are caught once for each cycle, because this is cheaper than once for each call. After a panic, the engine

@@ -1,5 +1,5 @@
-//! The events that the engine reports while it decides. Observers and the collector of explanations receive these
-//! events.
+//! The internal interface through which the engine reports the events of a decision. The collector of explanations
+//! implements it, and an adapter passes the events of points and plugin calls to an [`Observer`].
 
 use crate::candidate::Candidate;
 use crate::error::ScheduleError;

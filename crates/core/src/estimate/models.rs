@@ -12,7 +12,7 @@ use crate::resource_vector::{NodeShape, PodShape};
 /// The use of resource models in estimates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Modelling {
-    /// Resource models are used instead of the resource summary.
+    /// If the cluster has usable resource models, they limit the number of pods that fit.
     Used,
     /// Resource models are ignored.
     Ignored,

@@ -94,7 +94,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Returns the symbols of all strings in the row.
+    /// Returns the symbols of all interned strings in the row.
     pub(crate) fn symbols(&self) -> impl Iterator<Item = Symbol> + '_ {
         let labels = self.labels.iter().flat_map(|(key, value)| [key, value]);
         labels

@@ -1,5 +1,5 @@
-//! The part of a snapshot that changes rarely: the names of clusters and the properties that filters read. Free
-//! capacity changes often, and is in [`super::cluster_block`].
+//! The columns of a snapshot that change rarely: the names of clusters and the properties that filters read, such as
+//! labels and taints. Free capacity changes often, and is in [`super::cluster_block`].
 //!
 //! Each property is stored as a column with one value for each cluster, or as a set of clusters. A filter can therefore
 //! evaluate the whole fleet at once.

@@ -18,7 +18,7 @@ pub trait Assign: Debug + Send + Sync {
     fn name(&self) -> &str;
 
     /// Reports whether the assignment depends on the capacity of clusters. If neither the selection nor the assignment
-    /// depends on capacity, the engine calls no estimators.
+    /// depends on capacity, the engine calls estimators only to explain a decision.
     fn needs_estimates(&self, context: &BindingContext<'_>) -> bool {
         let _ = context;
         true

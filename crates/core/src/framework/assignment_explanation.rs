@@ -49,7 +49,7 @@ pub enum WeightBasis {
     None,
     /// The weight is the greatest static weight of the rules that match the cluster.
     Rules,
-    /// The weight is 1 for every cluster, because no rule matches any cluster.
+    /// The weight is 1 for every cluster, because no rule gives any cluster a positive weight.
     Equal,
     /// The weight is the number of further replicas that fit into the cluster.
     Free,

@@ -113,7 +113,7 @@ impl<'a> CycleContext<'a> {
     }
 }
 
-/// The context of the points after PreFilter. It adds the state of plugins and the current replicas to
+/// The context of the points after PreFilter, except PreScore. It adds the state of plugins and the current replicas to
 /// [`CycleContext`].
 #[derive(Clone, Copy, Debug)]
 pub struct BindingContext<'a> {

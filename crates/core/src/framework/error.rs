@@ -90,7 +90,7 @@ impl PluginError {
 
 impl std::error::Error for PluginError {}
 
-/// Formats the error like Karmada. Errors of selection and assignment do not contain the plugin name.
+/// Formats the error like Karmada. Errors of selection and assignment, except panics, do not contain the plugin name.
 impl fmt::Display for PluginError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plugin = self.plugin();

@@ -32,9 +32,9 @@ impl Status {
 /// request, of each plugin call. The code for decisions without an observer is compiled separately, and sends no
 /// notifications.
 ///
-/// Points do not nest. The engine does not report points without plugins. NormalizeScore is a part of the Score point:
-/// the engine reports the plugin calls of NormalizeScore, but not its start and end. A panic of an observer propagates
-/// to the caller of the engine.
+/// Points do not nest. The engine does not report PreFilter, PreScore and Score if they have no plugins. NormalizeScore
+/// is a part of the Score point: the engine reports the plugin calls of NormalizeScore, but not its start and end. A
+/// panic of an observer propagates to the caller of the engine.
 pub trait Observer {
     /// Receives the start of a point.
     fn point_begins(&mut self, point: Point);

@@ -39,6 +39,28 @@ pub enum PreScoreResult {
 }
 
 /// A plugin that ranks clusters. The engine adds up the weighted scores of all plugins.
+///
+/// ```
+/// use berth_core::{BindingContext, ClusterView, PluginError, Score};
+///
+/// /// Prefers clusters with the label `tier=gold`.
+/// #[derive(Debug)]
+/// struct Gold;
+///
+/// impl Score for Gold {
+///     fn name(&self) -> &str {
+///         "Gold"
+///     }
+///
+///     fn score(
+///         &self,
+///         _: &BindingContext<'_>,
+///         cluster: &ClusterView<'_>,
+///     ) -> Result<i64, PluginError> {
+///         Ok(if cluster.label("tier") == Some("gold") { 100 } else { 0 })
+///     }
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a score plugin",
     note = "implement `name` and `score`; implement `score_fleet` too if few clusters have a score"

@@ -17,7 +17,7 @@ pub trait Select: Debug + Send + Sync {
     fn name(&self) -> &str;
 
     /// Reports whether the selection depends on the capacity of clusters. If neither the selection nor the assignment
-    /// depends on capacity, the engine calls no estimators.
+    /// depends on capacity, the engine calls estimators only to explain a decision.
     fn needs_estimates(&self, context: &BindingContext<'_>) -> bool {
         let _ = context;
         true
@@ -54,10 +54,12 @@ pub struct Selection {
     pub order: Order,
 }
 
-/// The order of the selected clusters. The assignment prefers the earlier of two equal clusters.
+/// The order of the selected clusters. If an aggregated assignment must choose between clusters of equal weight, this
+/// order decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The order of names. It applies when all candidates are selected.
+    /// The order of names, because all candidates are selected. Before such a choice, the assignment sorts the clusters
+    /// by [`Candidate::preference`].
     ByName,
     /// The order in which the plugin returned the clusters.
     AsSelected,

@@ -80,7 +80,7 @@ impl Select for SelectClusters {
     }
 }
 
-/// Returns the required total capacity of the selected clusters, or `None` if the selection ignores capacity.
+/// Returns the required total capacity of the selected clusters, or `None` if any capacity suffices.
 fn required_capacity(context: &BindingContext<'_>) -> Option<i64> {
     let request = context.request();
     if request.placement().duplicates() {
@@ -108,7 +108,7 @@ struct SelectContext<'a> {
     placement: &'a CompiledPlacement,
     /// The requested replicas.
     replicas: i64,
-    /// The required total capacity of the selected clusters, or `None` if the selection ignores capacity.
+    /// The required total capacity of the selected clusters, or `None` if any capacity suffices.
     required_capacity: Option<i64>,
 }
 
@@ -123,7 +123,8 @@ impl<'a> SelectContext<'a> {
     }
 }
 
-/// The reason why the spread constraints cannot be satisfied. The messages are the same as in Karmada.
+/// The reason why the spread constraints cannot be satisfied. All messages except [`Self::TooFewGroups`] are the same
+/// as in Karmada.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum SelectError {
     #[error("the number of feasible clusters is less than spreadConstraint.MinGroups")]

@@ -63,7 +63,8 @@ pub struct Constraint {
 pub enum Strategy {
     /// Every cluster gets all replicas.
     Duplicated,
-    /// Divides the replicas by static weights. If no rule matches any cluster, all clusters have equal weights.
+    /// Divides the replicas by static weights. If no selected cluster has a positive weight, all selected clusters have
+    /// equal weights.
     StaticWeights(Vec<(CompiledAffinity, i64)>),
     /// Divides the replicas by the capacity of clusters.
     DynamicWeights,
@@ -164,7 +165,7 @@ impl CompiledPlacement {
             .find(|constraint| constraint.by == *by)
     }
 
-    /// Reports whether every selected cluster gets all replicas. The selection then ignores capacity.
+    /// Reports whether every selected cluster gets all replicas. The selection then accepts any total capacity.
     pub fn duplicates(&self) -> bool {
         self.strategy == Strategy::Duplicated
     }
@@ -269,8 +270,8 @@ impl Strategy {
 }
 
 /// Reports whether Karmada ignores all spread constraints of a placement that divides replicas by weights. Karmada
-/// ignores the constraints if the weight preference is absent or contains static weights. If the preference is present
-/// but empty, Karmada applies the constraints, and uses equal static weights.
+/// ignores the constraints if the weight preference is absent, or contains static weights and no dynamic weight. If the
+/// preference is present but empty, Karmada applies the constraints, and uses equal static weights.
 fn static_weights_skip_constraints(scheduling: &ReplicaScheduling) -> bool {
     scheduling.replica_scheduling_type == Some(ReplicaSchedulingType::Divided)
         && scheduling.replica_division_preference == Some(ReplicaDivisionPreference::Weighted)

@@ -61,7 +61,7 @@ fn placed(on: bool, clusters: &[Value], binding: &Value) -> String {
 }
 
 #[test]
-fn component_sets_are_assigned_only_if_the_placement_allows_one_cluster() {
+fn component_sets_are_assigned_only_if_the_placement_is_limited_to_one_cluster() {
     let region = |cluster: Value, region: &str| with_spec(cluster, json!({"region": region}));
     let fleet = [
         region(cluster_with_cpu("m1", 10, 2_000), "a"),

@@ -5,7 +5,7 @@ use berth_api::cluster::Cluster;
 use berth_core::{Engine, EngineOptions, Fleet, Gates, Outcome, Request};
 use serde_json::{Value, json};
 
-/// Returns a cluster that serves Deployments and has free pods.
+/// Returns a cluster that serves Deployments and has capacity for `pods` pods.
 pub(crate) fn cluster(name: &str, pods: i64) -> Value {
     json!({
         "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",

@@ -279,8 +279,8 @@ proptest! {
         if let Some(result) = shares(&decide(&clusters, &binding)) {
             let placed: Vec<Value> = result.iter().map(|(name, n)| json!({"name": name, "replicas": n})).collect();
             let before = current(&binding);
-            // After the workload left such a cluster, the cluster is rejected. The second decision may then miss
-            // `minGroups`.
+            // If the workload left a cluster that passes the filters only as a current cluster, the second decision
+            // rejects this cluster, and may miss `minGroups`.
             let left = |name: &str| before.contains_key(name) && !result.contains_key(name);
             prop_assume!(!clusters.iter().any(|cluster| {
                 passes_only_as_current(cluster) && cluster["metadata"]["name"].as_str().is_some_and(left)

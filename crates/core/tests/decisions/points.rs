@@ -378,7 +378,7 @@ fn panics_become_errors_of_the_plugin() {
         assert!(error.to_string().starts_with(&message), "{error}");
         assert!(error.to_string().contains("the spy panics"), "{error}");
     }
-    // The engine asks filters for reasons only if no cluster passes.
+    // When the engine schedules without an explanation, it asks filters for reasons only if no cluster passes.
     let spy = Spy::new(Behaviour::PanicInCheck);
     let mut engine = engine(spy.plugins());
     let snapshot = fleet(&clusters()).snapshot();

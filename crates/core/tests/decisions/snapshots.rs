@@ -101,7 +101,7 @@ fn apply_returns_the_changed_aspects_of_a_cluster() {
 }
 
 #[test]
-fn unused_taint_lists_are_removed() {
+fn taints_stay_current_when_unused_taint_lists_are_removed() {
     let mut fleet = Fleet::new();
     for round in 0..1000 {
         let taints = json!({"taints": [{"key": "since", "value": round.to_string(), "effect": "NoSchedule"}]});

@@ -29,7 +29,7 @@ fn customization(
     )
 }
 
-/// Returns an interpreter with all operations of the kind `Rollout`.
+/// Returns an interpreter with a script for each operation of the kind `Rollout`.
 fn rollouts() -> Interpreter {
     Interpreter::with(vec![customization(
         "rollouts",

@@ -1,9 +1,9 @@
-//! Limits on library functions that are written in C. The time limit of a call cannot interrupt such a function, so the
-//! cost of patterns and the length of strings are limited.
+//! Limits on Lua's C functions for patterns, strings and tables. The time limit of a call cannot interrupt such a
+//! function, so the cost of patterns and the length of strings are limited.
 
 use mlua::{Lua, MultiValue, Table, Value, Variadic};
 
-/// Maximum length of a string argument, as in Karmada.
+/// Maximum length of a string in which a pattern is searched, as in Karmada.
 const MAX_TEXT: usize = 1_000_000;
 /// Maximum length of a pattern. The matcher recurses for each item of the pattern.
 const MAX_PATTERN: usize = 1_000;
@@ -23,7 +23,7 @@ pub(super) fn restrict(lua: &Lua) -> mlua::Result<()> {
         })?;
         strings.raw_set(name, bounded)?;
     }
-    // Karmada lacks `gsub` and `rep`, which create long strings.
+    // Karmada lacks `gsub` and `rep`, which create long strings. `dump` would return bytecode.
     for name in ["gsub", "rep", "dump"] {
         strings.raw_set(name, refusal(lua, name)?)?;
     }

@@ -3,9 +3,9 @@
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value, Variadic};
 
 use super::convert::type_name;
-use super::{first_line, kube, os, patterns};
+use super::{first_line, kube, library_limits, os};
 
-/// Functions of the base library that load code, change environments, or bypass metatables.
+/// Functions of the base library that scripts must not call, for example to load code or to change environments.
 const FORBIDDEN: [&str; 14] = [
     "collectgarbage",
     "dofile",
@@ -22,7 +22,7 @@ const FORBIDDEN: [&str; 14] = [
     "setfenv",
     "setmetatable",
 ];
-/// Functions that Karmada's interpreter does not have.
+/// Globals that Karmada's interpreter does not have.
 const ABSENT: [&str; 2] = ["coroutine", "gcinfo"];
 
 /// Creates a Lua state with the allowed functions.
@@ -31,7 +31,7 @@ pub(super) fn new_state() -> mlua::Result<Lua> {
     let lua = Lua::new_with(libraries, LuaOptions::default())?;
     let globals = lua.globals();
     for name in FORBIDDEN {
-        globals.raw_set(name, patterns::refusal(&lua, name)?)?;
+        globals.raw_set(name, library_limits::refusal(&lua, name)?)?;
     }
     for name in ABSENT {
         globals.raw_set(name, Value::Nil)?;
@@ -44,7 +44,7 @@ pub(super) fn new_state() -> mlua::Result<Lua> {
     // The original functions of Lua 5.1 do not check the stack. A debug build aborts when they return many values.
     globals.raw_set("pcall", lua.create_function(pcall)?)?;
     globals.raw_set("xpcall", lua.create_function(xpcall)?)?;
-    patterns::restrict(&lua)?;
+    library_limits::restrict(&lua)?;
     globals.raw_set("os", os::library(&lua)?)?;
     let library = kube::library(&lua)?;
     let require = lua.create_function(move |_, name: String| require(&library, &name))?;

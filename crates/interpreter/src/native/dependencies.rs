@@ -50,7 +50,7 @@ fn pod_spec(pod: Option<&Value>, kind: &str) -> Result<PodSpec, InterpretError> 
     }
 }
 
-/// Returns the sorted dependencies of a template. Returns `None` for kinds without a rule.
+/// Returns the dependencies of a template, grouped by kind and sorted by name. Returns `None` for kinds without a rule.
 ///
 /// # Errors
 /// When the template is malformed.

@@ -19,7 +19,7 @@ type Quantities = BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource
 enum Unit {
     /// Thousandths of a CPU.
     Milli,
-    /// Bytes, printed in binary notation such as `1Gi`.
+    /// Bytes, printed in binary notation such as `1Gi`. Amounts below 1024 are printed in decimal notation.
     Bytes,
     /// Whole numbers, for example of pods or devices.
     Count,
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_have_the_largest_dividing_binary_suffix() {
+    fn bytes_have_a_binary_suffix_from_1024_on() {
         for (bytes, text) in [
             (1, "1"),
             (1000, "1k"),

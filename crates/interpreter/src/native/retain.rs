@@ -39,8 +39,8 @@ pub(crate) fn retain_fields(desired: &mut Value, observed: &Value) {
     }
 }
 
-/// Retains finalizers, owner references, and the labels and annotations that other clients of the member set. Removes a
-/// key that the control plane set earlier and no longer sets.
+/// Retains the resource version, finalizers, owner references, and the labels and annotations that other clients of the
+/// member set. Removes a key that the control plane set earlier and no longer sets.
 pub(crate) fn retain_metadata(desired: &mut Value, observed: &Value) {
     for field in ["resourceVersion", "finalizers", "ownerReferences"] {
         match observed.pointer(&format!("/metadata/{field}")) {

@@ -141,7 +141,7 @@ fn replicas(deployment: &Value) -> Result<Interpretation> {
 
 fn components(deployment: &Value) -> Result<Vec<Component>> {
     let component = |name: &str, manager: &str, replicas: i32| {
-        // Karmada writes the memory of components without a suffix.
+        // Karmada writes the requests of components in decimal notation.
         let plain = |amount: Quantity| amount.in_format(Format::DecimalSi);
         let requirements = requirements(deployment, &[manager], plain)?;
         with_requirements(name, replicas, Some(requirements))

@@ -89,7 +89,7 @@ fn has_not_failed(job: &Value) -> bool {
     status.get("conditions").is_some() && !has_condition(status, "Failed")
 }
 
-/// Returns one component of a job for each role.
+/// Returns one component for each role that the job has.
 fn role_components(job: &Value, field: &str, roles: &[&str]) -> Result<Vec<Component>> {
     let specs = roles.iter().filter_map(|role| {
         let spec = job.pointer(&format!("/spec/{field}/{role}"))?;

@@ -92,7 +92,7 @@ pub(super) fn with_requirements(
     })
 }
 
-/// Returns the node claim of a pod spec. Only kinds without a pod template need this function.
+/// Returns the node claim of a pod spec. The claim contains the node affinity only if `has_affinity` is true.
 pub(super) fn node_claim(spec: &Value, has_affinity: bool) -> Option<Value> {
     let mut claim = json!({});
     let affinity = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
@@ -113,7 +113,7 @@ fn is_empty(value: &Value) -> bool {
     value.is_null() || *value == json!({}) || *value == json!([])
 }
 
-/// Returns the dependencies of several pod templates, sorted and without duplicates.
+/// Returns the dependencies of several pod templates. The interpreter later sorts them and removes duplicates.
 pub(super) fn dependencies<'a>(
     object: &Value,
     templates: impl IntoIterator<Item = &'a Value>,

@@ -1,10 +1,10 @@
-//! Removal of empty fields. Karmada's scripts cannot distinguish empty lists from empty objects, so Karmada writes
-//! neither into a status.
+//! Removal of empty fields from the statuses that rules reflect and aggregate. Karmada's scripts cannot distinguish
+//! empty lists from empty objects, so Karmada writes neither into a status.
 
 use serde_json::{Map, Value};
 
-/// Removes nulls and empty lists and objects at any depth. A list or object that becomes empty through this removal
-/// remains.
+/// Removes nulls at any depth, and then empty lists and objects. A list or object that becomes empty only because empty
+/// lists and objects were removed from it remains.
 pub(super) fn drop_empty(fields: &mut Map<String, Value>) {
     drop_nulls(fields);
     fields.retain(|_, value| keep(value));

@@ -38,7 +38,7 @@ pub(super) static KINDS: [Kind; 3] = [
         dependencies: Some(|job| {
             let cluster = job.pointer("/spec/rayClusterSpec");
             let submitter = job.pointer("/spec/submitterPodTemplate");
-            sorted_dependencies(job, templates(cluster).chain(submitter))
+            dependencies_of(job, templates(cluster).chain(submitter))
         }),
         ..Kind::new("ray.io/v1", "RayJob")
     },
@@ -52,7 +52,7 @@ pub(super) static KINDS: [Kind; 3] = [
         }),
         dependencies: Some(|service| {
             let cluster = service.pointer("/spec/rayClusterConfig");
-            sorted_dependencies(service, templates(cluster))
+            dependencies_of(service, templates(cluster))
         }),
         ..Kind::new("ray.io/v1", "RayService")
     },
@@ -73,7 +73,7 @@ fn templates(cluster: Option<&Value>) -> impl Iterator<Item = &Value> {
     head(cluster).into_iter().chain(workers)
 }
 
-fn sorted_dependencies<'a>(
+fn dependencies_of<'a>(
     object: &Value,
     templates: impl Iterator<Item = &'a Value>,
 ) -> Result<Vec<DependentObjectReference>> {

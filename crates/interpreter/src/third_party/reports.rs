@@ -73,7 +73,7 @@ impl<'a> Aggregation<'a> {
     }
 
     /// Sets the observed generation to the template's generation if every member has observed that generation.
-    /// Otherwise the old value remains.
+    /// Otherwise the old value remains, or becomes 0 if it is missing.
     pub(super) fn set_observed_generation(&self, status: &mut Fields) {
         let current = generation(self.template);
         let is_current = |report: &Value| {

@@ -33,7 +33,7 @@ const REPORTED: [&str; 9] = [
 ];
 
 const MEBI: f64 = 1_048_576.0;
-/// Minimum memory overhead of a pod, in bytes.
+/// Minimum memory overhead of a pod without the field `memoryOverhead`, in bytes.
 const LEAST_OVERHEAD: f64 = 384.0 * MEBI;
 
 fn components(application: &Value) -> Result<Vec<Component>> {

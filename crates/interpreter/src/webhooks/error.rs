@@ -17,7 +17,7 @@ pub enum WebhookError {
     /// The webhook did not respond in time to an earlier call, and is paused.
     #[error("the webhook did not respond in time; it is called again in {0} s")]
     Paused(u64),
-    /// The response does not match the request.
+    /// The response is malformed or does not match the request.
     #[error("received invalid webhook response: {0}")]
     Response(String),
     /// The webhook reports a failure.

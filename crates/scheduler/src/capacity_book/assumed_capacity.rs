@@ -1,8 +1,8 @@
 //! Capacity of replicas that the scheduler has assigned to clusters and that the clusters do not report yet.
 //!
 //! [`AssumedCapacity`] is used with the gate SchedulingOvercommitProtection, or with a plugin that requires it. It
-//! consists of shares. A share is the capacity of the replicas that one decision adds in one cluster. The report of the
-//! cluster already includes the earlier replicas. A share is released when
+//! consists of shares. A share is the capacity of the replicas that recent decisions about one binding added in one
+//! cluster. The report of the cluster already includes the earlier replicas. A share is released when
 //! - the write of the decision fails,
 //! - the binding is deleted,
 //! - the workload is evicted from the cluster,
@@ -46,7 +46,7 @@ struct Entry {
 struct Share {
     cluster: String,
     replicas: i32,
-    /// Time at which the status of the binding first reported the workload as healthy in the cluster.
+    /// Time at which the workload last became healthy in the cluster, according to the status of the binding.
     healthy: Option<Instant>,
     workload: AssumedWorkload,
     /// The workload, encoded for requests to the accurate estimators.

@@ -1,5 +1,5 @@
-//! Preempted workloads between the end of their eviction and the next report of their cluster. The last report of the
-//! cluster still includes their capacity.
+//! Pending evictions: preempted workloads that have left their cluster, but that the cluster's last report still
+//! counts. Their capacity is treated as free until the next report.
 
 use std::time::{Duration, Instant};
 

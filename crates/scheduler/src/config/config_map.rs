@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_cannot_change_at_run_time_are_rejected() {
+    fn invalid_config_maps_are_rejected() {
         let head = "apiVersion: scheduler.config.berth/v1alpha1\nkind: SchedulerConfiguration\n";
         let error = rejection(&format!("{head}leaderElection:\n  leaderElect: false\n"));
         assert!(

@@ -49,14 +49,15 @@ pub struct SchedulerConfiguration {
         skip_serializing_if = "is_default"
     )]
     pub client_connection: ClientConnection,
-    /// Address that serves /healthz, /livez, /readyz and /configz, for example `:10351`; `0` disables it.
+    /// Address that serves /healthz, /livez, /readyz and, without `--metrics-secure`, /configz, for example `:10351`;
+    /// `0` disables it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_probe_bind_address: Option<String>,
     /// Address that serves /metrics, for example `:8080`; `0` disables it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics_bind_address: Option<String>,
     /// The profiles. Each acts as a separate scheduler with its own name and plugins. If empty, there is one profile
-    /// `default-scheduler` with all in-tree plugins.
+    /// with the name of `--scheduler-name` and the plugins of `--plugins`.
     #[serde(
         default,
         deserialize_with = "null_is_default",
@@ -155,7 +156,7 @@ macro_rules! plugins_config {
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
         pub struct PluginsConfig {
-            /// Plugins at every point that they implement. The in-tree plugins come first, unless they are disabled.
+            /// Plugins at every point that they implement. The default plugins come first, unless they are disabled.
             #[serde(default, deserialize_with = "null_is_default", skip_serializing_if = "is_default")]
             pub multi_point: PointConfig,
             $($(#[$doc])*

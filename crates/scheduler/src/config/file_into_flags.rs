@@ -9,7 +9,7 @@ use crate::config::flags::SchedulerArgs;
 use berth_component_base::bind_address::BindAddress;
 use berth_component_base::go_duration::go_duration;
 
-/// Sets each flag that the user has not set explicitly to the value in the file. Ignores profiles and extenders.
+/// Copies the settings of the file, except profiles and extenders, into the flags that the user has not set explicitly.
 ///
 /// # Errors
 /// If a duration or an address is invalid.

@@ -54,7 +54,7 @@ pub struct SchedulerArgs {
         value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub scheduler_name: String,
 
-    /// Plugins to enable: `*` for all, NAME to add one, -NAME to remove one
+    /// Plugins to enable: `*` for all except optional plugins, NAME to add one, -NAME to remove one
     #[arg(
         long,
         value_name = "LIST",

@@ -65,7 +65,7 @@ pub struct Options {
     pub metrics: BindAddress,
     /// Address that serves probes.
     pub health: BindAddress,
-    /// Access rules for the endpoints of metrics and configuration.
+    /// Access rules for the endpoints of metrics, configuration and debugging.
     pub metrics_access: MetricsAccessFlags,
     /// Queue order and retry policy.
     pub order: QueueOrder,
@@ -142,7 +142,7 @@ pub enum OptionsError {
     /// The configuration file is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Both the configuration file and the ConfigMap declare profiles or extenders.
+    /// The configuration file declares profiles or extenders, although `--config-map` is set.
     #[error(
         "--config {path} has profiles or extenders, and --config-map {config_map} declares them too: remove them from one of the two",
         path = .path.display()

@@ -42,7 +42,8 @@ impl ProfileError {
 }
 
 /// Converts the entries of `--plugins`. `*` enables all plugins except optional plugins, `NAME` adds a plugin, and
-/// `-NAME` removes a plugin. `*` applies first. The other entries apply in their order.
+/// `-NAME` removes a plugin. `*` applies first. The other entries apply in their order. The plugins of
+/// [`Enablement::Base`] are always enabled.
 ///
 /// # Errors
 /// When an entry adds an unknown plugin. Karmada ignores such an entry, so a misspelt name may disable a filter there.

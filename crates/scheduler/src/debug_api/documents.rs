@@ -54,7 +54,7 @@ pub struct DecisionSummary {
     pub scheduler_name: String,
     /// The result.
     pub result: DecisionResult,
-    /// Text about preemption, which is appended to the message of the result.
+    /// Text about preemption. The condition of the binding contains this text after the message of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
 }
@@ -100,7 +100,8 @@ pub struct ActiveConfiguration {
     pub api_version: String,
     /// `ActiveConfiguration`.
     pub kind: String,
-    /// The effective settings of file and flags, in the format of the configuration file. Secrets are redacted.
+    /// The effective settings of the flags and of the file or ConfigMap, in the format of the configuration file.
+    /// Secrets are redacted.
     pub configuration: Value,
     /// The feature gates of the engine. Only a flag sets them.
     pub feature_gates: Gates,

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use berth_api::quantity::Quantity;
 use clap::Args;
 
-/// Minimum size of a file. Each file starts with all clusters, so a smaller file would contain few decisions.
+/// Minimum of `--decision-log-max-bytes`. Each file starts with all clusters, so a smaller file would contain few
+/// decisions.
 const MIN_BYTES: u64 = 64 * 1024;
 
 /// Flags of the decision log.

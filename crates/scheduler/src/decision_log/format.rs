@@ -141,7 +141,8 @@ pub struct Case {
     pub decision: Decision,
 }
 
-/// A binding. Its serialized form contains only the parts of metadata and status that affect decisions.
+/// A binding. Its serialized form contains the complete spec. From metadata and status, it contains only the parts that
+/// identify the binding or affect decisions.
 #[derive(Clone, Debug)]
 pub struct RecordedBinding(pub Arc<Binding>);
 

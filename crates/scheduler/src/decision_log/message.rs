@@ -55,7 +55,7 @@ impl DroppedDecisions {
     /// Writes the metric in the Prometheus text format.
     pub(crate) fn encode(&self, out: &mut String) {
         let name = "berth_decision_log_dropped_total";
-        let help = "Number of entries that are missing in the decision log, because it was written too slowly or not at all.";
+        let help = "Number of decisions that are missing in the decision log, because it was written too slowly or not at all.";
         family(out, name, Kind::Counter, help);
         sample(out, name, "", self.get());
     }

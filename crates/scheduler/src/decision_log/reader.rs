@@ -113,7 +113,8 @@ impl Reader {
         })
     }
 
-    /// Reports whether the file ends in the middle of an entry, because its writer was killed.
+    /// Reports whether the file ended early, for example because its writer was killed. The result is final when
+    /// [`Self::next_entry`] has returned `None`.
     pub fn is_truncated(&self) -> bool {
         self.truncated
     }

@@ -27,7 +27,7 @@ pub(crate) struct Recorder {
     /// Changed clusters that did not fit into the channel yet, by name. A deleted cluster is `None`.
     pending_clusters: BTreeMap<String, Option<Arc<Cluster>>>,
     configuration: Arc<Configuration>,
-    /// Number of decisions dropped since the last message.
+    /// Number of dropped decisions that no gap message has reported yet.
     gap: u64,
     dropped: DroppedDecisions,
 }

@@ -18,7 +18,7 @@ use berth_component_base::kube_client::RateLimit;
 pub struct ConnectionCounts {
     /// Number of open connections.
     pub up: usize,
-    /// Number of broken connections, which are opened again after a backoff.
+    /// Number of connections that broke or could not be opened. The pool tries again after a backoff.
     pub down: usize,
     /// Number of connections whose first attempt is in progress.
     pub connecting: usize,
@@ -46,7 +46,7 @@ impl std::fmt::Debug for ConnectionPool {
 }
 
 impl ConnectionPool {
-    /// Returns an empty set. `client` looks up the Services of the estimators, and `limit` limits the rate of these
+    /// Returns an empty pool. `client` looks up the Services of the estimators, and `limit` limits the rate of these
     /// lookups.
     pub fn new(
         client: kube::Client,
@@ -80,7 +80,7 @@ impl ConnectionPool {
         });
     }
 
-    /// Closes the connection of a deleted cluster.
+    /// Removes a cluster and closes its connection.
     pub fn remove(&self, cluster: &str) {
         self.with(|connections| connections.remove(cluster));
     }
@@ -106,7 +106,7 @@ impl ConnectionPool {
             .is_some_and(|state| matches!(*state.borrow(), ConnectionState::Up(_)))
     }
 
-    /// Waits until the connection to the estimator of a cluster is open (`up` is true) or broken (`up` is false).
+    /// Waits until the connection to the estimator of a cluster is open (`up` is true) or not open (`up` is false).
     /// Returns false if the cluster is unknown or removed.
     pub async fn until(&self, cluster: &str, up: bool) -> bool {
         match self.state(cluster) {

@@ -66,7 +66,7 @@ pub struct EstimatorArgs {
     #[arg(long, value_name = "FILE")]
     pub scheduler_estimator_key_file: Option<OsString>,
 
-    /// Certificate authority of the estimators; without it connections are plain text
+    /// Certificate authority of the estimators; without this flag and --insecure-skip-estimator-verify, connections are plain text
     #[arg(long, value_name = "FILE")]
     pub scheduler_estimator_ca_file: Option<OsString>,
 
@@ -189,7 +189,7 @@ pub enum EstimatorOptionsError {
     },
 }
 
-/// Treats an empty file name as absent, as Go does.
+/// Treats an empty file name as absent, as Karmada does.
 fn file(path: Option<OsString>) -> Option<PathBuf> {
     path.filter(|path| !path.is_empty()).map(PathBuf::from)
 }
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_values_are_rejected_with_karmadas_messages() {
+    fn invalid_values_are_rejected() {
         for (flag, expected) in [
             (
                 "--scheduler-estimator-port=65536",

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn in_cluster_dns_names_are_used_without_a_service() {
+    fn in_cluster_addresses_are_the_dns_names_of_the_service() {
         let addresses =
             in_cluster_addresses("karmada-scheduler-estimator-m1", "karmada-system", 10352);
         let addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! The requests to extenders for one decision, and the answers. An [`Answer`] is the decoded response to a request.
+//! The types of the requests to extenders for one decision, and of their decoded answers.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};

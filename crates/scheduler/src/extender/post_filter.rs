@@ -1,5 +1,5 @@
-//! A wrapper of a PostFilter plugin. The wrapper returns a nomination of the plugin only if every extender with a
-//! preempt verb permits every victim of the nomination.
+//! The PostFilter plugins behind extenders: a nomination of a plugin stands only if every extender with a preempt verb
+//! permits every victim of the nomination.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -31,6 +31,24 @@ impl Args {
     /// Parses the arguments into a type of the plugin. Without arguments, returns the default of this type. To refuse
     /// unknown fields, add `#[serde(deny_unknown_fields)]` to the type.
     ///
+    /// ```
+    /// use berth_scheduler::framework::Args;
+    /// use serde::Deserialize;
+    /// use serde_json::json;
+    ///
+    /// #[derive(Debug, Default, Deserialize, PartialEq)]
+    /// #[serde(default, deny_unknown_fields)]
+    /// struct Settings {
+    ///     zone: String,
+    /// }
+    ///
+    /// let args = Args::new(Some(json!({ "zone": "a" })));
+    /// assert_eq!(args.parse::<Settings>()?, Settings { zone: "a".to_owned() });
+    /// assert_eq!(Args::new(None).parse::<Settings>()?, Settings::default());
+    /// assert!(Args::new(Some(json!({ "zones": [] }))).parse::<Settings>().is_err());
+    /// # Ok::<(), berth_scheduler::framework::ArgsError>(())
+    /// ```
+    ///
     /// # Errors
     /// When the arguments do not match the type. The error names the field.
     pub fn parse<T: DeserializeOwned + Default>(&self) -> Result<T, ArgsError> {

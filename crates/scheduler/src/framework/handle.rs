@@ -48,7 +48,8 @@ impl Handle {
         self.client.clone()
     }
 
-    /// Returns a handle with which the plugin's own tasks allow or reject parked decisions and requeue bindings.
+    /// Returns a handle with which the plugin's own tasks allow or reject decisions that wait for Permit, and requeue
+    /// bindings.
     pub fn permits(&self, plugin: &str) -> Permits {
         Permits::new(plugin, self.messages.clone())
     }

@@ -55,7 +55,7 @@ pub(crate) enum FilterPoint {
 pub(crate) struct Needs {
     /// True if the plugin reads Cluster objects with [`berth_core::ClusterView::object`].
     pub(crate) objects: bool,
-    /// True if parked and unwritten decisions must reduce the free capacity of clusters.
+    /// True if decisions that wait for Permit or are not written yet must reduce the free capacity of clusters.
     pub(crate) assumed_capacity: bool,
 }
 
@@ -167,8 +167,8 @@ impl Plugin {
         self
     }
 
-    /// Requests that parked and unwritten decisions reduce the free capacity of clusters. The feature gate
-    /// SchedulingOvercommitProtection has the same effect.
+    /// Requests that decisions that wait for Permit or are not written yet reduce the free capacity of clusters. The
+    /// feature gate SchedulingOvercommitProtection has the same effect.
     #[must_use]
     pub fn assumes_capacity(mut self) -> Self {
         self.needs.assumed_capacity = true;

@@ -1,7 +1,8 @@
 //! Calls of the plugins that run before and after a decision, in the order of the profile. The traits of the plugins
 //! are in [`traits`](super::traits).
 //!
-//! A panic of a plugin is caught: it stops the current scheduling cycle, and the process continues.
+//! Panics of plugins are caught, so that the process continues. Except in observers and event hints, a panic becomes an
+//! error of the plugin.
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -150,8 +151,8 @@ impl ExtensionPoints {
         failed.map_or(Ok(None), Err)
     }
 
-    /// Calls the Reserve plugins in order, and stops at the first error. The caller reverts the reservations with
-    /// [`Self::unreserve`], also after an error.
+    /// Calls the Reserve plugins in order, and stops at the first error. If this function or a later step fails, the
+    /// caller reverts the reservations with [`Self::unreserve`].
     pub(crate) fn reserve(
         &self,
         decided: &Decided,

@@ -1,4 +1,4 @@
-//! The clusters and bindings that the scheduler knows. Any plugin can read them on any task.
+//! The store of the clusters and bindings that the scheduler knows, which any plugin can read on any task.
 //!
 //! Only the scheduler's task changes this state. Readers receive shared pointers to immutable values, so plugins never
 //! hold a lock.
@@ -92,8 +92,8 @@ impl State {
         Arc::clone(&self.read().fleet)
     }
 
-    /// Returns a binding. While a decision about the binding is parked or being written, the returned binding has the
-    /// decided clusters. If the decision fails, the returned binding has the stored clusters again.
+    /// Returns a binding. While a decision about the binding waits for Permit or is being written, the returned binding
+    /// has the decided clusters. If the decision fails, the returned binding has the stored clusters again.
     pub fn binding(&self, key: &BindingKey) -> Option<Arc<Binding>> {
         let content = self.read();
         let stored = content.bindings.get(key)?;

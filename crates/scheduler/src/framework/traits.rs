@@ -4,7 +4,7 @@
 //! | point | when | task | on error |
 //! |---|---|---|---|
 //! | [`PreEnqueue`] | before the binding's scheduling cycle | scheduler | none: a closed gate is not an error |
-//! | [`QueueSort`] | the binding becomes ready | scheduler | none |
+//! | [`QueueSort`] | the binding is queued | scheduler | none |
 //! | [`PostFilter`] | no cluster fits | scheduler | the next plugin runs |
 //! | [`Reserve`] | after a decision, before writes | scheduler | reservations are reverted, the binding is retried |
 //! | [`Permit`] | after Reserve | scheduler | see [`Permission`] |
@@ -30,6 +30,30 @@ use crate::writer::Report;
 pub(crate) const PREEMPTED: &str = "Preempted";
 
 /// Gates bindings before their scheduling cycle.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use berth_scheduler::binding::Binding;
+/// use berth_scheduler::framework::{Gate, Plugin, PreEnqueue};
+///
+/// /// Holds bindings back until they have the label `approved`.
+/// #[derive(Debug)]
+/// struct Approval;
+///
+/// impl PreEnqueue for Approval {
+///     fn pre_enqueue(&self, binding: &Binding) -> Gate {
+///         let labels = binding.metadata.labels.as_ref();
+///         match labels.is_some_and(|labels| labels.contains_key("approved")) {
+///             true => Gate::Open,
+///             false => Gate::Closed("waits for the label approved".to_owned()),
+///         }
+///     }
+/// }
+///
+/// let plugin = Plugin::new("Approval").pre_enqueue(Arc::new(Approval));
+/// # drop(plugin);
+/// ```
 #[diagnostic::on_unimplemented(message = "`{Self}` has no PreEnqueue point")]
 pub trait PreEnqueue: Debug + Send + Sync {
     /// Reports whether the binding may be scheduled now. A gated binding waits for a registered event.
@@ -52,10 +76,11 @@ pub enum Gate {
 #[diagnostic::on_unimplemented(message = "`{Self}` has no QueueSort point")]
 pub trait QueueSort: Debug + Send + Sync {
     /// Returns the binding's rank. Bindings with a greater rank are scheduled first. Bindings with equal ranks are
-    /// ordered by age.
+    /// scheduled in the order in which they became ready.
     ///
-    /// The scheduler calls this method once each time the binding becomes ready, and stores the rank. Comparisons use
-    /// the stored ranks, so a plugin with inconsistent results cannot corrupt the queue.
+    /// The scheduler calls this method when it queues the binding, and after
+    /// [`Permits::requeue`](super::Permits::requeue). It stores the rank. Comparisons use the stored ranks, so a plugin
+    /// with inconsistent results cannot corrupt the queue.
     fn rank(&self, binding: &Binding) -> Rank;
 }
 

@@ -1,4 +1,5 @@
-//! Time measurement of one decision. The observer reads the clock, because the engine itself reads none.
+//! The observer that measures one decision: it passes each event of the engine to the timers of `steps` and `points`.
+//! The observer reads the clock, because the engine itself reads none.
 
 use std::time::Duration;
 

@@ -1,15 +1,15 @@
-//! The values of the metrics' labels, such as `scheduled` and `error`. Karmada and kube-scheduler use the same values.
+//! The values of the metrics' labels, such as `scheduled` and `error`. Each value is from Karmada or kube-scheduler.
 
 use berth_core::{Point, Status};
 
 use super::steps::Step;
 
-/// The result of a cycle. An unschedulable binding counts as scheduled, as in Karmada.
+/// The result of a cycle. As in Karmada, a binding that fits into no cluster counts as scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum CycleResult {
     /// The decision is made and written.
     Scheduled,
-    /// The cycle failed and is retried.
+    /// The cycle failed. The binding is retried, or waits for a cluster change.
     Error,
 }
 
@@ -49,11 +49,11 @@ impl Incoming {
 /// The result of plugins at an extension point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum PluginResult {
-    /// The cluster passed, or got a score.
+    /// The plugin succeeded. For example, the cluster passed or got a score.
     Success,
     /// The plugin skipped this cycle.
     Skip,
-    /// The cluster was rejected.
+    /// The plugin rejected the cluster or the binding.
     Unschedulable,
     /// The plugin failed.
     Error,

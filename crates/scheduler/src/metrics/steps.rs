@@ -1,4 +1,5 @@
-//! Durations of the stages of one decision. A stage consists of one or more extension points.
+//! Durations of the scheduling steps that Karmada's metrics distinguish (Filter, Score, Select, AssignReplicas). A step
+//! consists of one or more extension points.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,4 @@
-//! A filter for configuration documents. It removes the plugins that this program does not contain, such as the
-//! out-of-tree plugins of another program.
+//! Removal of unknown plugins from a scheduler configuration, such as the out-of-tree plugins of another program.
 
 use std::collections::BTreeSet;
 

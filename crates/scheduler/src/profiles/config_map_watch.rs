@@ -49,7 +49,7 @@ pub(crate) struct ConfigMapWatch {
 }
 
 impl ConfigMapWatch {
-    /// Watches the ConfigMap until the token is cancelled or the receiver of `changes` is dropped.
+    /// Watches the ConfigMap until the token is cancelled.
     pub(crate) async fn run(mut self, cancel: CancellationToken) {
         let api: Api<ConfigMap> =
             Api::namespaced(self.builder.client.clone(), &self.name.namespace);

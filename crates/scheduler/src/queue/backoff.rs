@@ -10,12 +10,12 @@ pub(crate) const MAX_BACKOFF: Duration = Duration::from_secs(10);
 /// Order of ready keys, and retry policy of failed keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueOrder {
-    /// The key with the higher rank comes first, then the older key. A failed key is retried after 1 to 10 s, a waiting
-    /// key after a cluster change.
+    /// The key with the higher rank comes first, then the key that became ready earlier. A failed key is retried after
+    /// 1 to 10 s, a waiting key after a cluster change.
     #[default]
     Priority,
-    /// The older key comes first, regardless of its rank. Every failed key is retried after an exponential,
-    /// rate-limited delay. This order applies if the feature gate PriorityBasedScheduling is off.
+    /// The key that became ready earlier comes first, regardless of its rank. Every failed key is retried after an
+    /// exponential, rate-limited delay. This order applies if the feature gate PriorityBasedScheduling is off.
     Arrival {
         /// Delay after the first failure. Each further failure doubles the delay.
         base: Duration,

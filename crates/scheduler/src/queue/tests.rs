@@ -199,7 +199,7 @@ fn back_off_moves_a_waiting_key_to_backoff() {
 }
 
 #[test]
-fn a_removed_key_is_removed_from_every_state() {
+fn a_key_that_is_not_in_processing_is_removed_at_once() {
     let (mut queue, now) = (Queue::default(), Instant::now());
     for (name, verdict) in [
         ("ready", None),

@@ -22,7 +22,7 @@ pub const KIND: &str = "ReplayReport";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
-    /// Both results place the binding, but on different clusters or with different replicas.
+    /// Both results place the binding, but on different clusters, with different replicas or by another affinity term.
     Moved,
     /// The recorded result places the binding, and the new decision fails.
     Failed,
@@ -48,7 +48,7 @@ impl Change {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
-    /// All decisions.
+    /// All decisions in the log.
     pub decisions: u64,
     /// Decisions whose new result equals the recorded result.
     pub equal: u64,
@@ -179,7 +179,7 @@ impl ReportBuilder {
         self.notes.extend(notes);
         if self.counts.dropped > 0 {
             self.notes.push(format!(
-                "{} decisions are missing in the log: the scheduler decided faster than the log was written",
+                "{} decisions are missing in the log: it was written too slowly or not at all",
                 self.counts.dropped
             ));
         }

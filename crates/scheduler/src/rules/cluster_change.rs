@@ -15,7 +15,8 @@ use crate::binding::Binding;
 /// The parts of a cluster that affect scheduling.
 #[derive(Clone, Debug)]
 pub struct ClusterState {
-    /// The metadata and the spec of the cluster. The status is empty.
+    /// The metadata and the spec of the cluster, without annotations, managed fields and resource models. The status is
+    /// empty.
     pub cluster: Arc<Cluster>,
     apis: BTreeMap<String, Vec<String>>,
     capacity: Option<ResourceSummary>,
@@ -46,8 +47,8 @@ impl ClusterState {
         self.cluster.metadata.deletion_timestamp.is_some()
     }
 
-    /// Reports whether the reported capacity differs from the capacity in `old`. Returns `false` if the cluster is
-    /// being deleted.
+    /// Reports whether the reported capacity differs from the capacity in `old`, or `old` is `None`. Returns `false` if
+    /// the cluster is being deleted.
     pub fn capacity_changed(&self, old: Option<&Self>) -> bool {
         !self.deleting() && old.is_none_or(|old| old.capacity != self.capacity)
     }
@@ -157,7 +158,8 @@ impl<'a> AffinityMatcher<'a> {
     }
 
     /// Reports whether the binding must be reconciled after a change of the cluster. As in Karmada, only the affinity
-    /// in use is matched, without its overflow affinities.
+    /// in use is matched, without its overflow affinities. If the binding has affinity terms and its status is
+    /// outdated, returns `true`.
     pub fn reconciles(&mut self, binding: &Binding, placement: &Placement) -> bool {
         if placement.cluster_affinities.is_empty() {
             return placement
@@ -181,7 +183,7 @@ impl<'a> AffinityMatcher<'a> {
         term.is_some_and(|term| self.matches(&term.affinity))
     }
 
-    /// Reports whether any affinity term of the placement selects the cluster.
+    /// Reports whether any affinity of the placement selects the cluster. Overflow affinities count as well.
     pub fn could_be_target(&mut self, placement: &Placement) -> bool {
         if placement.cluster_affinities.is_empty() {
             return placement

@@ -247,7 +247,7 @@ mod tests {
                 Some(ScheduleType::Reconcile),
             ),
             (
-                "a reschedule was requested in the second of the last scheduling",
+                "a reschedule was requested in the same second as the last scheduling",
                 json!({ "spec": { "rescheduleTriggeredAt": "2024-01-01T00:00:00Z" } }),
                 None,
             ),

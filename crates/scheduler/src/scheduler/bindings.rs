@@ -1,4 +1,5 @@
-//! The latest known states of bindings, and the state of their writes.
+//! The store of the scheduler task: the latest known state of each binding, and whether a write of the binding is
+//! unfinished.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

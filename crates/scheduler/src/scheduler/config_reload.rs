@@ -11,8 +11,8 @@ use crate::profiles::builder::ActiveConfig;
 use crate::profiles::config_map_watch::ConfigChange;
 
 impl Scheduler {
-    /// Uses a new configuration for all further decisions. Drops parked decisions and decides their bindings again.
-    /// Pending writes finish with the old configuration.
+    /// Uses a new configuration for all further decisions. Drops the decisions that wait for Permit, and decides their
+    /// bindings again. Pending writes finish with the old configuration.
     pub(super) fn apply_config_change(&mut self, change: ConfigChange) {
         let now = Instant::now();
         if let Some(log) = &mut self.decision_log {

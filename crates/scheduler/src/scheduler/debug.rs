@@ -1,4 +1,4 @@
-//! Responses of the debug endpoints, which describe recorded decisions.
+//! Answers of the scheduler task to queries of the debug endpoints, from the recorded decisions.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,5 +1,5 @@
-//! Scheduling cycles whose results are being written. The scheduler decides a binding again only after its write has
-//! ended.
+//! The data of a scheduling cycle that its write task carries: the binding, the start of the cycle and the reserved
+//! decision. The scheduler decides a binding again only after its write has ended.
 
 use std::sync::Arc;
 use std::time::Instant;

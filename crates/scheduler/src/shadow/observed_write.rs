@@ -32,7 +32,7 @@ pub(super) enum Observation {
     NewBasis,
     /// The state contains the first of the two writes of a decision.
     ResultOnly,
-    /// The state contains both writes of a decision.
+    /// The state contains the complete decision, including its status.
     Decided,
 }
 

@@ -11,7 +11,7 @@ pub enum QosClass {
     BestEffort,
     /// At least one container has requests or limits for CPU or memory, but the class is not [`QosClass::Guaranteed`].
     Burstable,
-    /// Every container has CPU and memory limits equal to its requests.
+    /// Every container has CPU and memory limits, and no request differs from its limit.
     Guaranteed,
 }
 

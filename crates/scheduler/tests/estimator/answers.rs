@@ -128,7 +128,7 @@ async fn a_failing_estimator_has_a_stale_answer_to_an_equal_request() {
 }
 
 #[tokio::test]
-async fn expired_answers_are_not_used_as_stale_answers() {
+async fn a_maximum_age_of_zero_disables_stale_answers() {
     let options = EstimatorOptions {
         answers_max_age: Duration::ZERO,
         ..EstimatorOptions::default()

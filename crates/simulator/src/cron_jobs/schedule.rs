@@ -9,7 +9,7 @@ pub(super) struct Schedule(Crontab);
 
 impl Schedule {
     /// Parses five fields or a descriptor such as `@hourly`, in a time zone, which is UTC by default. Returns `None`
-    /// for `@every` and for unknown time zones.
+    /// for `@every`, invalid fields and unknown time zones.
     pub(super) fn parse(text: &str, zone: Option<&str>) -> Option<Self> {
         let fields = match text.trim() {
             "@yearly" | "@annually" => "0 0 1 1 *",

@@ -377,7 +377,7 @@ fn rollback_reuses_the_old_replica_set_as_latest_revision() {
 }
 
 #[test]
-fn failing_rollout_keeps_the_old_pods() {
+fn failing_rollout_keeps_the_required_ready_pods() {
     let mut cluster = Cluster::with_nodes(2, "8");
     deployment(&mut cluster, "web", 4, "1");
     cluster.advance_until_idle();

@@ -42,7 +42,8 @@ pub(crate) struct Certificates {
 }
 
 impl Certificates {
-    /// Returns new certificates, or `None` if the current certificates are usable and valid for long enough.
+    /// Returns new certificates, or `None` if the current certificates are usable, valid for long enough and issued for
+    /// all `names`.
     pub(crate) fn next(
         current: Option<&Self>,
         names: &[String],

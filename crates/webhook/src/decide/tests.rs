@@ -156,7 +156,7 @@ fn protected_objects_of_any_kind_cannot_be_deleted() {
 }
 
 #[test]
-fn no_execute_taints_are_denied_without_the_flag() {
+fn no_execute_taints_are_denied_unless_allowed() {
     let policy = json!({ "metadata": { "name": "web" },
         "spec": { "taints": [{ "key": "a", "effect": "NoExecute" }] } });
     let review = review("clustertaintpolicies", json!({ "object": policy }));

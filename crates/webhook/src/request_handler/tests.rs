@@ -84,7 +84,7 @@ async fn a_body_that_does_not_arrive_is_a_timeout() {
 }
 
 #[tokio::test]
-async fn probes_are_ready_until_the_server_stops() {
+async fn a_stopping_server_is_healthy_but_not_ready() {
     let stopping = CancellationToken::new();
     let service = Service::new(NoExecuteTaints::default(), Arc::default(), stopping.clone());
     let probe = async |path: &str| {

@@ -128,7 +128,7 @@ impl Request {
     ) -> ApiResponse {
         let path = kind.path.replace("default", namespace);
         let collection = self.name.is_empty() || self.method == "POST";
-        let pointer = if collection {
+        let target = if collection {
             path
         } else {
             format!("{path}/{}", self.name)
@@ -147,7 +147,7 @@ impl Request {
                 object.to_string()
             }
         };
-        let url = format!("{pointer}{}", self.rest);
+        let url = format!("{target}{}", self.rest);
         let header = ("content-type", self.media);
         let response = server.raw(self.method, &url, &[header], body).await;
         let is_object = response.json["metadata"]["name"] == self.name;

@@ -53,11 +53,11 @@ impl<'a> Kind<'a> {
         eventually("the kind to be served", async || {
             let listed = kind.server.raw("GET", &kind.path("v1"), &[], "").await;
             let probe = json!({"metadata": {"name": "Not A Name"}});
-            let dry_run = kind.send("POST", &kind.path("v1"), &probe).await;
-            if listed.code == 200 && dry_run.code != 404 {
+            let probed = kind.send("POST", &kind.path("v1"), &probe).await;
+            if listed.code == 200 && probed.code != 404 {
                 Ok(())
             } else {
-                Err(format!("{} {}", listed.text, dry_run.text))
+                Err(format!("{} {}", listed.text, probed.text))
             }
         })
         .await;
@@ -89,9 +89,9 @@ impl<'a> Kind<'a> {
     /// Replaces the whole spec of an object.
     pub(crate) async fn replace(&self, name: &str, spec: &Value) -> ApiResponse {
         let patch = json!([{"op": "replace", "path": "/spec", "value": spec}]);
-        let definition = format!("{}/{name}", self.path("v1"));
+        let object = format!("{}/{name}", self.path("v1"));
         self.server
-            .raw("PATCH", &definition, &[JSON_PATCH], patch.to_string())
+            .raw("PATCH", &object, &[JSON_PATCH], patch.to_string())
             .await
     }
 }

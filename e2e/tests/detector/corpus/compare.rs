@@ -53,8 +53,8 @@ fn fields_named(error: &str) -> impl Iterator<Item = &str> {
         .filter_map(|word| word.strip_suffix(':'))
 }
 
-/// Waits for all bindings, and compares the bindings, and the labels, annotations and finalizers of templates and
-/// policies.
+/// Waits for all bindings. Compares the bindings, the labels and annotations of templates, and the label keys and
+/// finalizers of policies.
 pub async fn compare_results(client: &kube::Client, cases: &[Case], differences: &mut Vec<String>) {
     wait_for_bindings(client, cases).await;
     for case in cases {

@@ -1,8 +1,8 @@
 //! Marker objects, with which a test waits until the detector has handled all objects that were created earlier.
 //!
-//! The detector receives the objects of a kind in the order of creation. A test creates a marker, which is an object of
-//! each kind of template, and a policy for the marker. When the detector has claimed the marker for its policy, it has
-//! received all earlier objects and policies.
+//! The detector receives the objects of a kind in the order of creation. For each kind of template, a test creates a
+//! marker, which is an object of this kind, and a policy for the marker. When the detector has claimed all markers for
+//! their policies, it has received all earlier objects and policies.
 
 use std::collections::BTreeMap;
 

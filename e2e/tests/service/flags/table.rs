@@ -240,7 +240,7 @@ const TABLE: &[Row] = &[
     ),
 ];
 
-/// Each row of the table contains a condition that only its flags fulfil.
+/// The condition of each row is true with the flags of the row, and false without flags.
 #[test]
 fn each_flag_changes_the_options() {
     let without = options("");
@@ -250,9 +250,9 @@ fn each_flag_changes_the_options() {
     }
 }
 
-/// A flag with an empty value has the same effect as an absent flag.
+/// `--kubeconfig` and `--master` with an empty value have the same effect as absent flags.
 #[test]
-fn empty_values_count_as_unset() {
+fn empty_kubeconfig_and_master_count_as_unset() {
     let empty = options("--kubeconfig= --master=");
     assert_eq!(empty.target, options("").target);
 }

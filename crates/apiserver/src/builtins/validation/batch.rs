@@ -75,7 +75,7 @@ fn restart_policy(policy: &Field<'_>) {
     }
 }
 
-/// Checks the fields of an indexed job. In other jobs, checks that these fields are absent.
+/// Checks the fields that an indexed job needs. In other jobs, checks that the fields for indexed jobs are absent.
 fn indexes(spec: &Field<'_>) {
     if spec.text_of("completionMode") == "Indexed" {
         return apply(INDEXED, spec);

@@ -1,4 +1,5 @@
-//! Rules as data: tables of paths of fields and of the checks for these fields.
+//! The rule tables of validation and their evaluation: a rule names a field path and a check. The module of each kind
+//! defines the table of the kind.
 
 use berth_apimachinery::quantity::Quantity;
 

@@ -1,5 +1,5 @@
-//! The loops of `all` and `exists`. An item that decides the result outweighs the errors of other items. If no item
-//! decides, the first error is returned.
+//! The logic of `all` and `exists` for items that fail: an item that decides the result outweighs the errors of other
+//! items. If no item decides, the first error is returned.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Rendering of lists in chunks. Each chunk is rendered when the client reads, so that a long list is never completely
-//! in memory.
+//! Streaming of the response body of a list. Each part is rendered when the client reads, so that the text of a long
+//! list is never completely in memory.
 
 use std::sync::Arc;
 

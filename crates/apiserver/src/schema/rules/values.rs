@@ -62,7 +62,8 @@ pub(super) fn convert(value: &Value, schema: Option<&Schema>, order: ItemOrder) 
                     name.clone()
                 };
                 let value = convert(value, of, order);
-                // A rule may select a property whose name is a reserved word by its escaped or its original name.
+                // If the name is a reserved word or contains `__`, a rule may also select the property by its original
+                // name.
                 if property.is_some() && key != *name && !name.contains(['.', '-', '/']) {
                     map.insert(Key::String(Arc::new(name.clone())), value.clone());
                 }

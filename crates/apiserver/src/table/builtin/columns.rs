@@ -1,4 +1,4 @@
-//! The columns of each built-in kind, and the functions that compute their cells.
+//! The list of the columns of each built-in kind, and the functions that compute their cells.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,6 @@
-//! The admission of a write. [`mutate`] sets defaults and runs mutating hooks and webhooks. [`admit`] sets system
-//! fields, checks privilege escalation, validates, and runs validating hooks. [`admit_delete`] reviews deletions.
+//! The steps of a write around its webhooks: defaults, hooks, system fields, the check of privilege escalation, and
+//! validation. [`mutate`] sets defaults and runs mutating hooks and webhooks. [`admit`] sets system fields, checks
+//! privilege escalation, validates, and runs validating hooks. [`admit_delete`] reviews deletions.
 
 use std::sync::Arc;
 
@@ -28,7 +29,8 @@ pub(super) async fn mutate(
     value: &mut Value,
 ) -> Result<Matched, ApiError> {
     let (resource, old) = (&*call.resource, subject.old);
-    // An empty list resets the managed fields, and so does a list with an empty entry.
+    // An empty list resets the managed fields, and so does a list with an empty entry. `complete` would remove an empty
+    // list, so the list gets an empty entry.
     if value["metadata"]["managedFields"] == json!([]) {
         value["metadata"]["managedFields"] = json!([{}]);
     }
@@ -112,7 +114,7 @@ pub(super) fn admit<'a>(
             reserved = allocation
                 .reserve(key, value, old, call.options.dry_run)
                 .map(Some);
-            // For a new Service, causes of the validation precede a failed reservation.
+            // For a new Service, validation errors are returned in preference to the error of a failed reservation.
             if old.is_some() && reserved.is_err() {
                 return reserved;
             }

@@ -1,5 +1,5 @@
-//! Decoding of a received object: calls [`type_meta`], checks field types, and prunes unknown fields. By
-//! `fieldValidation`, unknown and duplicate fields cause warnings or an error.
+//! Decoding of a received object: calls [`type_meta`], checks field types, and prunes unknown fields. The option
+//! `fieldValidation` determines whether unknown and duplicate fields cause an error, cause warnings or are ignored.
 //!
 //! This module must not know the stored objects.
 
@@ -57,8 +57,8 @@ pub(super) fn decode_mutated(resource: &Resource, value: &mut Value) -> Result<(
 /// The OpenAPI definition of object metadata.
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// Refuses fields with a wrong type with status 400. Checks all fields of built-in kinds, and the metadata of custom
-/// kinds.
+/// Returns an error with status 400 if a field has a wrong type. Checks all fields of built-in kinds, and the metadata
+/// of custom kinds.
 fn check_types(resource: &Resource, value: &mut Value) -> Result<(), ApiError> {
     let problem = match (&resource.source, value.get_mut("metadata")) {
         (resource::Source::Builtin { definition, .. }, _) => decode::decode(definition, value),

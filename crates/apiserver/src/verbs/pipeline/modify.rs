@@ -23,7 +23,8 @@ use crate::table_names::DEFINITIONS;
 use crate::verbs::version_conversion::{self, to_stored};
 use crate::verbs::{Call, text};
 
-/// Maximum number of attempts to store one update. Only updates without a resourceVersion are retried.
+/// Maximum number of attempts to store one update or deletion. Only updates without a resourceVersion, and deletions,
+/// are retried.
 const MAX_ATTEMPTS: usize = 64;
 /// Maximum number of attempts if all attempts together take longer than [`MAX_TIME`].
 const MAX_SLOW_ATTEMPTS: usize = 5;
@@ -31,7 +32,7 @@ const MAX_TIME: Duration = Duration::from_millis(500);
 /// Maximum number of attempts if webhooks match an attempt.
 const MAX_WEBHOOK_ATTEMPTS: usize = 6;
 
-/// A counter of the failed attempts to store one update.
+/// A counter of the failed attempts to store one update or deletion.
 #[derive(Debug)]
 pub(crate) struct Attempts {
     began: Instant,
@@ -116,8 +117,9 @@ pub(crate) async fn modify(
     }
 }
 
-/// Checks the quotas, and stores the new version of an object. The inner result is an error if the store refuses the
-/// new version, for example after a conflict with another write.
+/// Checks the quotas, and stores the new version of an object. Removes the object instead if it is terminating and has
+/// no finalizers left. The inner result is an error if the store refuses the write, for example after a conflict with
+/// another write.
 fn store(
     call: &Call,
     key: &Key,
@@ -149,8 +151,8 @@ fn store(
     Ok(result)
 }
 
-/// Checks the LimitRanges, the node of a resized pod, and the quotas if the update may increase the resource usage of
-/// the object. The caller must hold the returned quota lock until the object is stored.
+/// If the update may increase the resource usage of the object, checks the LimitRanges, the node of a resized pod, and
+/// the quotas. The caller must hold the returned quota lock until the object is stored.
 fn check_growth<'a>(
     call: &'a Call,
     key: &Key,

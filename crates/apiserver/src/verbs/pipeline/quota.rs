@@ -1,8 +1,8 @@
 //! ResourceQuotas: refuses writes that exceed a quota, and computes the usage of a quota. `tasks::quotas` writes the
 //! usage to the status.
 //!
-//! Usage is counted on demand from the existing objects. A lock serializes creations in namespaces with quotas, so that
-//! two concurrent creations cannot both use the last unit.
+//! Usage is counted on demand from the existing objects. A lock serializes the writes that may increase the usage in
+//! namespaces with quotas, so that two concurrent writes cannot both use the last unit.
 
 mod scope;
 

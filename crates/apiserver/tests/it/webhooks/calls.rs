@@ -122,7 +122,7 @@ async fn the_limits_for_concurrent_requests_exempt_administrators_and_watches() 
 }
 
 #[tokio::test]
-async fn services_are_called_at_their_endpoints() {
+async fn external_names_are_called_and_missing_endpoints_are_errors() {
     let h = Harness::start().await;
     let server = WebhookServer::start(|_, _| allowed()).await;
     let services = "/api/v1/namespaces/default/services";

@@ -152,7 +152,7 @@ fn long_panes_are_scrolled() {
 }
 
 #[test]
-fn a_filter_shows_only_matching_lines() {
+fn a_filter_hides_other_bindings_and_events_but_no_clusters() {
     let (fleet, events, mut view) = (fleet_with(100), events(50), View::default());
     for key in "/SHOP/web42".chars().map(Key::Char) {
         view.press(key);

@@ -149,8 +149,8 @@ async fn write(
     records
 }
 
-/// Watches after the version `from`, and records the events until the watch ends. Returns the version of the last
-/// event.
+/// Watches after the version `from`, and records the events until the watch ends. Returns the version of the last event
+/// and the reason for the end.
 async fn follow(client: Client, mut from: String, observed: &mut Observed) -> (String, Ended) {
     let maps: Api<ConfigMap> = Api::default_namespaced(client);
     let Ok(stream) = maps.watch(&WatchParams::default().timeout(5), &from).await else {

@@ -181,7 +181,7 @@ async fn writes_fail_while_the_disk_is_full_and_succeed_again_afterwards() {
     assert_eq!(
         listed(&maps).await,
         acknowledged,
-        "objects read from a full disk"
+        "the listed objects differ from the acknowledged writes while the disk is full"
     );
     assert!(up.child.try_wait().unwrap().is_none(), "{}", up.log());
 

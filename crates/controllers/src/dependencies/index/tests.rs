@@ -103,7 +103,7 @@ fn put_object_reports_whether_the_content_changed() {
 }
 
 #[test]
-fn dependencies_in_the_annotation_are_used_until_the_index_gets_others() {
+fn dependencies_come_from_the_annotation_or_are_unresolved_until_they_are_set() {
     let mut index = Index::default();
     let stored = serde_json::to_string(&[named("settings")]).unwrap();
     let web = independent("web", Some(&stored));

@@ -11,7 +11,7 @@ struct Candidate<'a> {
     votes: i64,
     seats: i64,
     name: &'a str,
-    /// True if the greater name wins a tie.
+    /// True if the greater name wins when quotients and seats are equal.
     greater_first: bool,
 }
 
@@ -43,8 +43,9 @@ impl PartialOrd for Candidate<'_> {
     }
 }
 
-/// Returns the completions of each cluster, or an empty map if no cluster has replicas. A hash of the template's UID
-/// decides ties.
+/// Returns the completions of each cluster, or an empty map if no cluster has replicas. In a tie, the cluster with
+/// fewer completions so far wins. If these are equal too, a hash of the template's UID decides whether the smaller or
+/// the greater name wins.
 pub(super) fn divide(
     completions: i32,
     clusters: &[TargetCluster],

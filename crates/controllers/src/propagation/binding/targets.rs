@@ -19,7 +19,8 @@ pub(crate) fn targets(spec: &BindingSpec) -> Vec<TargetCluster> {
     targets
 }
 
-/// Returns the clusters that may have a Work: the targets, and the clusters of graceful evictions.
+/// Returns the clusters that may have a Work: the targets, and the clusters of eviction tasks that do not purge
+/// directly.
 pub(crate) fn expected_clusters(spec: &BindingSpec) -> BTreeSet<String> {
     let leaving = spec
         .graceful_eviction_tasks

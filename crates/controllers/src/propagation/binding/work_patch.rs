@@ -1,4 +1,4 @@
-//! The content of new Works, and minimal merge patches for stored Works.
+//! Conversion of a desired Work to the body of a create request, or to a minimal merge patch for a stored Work.
 
 use berth_api::well_known::{
     APPLIED_CLUSTER_OVERRIDES, APPLIED_OVERRIDES, EXECUTION_FINALIZER, WORK_PERMANENT_ID,

@@ -1,5 +1,5 @@
-//! The decision about an object in a member. [`decide`] compares the object with its manifest, and decides how to
-//! correct drift. Drift is a change of the object by another client.
+//! The decision whether an object in a member must be created, adopted or applied again. [`decide`] compares the object
+//! with its manifest, and decides how to correct drift. Drift is a change of the object by another client.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -19,7 +19,7 @@ pub(crate) enum Action {
     Create,
     /// Replace the object with this object.
     Update(Box<Value>),
-    /// Report a conflict, because no control plane manages the object.
+    /// Report a conflict: no control plane manages the object, and the manifest does not allow overwriting it.
     Reject,
 }
 

@@ -1,5 +1,4 @@
-//! The executor. It executes the action for a Work: first the requests to the member, and then the requests to the
-//! control plane.
+//! Execution of the action for one Work: first the requests to the member, and then the requests to the control plane.
 
 use berth_apimachinery::api_error::has_code;
 use std::sync::Arc;
@@ -46,7 +45,7 @@ pub(super) struct WorkInput {
 pub(super) struct WorkResult {
     /// The written Work, or `None` if its status was not written.
     pub(super) work: Option<Work>,
-    /// The resource types of the manifests that were found.
+    /// The resource types that were found for the manifests.
     pub(super) kinds: Vec<Arc<ResourceType>>,
     /// Objects that the member returned.
     pub(super) objects: Vec<(Arc<ResourceType>, MemberObject)>,
@@ -64,7 +63,7 @@ pub(super) enum WorkError {
     /// A request to the control plane failed.
     #[error("control plane: {0}")]
     ControlPlane(#[from] kube::Error),
-    /// The member rejected requests or did not respond.
+    /// Objects could not be applied to the member, or deleted from it.
     #[error("{}", .0.join("; "))]
     Member(Vec<String>),
     /// An object cannot be interpreted.
@@ -342,7 +341,7 @@ impl WorkExecutor {
                 }
                 Err(error) => {
                     result.unauthorized |= error.is_unauthorized();
-                    // The kind is watched even after a failure, because the conflicting object may be deleted later.
+                    // The kind is watched even after a failure: the object may exist, and its status is reported.
                     if let Ok(resource) = member_object::resource_type(member, manifest).await {
                         result.kinds.push(resource);
                     }

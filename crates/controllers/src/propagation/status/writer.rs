@@ -29,7 +29,7 @@ pub(crate) enum StatusError {
     /// A request failed.
     #[error("{}", api_error_message(.0))]
     Api(#[from] kube::Error),
-    /// The server does not serve the template's kind.
+    /// The resource of the template's kind cannot be found.
     #[error(transparent)]
     Kind(#[from] KindError),
     /// An object cannot be converted from or to JSON.

@@ -28,6 +28,16 @@ pub struct Party {
 /// The running time depends on the number of parties, and does not grow with the number of seats. The function gives
 /// all seats with a quotient above a threshold in one step. Seats with a lower quotient follow later, so ties cannot
 /// change the result of this step.
+///
+/// ```
+/// use berth_core::{Party, TieOrder, divide};
+///
+/// let parties = [(0, 3), (1, 1), (2, 1)].map(|(ordinal, votes)| Party { ordinal, votes });
+/// assert_eq!(divide(5, &parties, TieOrder::Ascending), [3, 1, 1]);
+/// // If the votes are equal, the order of the names decides.
+/// assert_eq!(divide(1, &parties[1..], TieOrder::Ascending), [1, 0]);
+/// assert_eq!(divide(1, &parties[1..], TieOrder::Descending), [0, 1]);
+/// ```
 pub fn divide(seats: i64, parties: &[Party], ties: TieOrder) -> Vec<i64> {
     let mut given = vec![0; parties.len()];
     let votes: i128 = parties
@@ -186,7 +196,7 @@ fn give_last_seats(left: usize, parties: &[Party], ties: TieOrder, given: &mut [
 }
 
 /// Chooses a threshold such that at most `seats` seats have a quotient above it. Gives these seats, and returns their
-/// number.
+/// number. Gives no seat if there are fewer seats than parties, or if a few attempts find no such threshold.
 #[expect(
     clippy::cast_precision_loss,
     reason = "the threshold is a guess; the counts are checked"

@@ -159,9 +159,9 @@ fn divide_by_capacity(
     Ok(divide_by_name(context, replicas, parties(&prefix), kind))
 }
 
-/// Returns the smallest number of clusters that together have capacity for `replicas`. Prefers clusters that keep
-/// current replicas, then clusters with a larger weight. Returns `None` if a cluster outside the result is equal to the
-/// last cluster in the result.
+/// Sorts the clusters, and returns the shortest prefix with capacity for `replicas`. Clusters that keep current
+/// replicas come first, then clusters with a larger weight. Returns `None` if a cluster outside the result is equal to
+/// the last cluster in the result.
 fn fewest_unless_tied(mut weights: Vec<Weight>, replicas: i64) -> Option<Vec<Weight>> {
     let key = |weight: &Weight| (Reverse(weight.keeps_current), Reverse(weight.replicas));
     let mut sorted = 0;
@@ -215,7 +215,7 @@ fn parties(weights: &[Weight]) -> Vec<Party> {
         .collect()
 }
 
-/// Adds the current replicas to the assigned replicas. Clusters without newly assigned replicas come last, in the order
+/// Adds the current replicas to the assigned replicas. Clusters that are missing in `assigned` come last, in the order
 /// of `current`.
 fn merge(mut assigned: Vec<Share>, current: &[Share]) -> Vec<Share> {
     let by_name = assigned.len();

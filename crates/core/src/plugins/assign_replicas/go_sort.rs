@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_elements_are_permuted_as_in_go() {
+    fn thirteen_elements_are_not_sorted_stably() {
         let mut data: Vec<(u8, u8)> = (0..13)
             .map(|index| (u8::from(index == 12), index))
             .collect();
@@ -297,7 +297,7 @@ mod tests {
         assert_ne!(
             data[1],
             (0, 0),
-            "a stable sort would leave the first element first"
+            "a stable sort would keep element 0 before the other equal elements"
         );
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{SelectContext, SelectionMode, cluster, extra_topologies, region};
 use crate::{Candidate, Constraint, GroupChoice, GroupExplanation, SelectionExplanation, SpreadBy};
 
-/// Explains the selection. Returns `None` if all candidates are selected, or if the constraints are unsupported.
+/// Explains the selection. Returns `None` in the modes `All` and `Unsupported`.
 pub(super) fn explain(
     context: &SelectContext<'_>,
     mode: SelectionMode,
@@ -101,7 +101,8 @@ fn by_region(context: &SelectContext<'_>, candidates: &[Candidate]) -> Vec<Group
     choices
 }
 
-/// Explains a constraint by zone, provider or label. Removes the clusters outside the chosen groups from `candidates`.
+/// Explains a constraint by zone, provider or label. Removes the clusters outside the chosen groups from `candidates`,
+/// unless no groups can be chosen.
 fn by_groups(
     context: &SelectContext<'_>,
     constraint: &Constraint,

@@ -5,7 +5,7 @@
 //! 1. For each constraint, keep only the clusters of the best groups. The number of groups is as small as the capacity
 //!    allows.
 //! 2. Select among the kept clusters by the `region` or `cluster` constraint.
-//! 3. Replace selected clusters until they cover the minimum number of groups of each constraint.
+//! 3. Add or replace selected clusters until they cover the minimum number of groups of each constraint.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -120,7 +120,8 @@ pub(super) fn ranked_groups<'a>(
 }
 
 /// Keeps only the candidates in the best groups. The kept groups are the fewest that have enough capacity, but at least
-/// the minimum number of the constraint. A cluster with several zones is kept only if all of its zones are kept.
+/// the minimum number of the constraint. If even the maximum number of groups lacks capacity, keeps this number. A
+/// cluster with several zones is kept only if all of its zones are kept.
 pub(super) fn keep_best_groups(
     context: &SelectContext<'_>,
     constraint: &Constraint,

@@ -24,8 +24,19 @@ pub struct Group {
     pub score: i64,
 }
 
-/// Returns the best combination of `min` to `max` groups with at least `target` clusters in total. The groups are
-/// sorted by descending score, then by name. The result is empty if there is no such combination.
+/// Returns the best combination of `min` to `max` groups with at least `target` clusters in total. The returned groups
+/// are sorted by descending score, then by name. The result is empty if there is no such combination.
+///
+/// ```
+/// use berth_core::{Group, select_groups};
+///
+/// let group = |rank, clusters, score| Group { rank, clusters, score };
+/// let regions = [group(0, 1, 90), group(1, 3, 50), group(2, 2, 60)];
+/// // Two regions with four clusters in total.
+/// assert_eq!(select_groups(&regions, 2, 2, 4), [regions[0], regions[1]]);
+/// // No two regions have six clusters in total.
+/// assert!(select_groups(&regions, 2, 2, 6).is_empty());
+/// ```
 pub fn select_groups(groups: &[Group], min: usize, max: usize, target: usize) -> Vec<Group> {
     let mut groups = groups.to_vec();
     groups.sort_unstable_by_key(|group| (group.clusters, Reverse(group.score), group.rank));
@@ -108,7 +119,7 @@ struct Search<'a> {
     max: usize,
     target: usize,
     /// The number of table rows. There is one row for each number of taken groups. If `max` has no effect, the last row
-    /// represents `min` or more groups.
+    /// also represents all greater numbers.
     rows: usize,
     /// Index `n` contains the number of clusters in the first `n` groups.
     reach: Vec<usize>,
@@ -310,7 +321,7 @@ mod tests {
     fn best_combination_of_groups_is_selected() {
         for (list, min, max, target, expected) in [
             (&[][..], 1, 2, 1, &[][..]),
-            // The first case has too few groups, and the second case has too few clusters.
+            // The next case has too few groups, and the case after it has too few clusters.
             (&[(5, 10)], 2, 2, 1, &[]),
             (&[(1, 10), (2, 10)], 1, 2, 4, &[]),
             (&[(5, 10)], 1, 1, 1, &[0]),

@@ -1,5 +1,5 @@
 //! Selection by the `region` constraint: the best combination of regions, one cluster in each chosen region, and then
-//! the most preferred other clusters of these regions.
+//! the most preferred other clusters of these regions, up to the maximum of the `cluster` constraint.
 
 use super::group_score::{GroupDemand, group_score};
 use super::groups::{Group, select_groups};

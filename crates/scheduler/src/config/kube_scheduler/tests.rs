@@ -156,7 +156,7 @@ extenders:
 }
 
 #[test]
-fn unknown_fields_and_other_kinds_are_rejected() {
+fn unknown_fields_other_kinds_and_wrong_types_are_rejected() {
     for (text, expected) in [
         (
             "apiVersion: scheduler.config.berth/v1alpha1\nkind: SchedulerConfiguration\nparallelism: 1\n",

@@ -1,4 +1,4 @@
-//! A test of a full channel: the recorder drops decisions, and sends all changes of clusters later.
+//! A test of a full channel: the recorder drops decisions, and sends the latest state of each changed cluster later.
 
 use std::sync::mpsc::sync_channel;
 

@@ -130,7 +130,7 @@ fn only_changes_of_clusters_and_assumed_workloads_are_written() {
 #[test]
 fn files_are_bounded_and_each_starts_with_the_complete_state() {
     let folder = TempDir::new().unwrap();
-    // Every decision fills a file: the maximum size is one byte, and the header of the compressed file is larger.
+    // Every message fills a file: the maximum size is one byte, and the gzip header alone is larger.
     let decisions = (0..10).map(|n| decision(&format!("web-{n}"), &[("m1", 1)]));
     write(
         options(&folder, 1, 3),

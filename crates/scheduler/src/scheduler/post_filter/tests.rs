@@ -217,7 +217,7 @@ fn bindings_that_are_protected_foreign_or_in_other_clusters_are_no_victims() {
 }
 
 #[test]
-fn nothing_more_is_preempted_while_evictions_are_pending() {
+fn pending_evictions_are_used_before_further_evictions() {
     let low = binding("low", 0, 2, &[("m1", 2)]);
     let other = binding("other", 0, 2, &[("m1", 2)]);
     let clusters = [cluster("m1", 4, 4)];

@@ -101,7 +101,7 @@ fn the_status_shows_metrics_and_conditions() {
 }
 
 #[test]
-fn workloads_without_a_usable_metric_keep_their_replicas() {
+fn autoscalers_that_cannot_scale_report_the_reason() {
     let mut cluster = Cluster::with_nodes(2, "8");
     deployment(&mut cluster, "web", 3, "1");
     let memory = json!([{"type": "Resource", "resource": {

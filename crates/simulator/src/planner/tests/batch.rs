@@ -160,7 +160,7 @@ fn cron_job(cluster: &mut Cluster, more: Value) {
 }
 
 impl Cluster {
-    /// Advances the clock to `end`, and plans at each due time before.
+    /// Advances the clock to `end`, and plans at each due time until then.
     fn advance_to(&mut self, end: Timestamp) {
         while let Some(next) = self.plan_until_idle()
             && next <= end

@@ -14,8 +14,8 @@ fn budget(cluster: &mut Cluster, name: &str, spec: Value) {
         .put(from(json!({"metadata": metadata, "spec": spec})));
 }
 
-/// Returns the numbers of expected, healthy, required and disruptable pods of a budget, and the reason of its
-/// condition.
+/// Returns the numbers of expected, healthy, required and disruptable pods of a budget, and its condition in the form
+/// `STATUS REASON`.
 fn budgeted(cluster: &Cluster, name: &str) -> ([i32; 4], String) {
     let budget = cluster.cache.budgets.get(&default_key(name)).unwrap();
     let status = budget.status.clone().unwrap();

@@ -21,7 +21,7 @@ fn slices(cluster: &Cluster, service: &str) -> Vec<Value> {
 }
 
 #[test]
-fn service_slices_have_the_ready_pods() {
+fn service_slices_list_pods_with_addresses_and_readiness() {
     let mut cluster = Cluster::with_nodes(1, "8");
     let ports = json!([{"name": "http", "port": 80, "targetPort": 8080}]);
     service(

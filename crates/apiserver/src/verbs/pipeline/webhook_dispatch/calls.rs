@@ -1,5 +1,6 @@
-//! The exchange of AdmissionRequests, which `request` builds, for responses of webhooks, and the effect of responses
-//! and failure policies. Mutating webhooks are called in sequence, and validating webhooks in parallel.
+//! The sequence of the webhook calls for a write: mutating webhooks are called in turn, and validating webhooks in
+//! parallel. Sends the AdmissionRequests that `request` builds, and applies the responses of the webhooks or their
+//! failure policies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,8 +75,8 @@ impl Request<'_> {
         }
     }
 
-    /// Returns a resolver of Services. The resolver refers to the shared state weakly, because the shared state itself
-    /// owns the clients of webhooks, and each client owns a resolver.
+    /// Returns a resolver of Services. The resolver refers to the shared state weakly to avoid a reference cycle: the
+    /// shared state owns the clients of webhooks, and each client owns a resolver.
     fn resolver(&self) -> Resolver {
         let shared = Arc::downgrade(&self.call.shared);
         Arc::new(move |host, port, is_service| {
@@ -97,8 +98,8 @@ impl Request<'_> {
         Ok(left)
     }
 
-    /// Returns the error for a call that did not allow the request. Returns `Ok` if the call failed and the failure
-    /// policy is `Ignore`.
+    /// Returns the error for a call that did not allow the request. Returns `Ok` if the call failed before the deadline
+    /// of the request and the failure policy is `Ignore`.
     fn apply_failure_policy(&self, webhook: &Webhook, failure: Failure) -> Result<(), ApiError> {
         let message = match failure {
             Failure::Denied(error) => return Err(error),

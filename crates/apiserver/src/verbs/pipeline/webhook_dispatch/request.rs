@@ -206,8 +206,8 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Converts an object that a webhook patched back to the version of the request. `object` is the object before the
-    /// patch, and `resource` is the resource in the version of the webhook.
+    /// Converts a patched object from the version of the webhook to the version of the request. `object` is the object
+    /// before the patch, and `resource` is the resource in the version of the webhook.
     pub(super) fn convert_back(
         &self,
         patched: Value,
@@ -280,10 +280,12 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Reports whether the request is exempt from webhooks: a step of a reviewed request, or a request on a webhook
+/// Reports whether the request is exempt from webhooks: a call with [`Origin::Unreviewed`], or a request on a webhook
 /// configuration. Every request is exempt if no webhooks are registered.
 fn exempt(call: &Call) -> bool {
-    call.shared.webhooks.is_empty() || call.origin == Origin::Step || call.resource.group == GROUP
+    call.shared.webhooks.is_empty()
+        || call.origin == Origin::Unreviewed
+        || call.resource.group == GROUP
 }
 
 fn gvk(group: &str, version: &str, kind: &str) -> Value {
