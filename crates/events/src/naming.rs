@@ -1,10 +1,8 @@
 //! Names of event objects.
 
+use berth_apimachinery::dns::is_dns_subdomain;
 use jiff::Timestamp;
 use uuid::Uuid;
-
-/// Maximum length of an event name.
-const MAX_LENGTH: usize = 253;
 
 /// Returns the name of an event object: the name of the reported object and the first timestamp, or a UUID if this name
 /// is invalid.
@@ -15,18 +13,6 @@ pub(crate) fn name(object: Option<&str>, first: Timestamp) -> String {
     } else {
         Uuid::new_v4().to_string()
     }
-}
-
-/// Reports whether the name is a DNS subdomain.
-fn is_dns_subdomain(name: &str) -> bool {
-    let is_alphanumeric = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let is_label = |label: &str| {
-        let label = label.as_bytes();
-        label.first().is_some_and(|c| is_alphanumeric(*c))
-            && label.last().is_some_and(|c| is_alphanumeric(*c))
-            && label.iter().all(|c| is_alphanumeric(*c) || *c == b'-')
-    };
-    name.len() <= MAX_LENGTH && name.split('.').all(is_label)
 }
 
 #[cfg(test)]
