@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use berth_api::admission::{self, SystemEnvironment};
 use berth_api::binding::BindingSpec;
-use berth_api::well_known::PREEMPTIBLE;
+use berth_api::policy::PropagationSpec;
 use berth_api::{ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration};
 use berth_controllers::binding_key::BindingKind;
 use berth_controllers::detector::DetectorOptions;
@@ -506,34 +506,11 @@ pub(crate) fn full_name(key: &TemplateKey) -> String {
 
 /// Builds a policy from an invalid object, without its invalid selectors. Returns `None` if the spec cannot be decoded.
 fn invalid_policy(key: &PolicyKey, object: &DynamicObject) -> Option<Policy> {
-    let raw_spec = object.data.get("spec").cloned().unwrap_or_default();
-    let spec = berth_api::policy::PropagationSpec::deserialize(&raw_spec).ok()?;
-    let selectors = spec
-        .resource_selectors
-        .iter()
-        .filter_map(|selector| Selector::compile(selector).ok())
-        .collect();
-    let labels = object.metadata.labels.as_ref();
-    let id = key
-        .kind
-        .guarded()
-        .permanent_id_label()
-        .and_then(|label| labels?.get(label))
-        .cloned()
-        .unwrap_or_default();
-    Some(Policy {
-        key: key.clone(),
-        id,
-        spec,
-        raw_spec,
-        selectors,
-        preemptible: object
-            .metadata
-            .annotations
-            .as_ref()
-            .and_then(|annotations| annotations.get(PREEMPTIBLE))
-            .cloned(),
-    })
+    let spec = PropagationSpec::deserialize(object.data.get("spec")?).ok()?;
+    let selectors = spec.resource_selectors.iter();
+    let selectors = selectors.filter_map(|selector| Selector::compile(selector).ok());
+    let selectors = selectors.collect();
+    Some(Policy::new(key.clone(), object, spec, selectors))
 }
 
 #[cfg(test)]

@@ -35,6 +35,26 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Creates a policy from its object, its parsed spec and its valid selectors.
+    pub fn new(
+        key: PolicyKey,
+        object: &DynamicObject,
+        spec: PropagationSpec,
+        selectors: Vec<Selector>,
+    ) -> Self {
+        let label = key.kind.guarded().permanent_id_label();
+        let id = label.and_then(|label| object.metadata.labels.as_ref()?.get(label));
+        let annotations = object.metadata.annotations.as_ref();
+        Self {
+            id: id.cloned().unwrap_or_default(),
+            raw_spec: object.data.get("spec").cloned().unwrap_or_default(),
+            preemptible: annotations.and_then(|all| all.get(PREEMPTIBLE)).cloned(),
+            key,
+            spec,
+            selectors,
+        }
+    }
+
     /// Returns the claim that the policy makes on templates.
     pub fn claim(&self) -> Claim {
         Claim {
@@ -194,8 +214,7 @@ fn state_of(
     if let Some(patch) = merge_diff(&stored, &complete) {
         return PolicyState::Incomplete(patch);
     }
-    let raw_spec = stored.get("spec").cloned().unwrap_or_default();
-    let spec = match PropagationSpec::deserialize(&raw_spec) {
+    let spec = match PropagationSpec::deserialize(&stored["spec"]) {
         Ok(spec) => spec,
         Err(error) => return PolicyState::Invalid(format!("spec: {error}")),
     };
@@ -209,22 +228,5 @@ fn state_of(
         }
     }
     invalid_selectors.extend(invalid_cluster_selectors(&spec.placement));
-    let id = kind
-        .permanent_id_label()
-        .and_then(|label| object.metadata.labels.as_ref()?.get(label))
-        .cloned()
-        .unwrap_or_default();
-    PolicyState::Ready(Arc::new(Policy {
-        key: key.clone(),
-        id,
-        spec,
-        raw_spec,
-        selectors,
-        preemptible: object
-            .metadata
-            .annotations
-            .as_ref()
-            .and_then(|annotations| annotations.get(PREEMPTIBLE))
-            .cloned(),
-    }))
+    PolicyState::Ready(Arc::new(Policy::new(key.clone(), object, spec, selectors)))
 }

@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use berth_api::well_known::PREEMPTIBLE;
 
 #[test]
 fn the_preemptible_annotation_of_an_invalid_policy_is_read() {
