@@ -31,6 +31,10 @@ features:
 pages:
     hack/check-docs.sh
 
+# Build the documentation of the crates, with private items
+docs:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items
+
 # Run all tests, or those of the given arguments
 test *ARGS="--workspace":
     cargo test {{ARGS}}

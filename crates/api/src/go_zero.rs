@@ -3,7 +3,7 @@
 //! Go's encoder omits an `omitempty` field if its value is zero: `""`, `false`, 0, a nil pointer, or an empty list or
 //! map. It always writes structs and fields without this tag. The types of this crate follow the tags of Karmada's Go
 //! types. If the Go type of a field is a pointer, the field is skipped by `Option::is_none`. Other `Option` fields are
-//! skipped by [`is_go_zero`].
+//! skipped by `is_go_zero`.
 
 use k8s_openapi::api::core::v1::{NodeSelector, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

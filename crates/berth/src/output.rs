@@ -7,7 +7,7 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     print_bytes(text.as_bytes())
 }
 
-/// Prints the output of a command, like [`print`].
+/// Prints the output of a command, like [`print()`].
 pub(crate) fn print_bytes(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
