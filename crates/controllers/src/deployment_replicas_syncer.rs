@@ -195,7 +195,8 @@ impl Reconciler for Syncer {
                 self.queue.finish(&key);
                 continue;
             };
-            let api: Api<Deployment> = Api::namespaced(self.client.clone(), &key.0);
+            let api: Api<DynamicObject> =
+                Api::namespaced_with(self.client.clone(), &key.0, &Source::Deployments.resource());
             self.queue.start(key.clone());
             workers.start(async move {
                 let patch = json!({ "metadata": { "resourceVersion": version },
