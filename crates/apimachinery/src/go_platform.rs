@@ -1,5 +1,5 @@
-//! The platform of the program, with Go's names of operating systems and architectures. Kubernetes clients and servers report the platform in
-//! this form.
+//! The platform of the program, with Go's names of operating systems and architectures. Kubernetes clients and servers
+//! report the platform in this form.
 
 use std::env::consts;
 

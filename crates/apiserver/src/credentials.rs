@@ -30,7 +30,8 @@ impl Credentials {
     /// secrets in memory.
     ///
     /// # Errors
-    /// Returns an error if a file cannot be read or written, or is damaged.
+    /// Returns an error if a file cannot be read or written, or is damaged, or if `ca.crt` exists without its key
+    /// `ca.key`.
     pub(crate) fn load(folder: Option<&Path>) -> Result<Self, TlsError> {
         let Some(folder) = folder else {
             return Self::create(|_, generate| generate());

@@ -36,7 +36,7 @@ pub enum Report {
     Conflict {
         /// The current binding, if it could be read.
         current: Option<Box<Binding>>,
-        /// True if the result was written before the conflict.
+        /// True if the clusters were stored before the conflict.
         landed: bool,
     },
     /// The binding was deleted, or its namespace is terminating.
@@ -58,14 +58,14 @@ pub enum Report {
         answered: bool,
         /// Retry delay that the API server requested.
         after: Option<Duration>,
-        /// The binding after the write of the result, if only the write of the status failed.
+        /// The last known state of the binding, if its clusters were stored before the failure.
         binding: Option<Box<Binding>>,
     },
     /// A plugin stopped the decision before the first patch was sent.
     Stopped(PluginError),
     /// This process is not the leader or is shutting down, so the next patch of the plan was not sent.
     NotLeading {
-        /// True if the result was written before the leadership was lost.
+        /// True if the clusters were stored before the leadership was lost.
         landed: bool,
     },
 }

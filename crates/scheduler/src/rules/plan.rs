@@ -27,7 +27,8 @@ pub(crate) const REASON_FAILED: &str = "ScheduleBindingFailed";
 pub(crate) struct Plan {
     /// Merge patch of the placement annotation and the clusters. The writer adds the resourceVersion as a precondition.
     pub result: Option<Value>,
-    /// The new clusters of the binding, if the patch changes its clusters.
+    /// The new clusters of the binding, if the patch changes its clusters. If no cluster fits, every patch comes with an
+    /// empty list.
     pub targets: Option<Arc<[TargetCluster]>>,
     /// Changes of the status.
     pub status: Option<StatusPlan>,

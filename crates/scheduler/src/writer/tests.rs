@@ -147,7 +147,7 @@ async fn a_result_that_a_bind_plugin_wrote_has_landed_without_leadership() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_after_a_bind_plugin_does_not_undo_what_the_plugin_stored() {
+async fn clusters_that_a_bind_plugin_stored_have_landed_although_a_later_write_fails() {
     for (code, expected) in [
         (409, "Conflict"),
         (422, "Refused"),
