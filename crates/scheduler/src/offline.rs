@@ -4,7 +4,7 @@
 //! The plugins are created as in the scheduler, with a client that refuses every request. This module must not know the
 //! source of the bindings and clusters.
 
-mod known_plugins;
+mod removed_plugins;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::gang::{Coscheduling, gang_by_labels};
 use crate::metrics::Metrics;
 use crate::profiles::builder::{ActiveConfig, FrameworkBuilder};
 
-pub(crate) use known_plugins::known_part;
+pub(crate) use removed_plugins::known_part;
 
 /// The configuration of an [`OfflineScheduler`].
 #[derive(Clone, Debug, Default)]

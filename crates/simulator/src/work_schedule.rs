@@ -1,5 +1,5 @@
-//! The loop state between two plannings: it collects the changed and due objects for the next [`Scope`], and keeps the
-//! times of the objects that are not due yet.
+//! The loop state between two plannings: it takes the changed objects from the cache, adds the due objects, and keeps
+//! the times of the objects that are not due yet.
 
 use std::collections::BTreeSet;
 

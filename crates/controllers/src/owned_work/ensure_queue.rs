@@ -1,5 +1,5 @@
-//! The queue of a reconciler that writes owned Works. A key is retried every second until its Works are written. A
-//! lasting error of a key is reported once.
+//! A work queue of the keys of owners whose Works must be written. A key is retried every second until its Works are
+//! written. A lasting error of a key is reported once.
 
 use std::collections::HashMap;
 use std::fmt::{Debug, Display};

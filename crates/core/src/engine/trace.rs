@@ -1,5 +1,6 @@
-//! The internal interface through which the engine reports the events of a decision. The collector of explanations
-//! implements it, and an adapter passes the events of points and plugin calls to an [`Observer`].
+//! The internal trait through which a decision reports its events: the explainer implements it to collect an
+//! explanation, [`Silent`] ignores the events, and [`Observed`] passes the events of points and plugin calls to an
+//! [`Observer`].
 
 use crate::candidate::Candidate;
 use crate::error::ScheduleError;

@@ -1,4 +1,5 @@
-//! The kinds of table cells, and the computation of their contents.
+//! [`Cell`]: the generic kinds of table cells, such as the text of a field or the result of a function, with their
+//! evaluation.
 
 use berth_apimachinery::label_selector;
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! The list of the columns of each built-in kind, and the functions that compute their cells.
+//! The list of the columns of each built-in kind, with the [`Cell`] of each column, and the short functions of such
+//! cells.
 
 use serde_json::{Value, json};
 

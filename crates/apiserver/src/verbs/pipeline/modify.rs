@@ -1,5 +1,5 @@
-//! Updates of stored objects. Each attempt reads the object, applies the change, runs admission, and stores the result.
-//! A conflict with another write causes a new attempt.
+//! The loop behind all updates, which PUT, patch and the subresources share. Each attempt reads the object, applies the
+//! change, runs admission, and stores the result. A conflict with another write causes a new attempt.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

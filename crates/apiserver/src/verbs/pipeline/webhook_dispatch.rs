@@ -1,4 +1,5 @@
-//! Calls to the admission webhooks that review a write. [`crate::webhook_registry`] contains the registered webhooks.
+//! The entry points to the admission webhooks that review a write; the submodules do the work.
+//! [`crate::webhook_registry`] contains the registered webhooks.
 //!
 //! [`request`] selects the webhooks for a request and builds the AdmissionRequest. [`calls`] sends the
 //! AdmissionRequest, and applies the decisions of the webhooks. A webhook receives the object in the API version that
