@@ -74,3 +74,17 @@ pub(super) fn set(
         "All".clone_into(&mut labels.dry_run);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_cannot_create_verbs() {
+        assert_eq!(verb_of(&Method::PATCH), "PATCH");
+        for invented in ["ANYTHING", "get", "TRACE"] {
+            let method = Method::from_bytes(invented.as_bytes()).unwrap();
+            assert_eq!(verb_of(&method), "other", "{invented}");
+        }
+    }
+}

@@ -1,6 +1,8 @@
 //! Conversion of regular expressions from Go's syntax to that of the crate `regex`. The two read some patterns
-//! differently: in Go, `\d`, `\s`, `\w` and `\b` are ASCII, a class contains no operators and no nested class, a brace
-//! that begins no repetition is a literal, and `\Q` and `\E` enclose literal text.
+//! differently: in Go, `\d`, `\s`, `\w` and `\b` are ASCII, `\<` and `\>` are literals, a class contains no operators and
+//! no nested class, a brace that begins no repetition is a literal, and `\Q` and `\E` enclose literal text.
+//!
+//! The conversion takes linear time, because patterns come from clients.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -25,12 +27,14 @@ fn escape(rest: &mut Peekable<Chars<'_>>, out: &mut String) {
     match rest.next() {
         Some('b') => out.push_str(r"(?-u:\b)"),
         Some('Q') => {
-            let text = rest.clone().collect::<String>();
-            let literal = text.split(r"\E").next().unwrap_or_default();
-            out.push_str(&regex::escape(literal));
-            let end = literal.chars().count() + r"\E".len();
-            rest.by_ref().take(end).for_each(drop);
+            while let Some(c) = rest.next() {
+                if c == '\\' && rest.next_if_eq(&'E').is_some() {
+                    return;
+                }
+                out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
+            }
         }
+        Some(c @ ('<' | '>')) => out.push(c),
         Some(c) => match ascii_class(c) {
             Some(class) => out.push_str(class),
             None => out.extend(['\\', c]),
@@ -104,6 +108,10 @@ fn class_character(c: char, rest: &mut Peekable<Chars<'_>>, out: &mut String) {
                     out.push('x');
                     out.extend(rest.by_ref().take(2));
                 }
+                Some(c @ ('<' | '>')) => {
+                    out.pop();
+                    out.push(c);
+                }
                 other => out.extend(other),
             }
         }
@@ -126,8 +134,14 @@ fn ascii_class(c: char) -> Option<&'static str> {
 }
 
 /// Reports whether the text after an opening brace makes it a repetition: `n}`, `n,}` or `n,m}`.
-fn begins_repetition(rest: Peekable<Chars<'_>>) -> bool {
-    let inside: String = rest.take_while(|&c| c != '}').collect();
+fn begins_repetition(mut rest: Peekable<Chars<'_>>) -> bool {
+    let mut inside = String::new();
+    while let Some(c) = rest.next_if(|c| c.is_ascii_digit() || *c == ',') {
+        inside.push(c);
+    }
+    if rest.next() != Some('}') {
+        return false;
+    }
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     match inside.split_once(',') {
         Some((least, most)) => is_number(least) && (most.is_empty() || is_number(most)),
@@ -137,6 +151,8 @@ fn begins_repetition(rest: Peekable<Chars<'_>>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::to_regex;
 
     /// The expected results are those of Go's package `regexp`.
@@ -162,6 +178,7 @@ mod tests {
             (r"^\${[a-z]+}$", &["${x}"], &["x"]),
             (r"^a{,2}$", &["a{,2}"], &["aa"]),
             (r"^a{2}{b$", &["aa{b"], &["aab"]),
+            (r"^\<[\<\>]\>$", &["<<>", "<>>"], &["a", "\\"]),
             (r"^\Qa.b[\E+$", &["a.b[["], &["axb["]),
         ] {
             let converted = to_regex(pattern);
@@ -172,6 +189,17 @@ mod tests {
             for text in others {
                 assert!(!regex.is_match(text), "{pattern} does not match {text:?}");
             }
+        }
+    }
+
+    #[test]
+    fn long_patterns_are_converted_in_linear_time() {
+        for part in ["{", r"\Q\E", r"\Q", "[{", "{1,"] {
+            let pattern = part.repeat(300_000);
+            let start = Instant::now();
+            drop(to_regex(&pattern));
+            // A quadratic conversion takes more than a minute.
+            assert!(start.elapsed() < Duration::from_secs(10), "{part}");
         }
     }
 

@@ -91,3 +91,25 @@ impl BerthCommand {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_given_words_select_the_program_and_are_its_arguments() {
+        for (program, flag, expected) in [
+            ("karmada-scheduler", "--version", ExitCode::SUCCESS),
+            ("karmada-scheduler", "--no-such-flag", ExitCode::from(2)),
+            ("berth", "--version", ExitCode::SUCCESS),
+        ] {
+            let words = [program, flag].map(OsString::from).to_vec();
+            let code = BerthCommand::new().run_with(words);
+            assert_eq!(
+                format!("{code:?}"),
+                format!("{expected:?}"),
+                "{program} {flag}"
+            );
+        }
+    }
+}

@@ -87,6 +87,7 @@ pub(super) async fn failed_on_panic(write: impl Future<Output = Report>) -> Repo
     let written = AssertUnwindSafe(write).catch_unwind().await;
     written.unwrap_or_else(|_| Report::Failed {
         error: "the write panicked".to_owned(),
+        // Logs a warning, as for a response that reports a failure.
         answered: true,
         after: None,
         binding: None,
@@ -115,4 +116,22 @@ async fn bind(
         points.post_bind(decided, state, &report).await;
     }
     report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_a_write_that_failed_and_has_not_landed() {
+        let panics = std::future::poll_fn(|_| -> std::task::Poll<Report> { panic!("in a write") });
+        let report = failed_on_panic(panics).await;
+        assert!(matches!(report, Report::Failed { .. }), "{report:?}");
+        assert!(!report.result_landed());
+        assert!(
+            failed_on_panic(async { Report::NotLeading { landed: true } })
+                .await
+                .result_landed()
+        );
+    }
 }
