@@ -237,7 +237,7 @@ pub fn validate(
         }
         GuardedKind::ResourceBinding => binding::check(object),
         GuardedKind::OverridePolicy | GuardedKind::ClusterOverridePolicy => {
-            override_rules::check(kind, object)
+            override_rules::check(kind, old, object)
         }
         GuardedKind::ClusterTaintPolicy => taint_policy_rules::check(object),
         GuardedKind::ResourceInterpreterWebhookConfiguration => {

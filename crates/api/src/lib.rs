@@ -61,6 +61,7 @@ pub mod override_policy;
 pub mod placement;
 pub mod pod_requests;
 pub mod policy;
+pub mod protected_fields;
 mod root_kind;
 pub mod taint_policy;
 pub mod toleration;

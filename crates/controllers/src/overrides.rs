@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use berth_api::Cluster;
 use berth_api::override_policy::{OverrideSpec, Overriders, RuleWithCluster};
+use berth_api::protected_fields::{changed_identity, changed_rights};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -169,8 +170,8 @@ fn apply_kind(
     resource: &mut Value,
     cluster: &Cluster,
 ) -> Result<(Vec<String>, Option<String>), OverrideError> {
-    let identity = resource.clone();
-    let identity = ResourceIdentity::of(&identity);
+    let original = resource.clone();
+    let identity = ResourceIdentity::of(&original);
     let mut selected: Vec<(Precision, &Arc<OverridePolicy>)> = policies
         .iter()
         .filter_map(|policy| Some((policy.precision(&identity)?, policy)))
@@ -183,11 +184,13 @@ fn apply_kind(
             if !target.is_none_or(|affinity| affinity.matches(cluster)) {
                 continue;
             }
-            overriders::apply(resource, &rule.overriders).map_err(|reason| OverrideError {
-                kind,
-                policy: policy.name.clone(),
-                reason,
-            })?;
+            overriders::apply(resource, &rule.overriders)
+                .and_then(|()| check_protected(kind, &original, resource))
+                .map_err(|reason| OverrideError {
+                    kind,
+                    policy: policy.name.clone(),
+                    reason,
+                })?;
             records.push(Record {
                 policy_name: &policy.name,
                 overriders: recorded(&rule.overriders),
@@ -207,6 +210,21 @@ fn apply_kind(
         reason: error.into(),
     })?;
     Ok((names, Some(json_text::compact(&text))))
+}
+
+/// Checks that overrides kept the fields that policies of this kind must not change. Admission refuses such overrides
+/// too, but a policy may be older than the admission rules.
+fn check_protected(kind: OverrideKind, before: &Value, after: &Value) -> Result<(), ApplyError> {
+    if let Some(field) = changed_identity(before, after) {
+        return Err(ApplyError::Identity(field));
+    }
+    match kind {
+        OverrideKind::Namespaced => match changed_rights(before, after) {
+            Some(field) => Err(ApplyError::Rights(field)),
+            None => Ok(()),
+        },
+        OverrideKind::Cluster => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -27,6 +27,16 @@ pub enum InterpretError {
     /// A required field is missing.
     #[error("{0} is missing or has the wrong type; set it")]
     Field(String),
+    /// A script or a webhook changed the identity of an object.
+    #[error(
+        "{operation} of the customization or webhook changed {field}, which identifies the object; return the field unchanged"
+    )]
+    Identity {
+        /// The operation.
+        operation: Operation,
+        /// The JSON pointer of the field.
+        field: &'static str,
+    },
     /// A script of a customization failed.
     #[error(
         "ResourceInterpreterCustomization {customization:?} cannot run {}: {source}",
@@ -56,7 +66,9 @@ impl InterpretError {
     /// Returns the failed operation if a script or a webhook performs it.
     pub fn operation(&self) -> Option<Operation> {
         match self {
-            Self::Script { operation, .. } | Self::Webhook { operation, .. } => Some(*operation),
+            Self::Script { operation, .. }
+            | Self::Webhook { operation, .. }
+            | Self::Identity { operation, .. } => Some(*operation),
             Self::Shape { .. } | Self::Quantity { .. } | Self::Field(_) => None,
         }
     }

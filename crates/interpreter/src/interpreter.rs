@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use berth_api::ResourceInterpreterCustomization;
 use berth_api::binding::{AggregatedStatusItem, Component};
 use berth_api::dependency::DependentObjectReference;
+use berth_api::protected_fields::changed_identity;
 use berth_apimachinery::json_fields::kind_of;
 use berth_apimachinery::json_size::json_size;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -170,7 +171,10 @@ impl Interpreter {
             })?,
         };
         match revised {
-            Some(revised) => *manifest = revised,
+            Some(revised) => {
+                check_identity(Operation::ReviseReplica, manifest, &revised)?;
+                *manifest = revised;
+            }
             None => built_in.unwrap_or(native::revise_replicas)(manifest, replicas),
         }
         Ok(())
@@ -192,7 +196,10 @@ impl Interpreter {
             })?,
         };
         match retained {
-            Some(retained) => *desired = retained,
+            Some(retained) => {
+                check_identity(Operation::Retain, desired, &retained)?;
+                *desired = retained;
+            }
             None => built_in.unwrap_or(native::retain_fields)(desired, observed),
         }
         Ok(())
@@ -337,6 +344,21 @@ impl Interpreter {
             .of(api_version, kind)
             .and_then(|scripts| scripts.script(operation));
         script.map(|script| script.run(run)).transpose()
+    }
+}
+
+/// Checks that a script or a webhook returned the same object. Another object would be created in the member, and the
+/// present one would be left behind. A returned UID is ignored.
+fn check_identity(
+    operation: Operation,
+    before: &Value,
+    after: &Value,
+) -> Result<(), InterpretError> {
+    match changed_identity(before, after) {
+        Some(field) if field != "/metadata/uid" => {
+            Err(InterpretError::Identity { operation, field })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -151,7 +151,8 @@ impl Fleet {
                 "resources": [{ "name": "poddisruptionbudgets", "kind": "PodDisruptionBudget" }] },
             { "groupVersion": "batch/v1", "resources": [{ "name": "jobs", "kind": "Job" }] },
             { "groupVersion": "rbac.authorization.k8s.io/v1",
-                "resources": [{ "name": "clusterroles", "kind": "ClusterRole" }] },
+                "resources": [{ "name": "clusterroles", "kind": "ClusterRole" },
+                    { "name": "roles", "kind": "Role" }] },
         ]);
         let status = json!({ "status": { "apiEnablements": enablements, "conditions": [{
             "type": "Ready", "status": if ready { "True" } else { "False" },
@@ -228,6 +229,14 @@ impl Fleet {
     /// Creates or updates an object of the control plane.
     pub async fn apply(&self, manifest: Value) -> Value {
         apply(&self.client, manifest).await
+    }
+
+    /// Returns the error with which the control plane refuses to create an object.
+    pub async fn refusal(&self, manifest: Value) -> String {
+        let (api, _) = handle(&self.client, &manifest);
+        let object: DynamicObject = serde_json::from_value(manifest).unwrap();
+        let created = api.create(&PostParams::default(), &object).await;
+        created.unwrap_err().to_string()
     }
 
     /// Changes an object of the control plane with a merge patch.

@@ -136,3 +136,72 @@ async fn field_overriders_patch_text_and_report_failures() {
     assert_eq!(object["data"]["db.yaml"], "host: new\nport: 1\n");
     fleet.stop().await;
 }
+
+/// Admission refuses overrides of an object's identity, and overrides of RBAC rules by a namespaced policy. An override
+/// whose effect admission cannot know fails with an event when it is applied.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn overrides_keep_the_identity_and_the_rights_of_objects() {
+    let fleet = Fleet::start(1).await;
+    let m1 = &fleet.members[0];
+    let replace = |path: &str, value: &str| {
+        json!([{ "overriders": { "plaintext": [
+            { "path": path, "operator": "replace", "value": value }] } }])
+    };
+    let rename = replace("/metadata/name", "other");
+    let rename = override_policy("OverridePolicy", "rename", json!([]), rename);
+    let refused = fleet.refusal(rename).await;
+    assert!(refused.contains("identifies the object"), "{refused}");
+
+    let role = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": { "name": "reader" },
+        "rules": [{ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"] }] });
+    let roles = json!([{ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role" }]);
+    let widen = replace("/rules/0/verbs/0", "*");
+    let namespaced = override_policy("OverridePolicy", "widen", roles.clone(), widen.clone());
+    let refused = fleet.refusal(namespaced).await;
+    assert!(refused.contains("grants rights"), "{refused}");
+    let cluster_wide = override_policy("ClusterOverridePolicy", "widen", roles, widen);
+    fleet.apply(cluster_wide).await;
+    fleet.apply(role.clone()).await;
+    fleet.apply(policy(&role, &["m1"])).await;
+    let widened = m1.wait_until_exists(&role).await;
+    assert_eq!(widened["rules"][0]["verbs"], json!(["*"]));
+
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "token",
+        "annotations": { "kubernetes.io/service-account.name": "admin" } }, "type": "Opaque" });
+    let fill = replace("/type", "kubernetes.io/service-account-token");
+    let secrets = json!([{ "apiVersion": "v1", "kind": "Secret" }]);
+    let fill = override_policy("OverridePolicy", "fill", secrets, fill);
+    fleet.apply(fill.clone()).await;
+    fleet.apply(secret.clone()).await;
+    fleet.apply(policy(&secret, &["m1"])).await;
+    let events: kube::Api<k8s_openapi::api::core::v1::Event> =
+        kube::Api::namespaced(fleet.client.clone(), "default");
+    berth_e2e::eventually("the reason", async || {
+        let all = events.list(&ListParams::default()).await.unwrap().items;
+        let mut failed = all
+            .iter()
+            .filter(|e| e.reason.as_deref() == Some("ApplyOverridePolicyFailed"));
+        let is_reported = failed.any(|e| {
+            let message = e.message.as_deref().unwrap_or_default();
+            message.contains("override policy(default/fill)") && message.contains("grants rights")
+        });
+        is_reported.then_some(()).ok_or("no such event")
+    })
+    .await;
+    assert_eq!(m1.get(&secret).await, None);
+    fleet.delete(&fill).await;
+    m1.wait_until_exists(&secret).await;
+    fleet.wait_for_fully_applied("token-secret", "True").await;
+    // The object that the member has stays, and the condition tells that it is outdated.
+    fleet.apply(fill).await;
+    let binding = fleet.wait_for_fully_applied("token-secret", "False").await;
+    let mut conditions = binding.status.unwrap().conditions.into_iter();
+    let condition = conditions.find(|c| c.type_ == "FullyApplied").unwrap();
+    assert!(
+        condition.message.contains("\"fill\" cannot be applied"),
+        "{condition:?}"
+    );
+    assert_eq!(m1.get(&secret).await.unwrap()["type"], "Opaque");
+    fleet.stop().await;
+}

@@ -11,6 +11,7 @@ use crate::override_policy::{
     FieldOverrider, LabelAnnotationOverrider, OverrideSpec, OverriderOperator, Overriders,
     RuleWithCluster, TextPatch,
 };
+use crate::protected_fields::{identity_at, is_mark, is_rbac, rights_at};
 
 /// Maximum total size of the annotations of an object, in bytes.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
@@ -36,9 +37,12 @@ pub(super) fn mutate(kind: GuardedKind, policy: &mut Value) {
     }
 }
 
-pub(super) fn check(kind: GuardedKind, policy: &Value) -> Vec<FieldError> {
+/// Checks a policy. `old` is the stored policy of an update. If the spec is unchanged, the rules that Karmada lacks are
+/// not checked, so that labels and annotations of a policy that Karmada accepted can still change.
+pub(super) fn check(kind: GuardedKind, old: Option<&Value>, policy: &Value) -> Vec<FieldError> {
     let path = Path::new("spec");
     let raw = policy.get("spec").unwrap_or(&Value::Null);
+    let is_unchanged = old.is_some_and(|old| old.get("spec") == policy.get("spec"));
     let spec = match OverrideSpec::deserialize(raw) {
         Ok(spec) => spec,
         Err(error) => return vec![path.invalid(error.to_string())],
@@ -54,13 +58,12 @@ pub(super) fn check(kind: GuardedKind, policy: &Value) -> Vec<FieldError> {
                     .invalid("overrideRules and targetCluster can't co-exist"),
             );
         }
-        // As in Karmada, this check ignores `fieldOverrider`: a policy may have both `overrideRules` and
-        // `overriders.fieldOverrider`.
-        let old = Overriders {
-            field_overrider: Vec::new(),
-            ..spec.overriders.clone()
-        };
-        if old != Overriders::default() {
+        let mut deprecated = spec.overriders.clone();
+        if is_unchanged {
+            // Karmada accepts `fieldOverrider` beside `overrideRules`, and ignores it.
+            deprecated.field_overrider.clear();
+        }
+        if deprecated != Overriders::default() {
             errors.push(
                 path.child("overriders")
                     .invalid("overrideRules and overriders can't co-exist"),
@@ -69,6 +72,24 @@ pub(super) fn check(kind: GuardedKind, policy: &Value) -> Vec<FieldError> {
         for (index, rule) in rules.iter().enumerate() {
             check_rule(rule, &path.child("overrideRules").index(index), &mut errors);
         }
+    }
+    if !is_unchanged {
+        let rights = RightsRule::of(kind, &spec);
+        for (index, rule) in spec.override_rules.iter().flatten().enumerate() {
+            let at = path.child("overrideRules").index(index);
+            check_protected(
+                &rule.overriders,
+                rights,
+                &at.child("overriders"),
+                &mut errors,
+            );
+        }
+        check_protected(
+            &spec.overriders,
+            rights,
+            &path.child("overriders"),
+            &mut errors,
+        );
     }
     if kind == GuardedKind::OverridePolicy {
         let namespace = namespace_of(policy).unwrap_or_default();
@@ -115,6 +136,84 @@ fn check_rule(rule: &RuleWithCluster, path: &Path, errors: &mut Vec<FieldError>)
     }
     if let Some(affinity) = &rule.target_cluster {
         check_affinity(affinity, &path.child("targetCluster"), errors);
+    }
+}
+
+/// The rule for fields that grant rights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RightsRule {
+    /// The policy may change these fields, or selects no RBAC objects.
+    Allowed,
+    /// The policy selects RBAC objects of its namespace, and must not change the rights that they grant.
+    Refused,
+}
+
+impl RightsRule {
+    fn of(kind: GuardedKind, spec: &OverrideSpec) -> Self {
+        let selectors = &spec.resource_selectors;
+        let selects_rbac =
+            selectors.is_empty() || selectors.iter().any(|one| is_rbac(&one.api_version));
+        if kind == GuardedKind::OverridePolicy && selects_rbac {
+            Self::Refused
+        } else {
+            Self::Allowed
+        }
+    }
+}
+
+/// Refuses overriders that would change the identity of an object, a mark of the controllers, or the rights that an RBAC
+/// object grants.
+fn check_protected(
+    overriders: &Overriders,
+    rights: RightsRule,
+    path: &Path,
+    errors: &mut Vec<FieldError>,
+) {
+    let plaintext = overriders.plaintext.iter().enumerate();
+    let plaintext = plaintext.map(|(index, one)| {
+        let at = path.child("plaintext").index(index).child("path");
+        (at, &one.path)
+    });
+    let images = overriders.image_overrider.iter().enumerate();
+    let images = images.filter_map(|(index, one)| {
+        let at = path.child("imageOverrider").index(index);
+        let predicate = one.predicate.as_ref()?;
+        Some((at.child("predicate").child("path"), &predicate.path))
+    });
+    let fields = overriders.field_overrider.iter().enumerate();
+    let fields = fields.map(|(index, one)| {
+        let at = path.child("fieldOverrider").index(index);
+        (at.child("fieldPath"), &one.field_path)
+    });
+    for (at, pointer) in plaintext.chain(images).chain(fields) {
+        if let Some(field) = identity_at(pointer) {
+            errors.push(at.error(
+                Reason::Forbidden,
+                format!("{pointer:?} would change {field}, which identifies the object"),
+            ));
+        } else if rights == RightsRule::Refused
+            && let Some(field) = rights_at(pointer)
+        {
+            errors.push(at.error(
+                Reason::Forbidden,
+                format!(
+                    "{field} of an RBAC object grants rights; use a ClusterOverridePolicy to change it"
+                ),
+            ));
+        }
+    }
+    let labels = ("labelsOverrider", &overriders.labels_overrider);
+    let annotations = ("annotationsOverrider", &overriders.annotations_overrider);
+    for (name, list) in [labels, annotations] {
+        for (index, overrider) in list.iter().enumerate() {
+            let at = path.child(name).index(index).child("value");
+            for key in overrider.value.keys().filter(|key| is_mark(key)) {
+                errors.push(at.key(key).error(
+                    Reason::Forbidden,
+                    "the controllers set this key after all overrides; remove it",
+                ));
+            }
+        }
     }
 }
 
@@ -196,7 +295,7 @@ mod tests {
     )]
     fn refused(spec: Value) -> Vec<String> {
         let policy = json!({"metadata": {"namespace": "shop"}, "spec": spec});
-        let errors = check(GuardedKind::OverridePolicy, &policy);
+        let errors = check(GuardedKind::OverridePolicy, None, &policy);
         errors.into_iter().map(|error| error.field).collect()
     }
 
@@ -221,10 +320,10 @@ mod tests {
         assert_eq!(selectors[0]["namespace"], "shop");
         assert_eq!(selectors[1]["namespace"], "other");
         assert_eq!(
-            check(GuardedKind::OverridePolicy, &policy)[0].field,
+            check(GuardedKind::OverridePolicy, None, &policy)[0].field,
             "spec.resourceSelectors[1].namespace"
         );
-        assert!(check(GuardedKind::ClusterOverridePolicy, &policy).is_empty());
+        assert!(check(GuardedKind::ClusterOverridePolicy, None, &policy).is_empty());
     }
 
     #[test]
@@ -237,7 +336,83 @@ mod tests {
             refused(json!({"targetCluster": {}, "overriders": label, "overrideRules": []})),
             ["spec.targetCluster", "spec.overriders"]
         );
-        assert!(refused(json!({"overriders": field, "overrideRules": []})).is_empty());
+        let both = json!({"overriders": field, "overrideRules": []});
+        assert_eq!(refused(both.clone()), ["spec.overriders"]);
+        let stored = json!({"metadata": {"namespace": "shop"}, "spec": both});
+        let mut labelled = stored.clone();
+        labelled["metadata"]["labels"] = json!({"a": "b"});
+        let kind = GuardedKind::OverridePolicy;
+        assert_eq!(check(kind, Some(&stored), &labelled), []);
+    }
+
+    #[test]
+    fn overrides_of_identity_and_marks_are_rejected() {
+        let plaintext = |path: &str| json!({"plaintext": [{"path": path, "operator": "remove"}]});
+        for path in [
+            "/apiVersion",
+            "/kind",
+            "/metadata/name",
+            "/metadata/namespace",
+            "/metadata",
+            "",
+        ] {
+            assert_eq!(rule(plaintext(path)), ["plaintext[0].path"], "{path:?}");
+            assert_eq!(
+                refused(json!({"overriders": plaintext(path)})),
+                ["spec.overriders.plaintext[0].path"]
+            );
+        }
+        for path in [
+            "/metadata/labels/a",
+            "/metadata/annotations",
+            "/spec/template/metadata/name",
+        ] {
+            assert!(rule(plaintext(path)).is_empty(), "{path:?}");
+        }
+        assert_eq!(
+            rule(json!({
+                "imageOverrider": [{"component": "Tag", "operator": "add",
+                    "predicate": {"path": "/metadata/name"}}],
+                "labelsOverrider": [{"operator": "remove", "value": {"karmada.io/managed": "", "a": ""}}],
+                "annotationsOverrider": [{"operator": "add", "value": {"work.karmada.io/name": "a"}}],
+                "fieldOverrider": [{"fieldPath": "/metadata/name",
+                    "yaml": [{"subPath": "", "operator": "replace", "value": "b"}]}],
+            })),
+            [
+                "imageOverrider[0].predicate.path",
+                "fieldOverrider[0].fieldPath",
+                "labelsOverrider[0].value[karmada.io/managed]",
+                "annotationsOverrider[0].value[work.karmada.io/name]",
+            ]
+        );
+        let conflict = json!({"work.karmada.io/conflict-resolution": "overwrite"});
+        let allowed = json!({"annotationsOverrider": [{"operator": "add", "value": conflict}]});
+        assert!(rule(allowed).is_empty());
+    }
+
+    #[test]
+    fn only_cluster_override_policies_change_the_rights_of_rbac_objects() {
+        let rbac = "rbac.authorization.k8s.io/v1";
+        let policy = |selectors: &Value, path: &str| {
+            json!({"metadata": {"namespace": "shop"}, "spec": {
+                "resourceSelectors": selectors,
+                "overrideRules": [{"overriders": {"plaintext": [
+                    {"path": path, "operator": "replace", "value": []}]}}]}})
+        };
+        let of = |api_version: &str, kind: &str| json!([{"apiVersion": api_version, "kind": kind, "namespace": "shop"}]);
+        for (selectors, path, refused) in [
+            (of(rbac, "RoleBinding"), "/roleRef/name", true),
+            (of(rbac, "RoleBinding"), "/subjects", true),
+            (of(rbac, "Role"), "/rules/0", true),
+            (json!([]), "/subjects", true),
+            (of(rbac, "Role"), "/metadata/labels", false),
+            (of("example.com/v1", "Firewall"), "/rules", false),
+        ] {
+            let policy = policy(&selectors, path);
+            let errors = check(GuardedKind::OverridePolicy, None, &policy);
+            assert_eq!(!errors.is_empty(), refused, "{selectors} {path} {errors:?}");
+            assert!(check(GuardedKind::ClusterOverridePolicy, None, &policy).is_empty());
+        }
     }
 
     #[test]

@@ -27,6 +27,14 @@ pub(crate) enum ApplyError {
     /// A field is missing or not a string.
     #[error("{0}: there is no text in this field")]
     NotText(String),
+    /// An override changed the identity of the resource.
+    #[error(
+        "{0} identifies the resource and cannot be overridden; propagate a resource of the other name or kind"
+    )]
+    Identity(&'static str),
+    /// An OverridePolicy changed the rights that the resource grants.
+    #[error("{0} grants rights; only a ClusterOverridePolicy can change it")]
+    Rights(&'static str),
     /// The document in a text field is malformed.
     #[error("{path}: {message}")]
     Document { path: String, message: String },

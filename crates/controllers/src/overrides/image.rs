@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::containers::containers_mut;
 use super::error::ApplyError;
 
-/// A parsed image name. If the name has both a tag and a digest, the digest is dropped.
+/// A parsed image name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Image {
     registry: String,
@@ -14,34 +14,39 @@ struct Image {
     version: Version,
 }
 
-/// The tag or digest of an image.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Version {
-    /// The image has no tag and no digest.
-    None,
-    /// A tag, for example `1.19`.
-    Tag(String),
-    /// A digest, for example `sha256:50d8…`.
-    Digest(String),
+/// The tag and the digest of an image. The component `Tag` of an overrider is the whole version: the digest of an
+/// image belongs to its tag, so an override of the tag also replaces the digest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Version {
+    /// The tag, for example `1.19`.
+    tag: Option<String>,
+    /// The digest, for example `sha256:50d8…`.
+    digest: Option<String>,
 }
 
 impl Version {
-    fn as_str(&self) -> &str {
-        match self {
-            Self::None => "",
-            Self::Tag(text) | Self::Digest(text) => text,
+    /// Parses a tag, a digest, or `TAG@DIGEST`.
+    fn parse(text: &str) -> Option<Self> {
+        if is_digest(text) {
+            return Some(Self {
+                tag: None,
+                digest: Some(text.to_owned()),
+            });
         }
+        let (tag, digest) = match text.split_once('@') {
+            Some((tag, digest)) => (tag, Some(digest)),
+            None => (text, None),
+        };
+        (is_tag(tag) && digest.is_none_or(is_digest)).then(|| Self {
+            tag: Some(tag.to_owned()),
+            digest: digest.map(str::to_owned),
+        })
     }
 
-    /// Parses a tag or digest.
-    fn parse(text: &str) -> Option<Self> {
-        if is_tag(text) {
-            Some(Self::Tag(text.to_owned()))
-        } else if is_digest(text) {
-            Some(Self::Digest(text.to_owned()))
-        } else {
-            None
-        }
+    /// Appends text to the tag, or to the digest of an image without a tag.
+    fn with_suffix(&self, suffix: &str) -> Option<Self> {
+        let own = self.tag.as_ref().or(self.digest.as_ref());
+        Self::parse(&format!("{}{suffix}", own.map_or("", String::as_str)))
     }
 }
 
@@ -73,10 +78,9 @@ impl Image {
         Ok(Self {
             registry: registry.to_owned(),
             repository: repository.to_owned(),
-            version: match (tag, digest) {
-                (Some(tag), _) => Version::Tag(tag.to_owned()),
-                (None, Some(digest)) => Version::Digest(digest.to_owned()),
-                (None, None) => Version::None,
+            version: Version {
+                tag: tag.map(str::to_owned),
+                digest: digest.map(str::to_owned),
             },
         })
     }
@@ -88,11 +92,9 @@ impl Image {
             ImageComponent::Repository => change_text(&mut self.repository, overrider),
             ImageComponent::Tag => {
                 let version = match overrider.operator {
-                    OverriderOperator::Add => {
-                        Version::parse(&format!("{}{value}", self.version.as_str()))
-                    }
+                    OverriderOperator::Add => self.version.with_suffix(value),
                     OverriderOperator::Replace => Version::parse(value),
-                    OverriderOperator::Remove => Some(Version::None),
+                    OverriderOperator::Remove => Some(Version::default()),
                     OverriderOperator::Other(_) => None,
                 };
                 // A value that is neither tag nor digest changes nothing.
@@ -111,11 +113,13 @@ impl std::fmt::Display for Image {
             write!(f, "{}/", self.registry)?;
         }
         f.write_str(&self.repository)?;
-        match &self.version {
-            Version::None => Ok(()),
-            Version::Tag(tag) => write!(f, ":{tag}"),
-            Version::Digest(digest) => write!(f, "@{digest}"),
+        if let Some(tag) = &self.version.tag {
+            write!(f, ":{tag}")?;
         }
+        if let Some(digest) = &self.version.digest {
+            write!(f, "@{digest}")?;
+        }
+        Ok(())
     }
 }
 
@@ -185,6 +189,8 @@ mod tests {
     fn every_part_of_an_image_can_be_changed() {
         let digest = format!("sha256:{}", "5".repeat(64));
         let by_digest = format!("nginx@{digest}");
+        let pinned = format!("b.io:5000/x/nginx:1@{digest}");
+        let other = format!("sha256:{}", "6".repeat(64));
         for (image, component, operator, value, expected) in [
             ("nginx", "Registry", "add", "a.io", "a.io/nginx"),
             (
@@ -209,6 +215,74 @@ mod tests {
             ("nginx:1", "Tag", "replace", &digest, &by_digest),
             (&by_digest, "Tag", "replace", "2", "nginx:2"),
             ("nginx:1", "Tag", "replace", "no tag", "nginx:1"),
+            // A change of the registry or the repository keeps the tag and the digest.
+            (
+                &pinned,
+                "Registry",
+                "replace",
+                "a.io:8443",
+                &format!("a.io:8443/x/nginx:1@{digest}"),
+            ),
+            (
+                &pinned,
+                "Registry",
+                "remove",
+                "",
+                &format!("x/nginx:1@{digest}"),
+            ),
+            (
+                &pinned,
+                "Repository",
+                "replace",
+                "y",
+                &format!("b.io:5000/y:1@{digest}"),
+            ),
+            (
+                &by_digest,
+                "Registry",
+                "add",
+                "localhost",
+                &format!("localhost/nginx@{digest}"),
+            ),
+            (
+                &by_digest,
+                "Repository",
+                "add",
+                "-alpine",
+                &format!("nginx-alpine@{digest}"),
+            ),
+            // A change of the version replaces both.
+            (&pinned, "Tag", "replace", "2", "b.io:5000/x/nginx:2"),
+            (
+                &pinned,
+                "Tag",
+                "replace",
+                &other,
+                &format!("b.io:5000/x/nginx@{other}"),
+            ),
+            (
+                &pinned,
+                "Tag",
+                "replace",
+                &format!("2@{other}"),
+                &format!("b.io:5000/x/nginx:2@{other}"),
+            ),
+            (&pinned, "Tag", "remove", "", "b.io:5000/x/nginx"),
+            (
+                &pinned,
+                "Tag",
+                "add",
+                "-alpine",
+                "b.io:5000/x/nginx:1-alpine",
+            ),
+            (
+                "nginx:1",
+                "Tag",
+                "add",
+                &format!("@{digest}"),
+                &format!("nginx:1@{digest}"),
+            ),
+            (&pinned, "Tag", "replace", "2@sha256:1", &pinned),
         ] {
             let overrider = serde_json::from_value(
                 json!({"component": component, "operator": operator, "value": value}),

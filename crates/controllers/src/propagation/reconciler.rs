@@ -92,6 +92,8 @@ struct Failure {
     /// True if the failure is expected to disappear without an action by a user. Such a failure is logged at debug
     /// level.
     transient: bool,
+    /// The message for the condition of the binding, if an override cannot be applied.
+    override_failure: Option<String>,
 }
 
 /// The watch events about a binding's Works that arrived during a sync of these Works.
@@ -115,6 +117,8 @@ pub(super) struct Propagator {
     pub(super) index: Index,
     queue: WorkQueue<Job, ()>,
     concurrent_events: HashMap<BindingKey, ConcurrentEvents>,
+    /// The reasons why overrides of bindings could not be applied in the last sync.
+    pub(super) override_failures: HashMap<BindingKey, String>,
     /// Sources whose first list is complete.
     pub(super) listed: HashSet<Source>,
     members: HashMap<String, mpsc::UnboundedSender<member::Message>>,
@@ -176,6 +180,7 @@ impl Propagator {
             queue: WorkQueue::default().metered(monitor.queue(QUEUE)),
             monitor,
             concurrent_events: HashMap::new(),
+            override_failures: HashMap::new(),
             listed: HashSet::new(),
             members: HashMap::new(),
             outbox: Vec::new(),
@@ -249,10 +254,14 @@ impl Propagator {
         } = result;
         if let Job::Sync(binding) = &job {
             self.store_written(binding, written);
+            let override_failure = failure.as_ref().and_then(|f| f.override_failure.clone());
+            self.store_override_failure(binding, override_failure);
         }
         match failure {
             None => self.queue.finish(&job),
-            Some(Failure { message, transient }) => {
+            Some(Failure {
+                message, transient, ..
+            }) => {
                 let failures = self.queue.fail(&job, ());
                 if transient {
                     tracing::debug!(
@@ -270,6 +279,22 @@ impl Propagator {
                     );
                 }
             }
+        }
+    }
+
+    /// Stores the reason why an override could not be applied. A change enqueues the status of the binding.
+    fn store_override_failure(&mut self, binding: &BindingKey, failure: Option<String>) {
+        let is_changed = self.override_failures.get(binding) != failure.as_ref();
+        match failure {
+            Some(failure) if self.index.binding(binding).is_some() => {
+                self.override_failures.insert(binding.clone(), failure);
+            }
+            _ => {
+                self.override_failures.remove(binding);
+            }
+        }
+        if is_changed {
+            self.enqueue(Job::Status(binding.clone()));
         }
     }
 
@@ -336,6 +361,7 @@ impl Propagator {
                     let failure = result.err().map(|error| Failure {
                         message: error.to_string(),
                         transient: error.is_transient(),
+                        override_failure: error.override_failure(),
                     });
                     JobResult {
                         job,
@@ -348,11 +374,13 @@ impl Propagator {
                 let works = self.index.works_of(&binding).into_iter();
                 let works: Vec<Arc<Work>> = works.map(|(_, work)| Arc::clone(work)).collect();
                 let writer = self.status_writer.clone();
+                let override_failure = self.override_failures.get(key).cloned();
                 workers.start(async move {
-                    let failure = writer.write(binding, works).await.err();
+                    let failure = writer.write(binding, works, override_failure).await.err();
                     let failure = failure.map(|error| Failure {
                         message: error.to_string(),
                         transient: false,
+                        override_failure: None,
                     });
                     JobResult {
                         job,

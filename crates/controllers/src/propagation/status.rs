@@ -114,20 +114,26 @@ fn is_fully_applied(spec: &BindingSpec, items: &[AggregatedStatusItem]) -> bool 
         && items.iter().all(|item| item.applied == Some(true))
 }
 
-/// Updates a binding's status from its Works. Reports whether the status changed.
-pub(crate) fn update(status: &mut BindingStatus, spec: &BindingSpec, works: &[Arc<Work>]) -> bool {
+/// Updates a binding's status from its Works. `override_failure` tells why an override could not be applied: the Works
+/// are then outdated. Reports whether the status changed.
+pub(crate) fn update(
+    status: &mut BindingStatus,
+    spec: &BindingSpec,
+    works: &[Arc<Work>],
+    override_failure: Option<&str>,
+) -> bool {
     let items = aggregated_items(works, &spec.resource);
-    let applied = is_fully_applied(spec, &items);
-    let (reason, message) = if applied {
-        (
+    let applied = override_failure.is_none() && is_fully_applied(spec, &items);
+    let (reason, message) = match override_failure {
+        Some(failure) => ("FullyAppliedFailed", failure),
+        None if applied => (
             "FullyAppliedSuccess",
             "All works have been successfully applied",
-        )
-    } else {
-        (
+        ),
+        None => (
             "FullyAppliedFailed",
             "Failed to apply all works, see status.aggregatedStatus for details",
-        )
+        ),
     };
     let conditions = &mut status.conditions;
     let condition_changed = condition::set(
@@ -243,8 +249,12 @@ mod tests {
     fn a_second_update_changes_nothing() {
         let (spec, works) = (spec(&["m1"]), [work("m1", applied(1))]);
         let mut status = BindingStatus::default();
-        assert!(update(&mut status, &spec, &works));
-        assert!(!update(&mut status, &spec, &works));
+        let failure = update(&mut status, &spec, &works, Some("policy \"p\" fails"));
+        assert!(failure);
+        assert_eq!(status.conditions[0].status, "False");
+        assert_eq!(status.conditions[0].message, "policy \"p\" fails");
+        assert!(update(&mut status, &spec, &works, None));
+        assert!(!update(&mut status, &spec, &works, None));
         assert!(condition::is_true(
             &status.conditions,
             CONDITION_FULLY_APPLIED

@@ -111,10 +111,14 @@ impl Propagator {
 
     fn handle_deleted(&mut self, source: Source, namespace: &str, name: &str) {
         match source {
-            Source::Bindings(_) => self.index.remove_binding(&BindingKey {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            }),
+            Source::Bindings(_) => {
+                let key = BindingKey {
+                    namespace: namespace.to_owned(),
+                    name: name.to_owned(),
+                };
+                self.override_failures.remove(&key);
+                self.index.remove_binding(&key);
+            }
             Source::Works => self.handle_deleted_work(namespace, name),
             Source::Clusters => {
                 self.index.clusters.remove(name);

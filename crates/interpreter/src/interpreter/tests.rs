@@ -290,6 +290,46 @@ fn wrong_results_are_errors_that_name_the_customization() {
 }
 
 #[test]
+fn scripts_cannot_change_the_identity_of_an_object() {
+    let named = json!({"apiVersion": "example.io/v1", "kind": "Rollout",
+        "metadata": {"name": "web", "namespace": "shop"}, "spec": {}});
+    for (change, field) in [
+        ("object.metadata.name = 'other'", Some("/metadata/name")),
+        (
+            "object.metadata.namespace = nil",
+            Some("/metadata/namespace"),
+        ),
+        ("object.apiVersion = 'v1'", Some("/apiVersion")),
+        ("object.metadata.uid = '1'", None),
+        ("object.spec.a = 'b'", None),
+    ] {
+        let script = |function: &str| {
+            rule(&format!(
+                "function {function}(object) {change} return object end"
+            ))
+        };
+        let rules = CustomizationRules {
+            retention: script("Retain"),
+            replica_revision: script("ReviseReplica"),
+            ..CustomizationRules::default()
+        };
+        let interpreter = Interpreter::with(vec![customization("c", "Rollout", rules)]);
+        for result in [
+            interpreter.revise_replicas(&mut named.clone(), 1),
+            interpreter.retain(&mut named.clone(), &named),
+        ] {
+            match (result, field) {
+                (Ok(()), None) => {}
+                (Err(InterpretError::Identity { field: found, .. }), Some(field)) => {
+                    assert_eq!(found, field, "{change}");
+                }
+                (result, _) => panic!("{change}: {result:?}"),
+            }
+        }
+    }
+}
+
+#[test]
 fn a_script_that_ran_out_of_time_pauses() {
     let rules = CustomizationRules {
         health_interpretation: rule("function InterpretHealth() while true do end end"),

@@ -85,6 +85,15 @@ fn distinct_messages(errors: &[SyncError]) -> String {
 }
 
 impl SyncError {
+    /// Returns the message for the condition of the binding, if an override cannot be applied.
+    pub(crate) fn override_failure(&self) -> Option<String> {
+        match self {
+            Self::Override(error) => Some(error.to_string()),
+            Self::Several(errors) => errors.iter().find_map(Self::override_failure),
+            _ => None,
+        }
+    }
+
     /// Reports whether the error is expected to disappear without an action by a user, so that it needs no warning.
     pub(crate) fn is_transient(&self) -> bool {
         match self {

@@ -70,8 +70,11 @@ impl StatusWriter {
         &self,
         binding: Arc<Binding>,
         works: Vec<Arc<Work>>,
+        override_failure: Option<String>,
     ) -> Result<(), StatusError> {
-        let Some(items) = self.write_binding(&binding, &works).await? else {
+        let override_failure = override_failure.as_deref();
+        let written = self.write_binding(&binding, &works, override_failure).await;
+        let Some(items) = written? else {
             return Ok(());
         };
         let written = self.write_template(&binding, &items).await;
@@ -87,12 +90,13 @@ impl StatusWriter {
         &self,
         binding: &Arc<Binding>,
         works: &[Arc<Work>],
+        override_failure: Option<&str>,
     ) -> Result<Option<Vec<AggregatedStatusItem>>, StatusError> {
         let api = binding.api(self.kinds.client());
         let mut current = Arc::clone(binding);
         for _ in 0..CONFLICT_TRIES {
             let mut status = current.status.clone();
-            if !update(&mut status, &current.spec, works) {
+            if !update(&mut status, &current.spec, works, override_failure) {
                 return Ok(Some(status.aggregated_status));
             }
             let patch = json!({
