@@ -254,3 +254,58 @@ async fn objects_in_sync_are_not_written() {
     );
     fleet.stop().await;
 }
+
+/// An object that leaves the manifests of a Work is deleted in the member. An object that another Work has applied since
+/// stays.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_that_leave_a_work_are_deleted() {
+    let fleet = Fleet::start(1).await;
+    let m1 = &fleet.members[0];
+    let namespace = "karmada-es-m1";
+    let maps = ["a", "b", "c"].map(|name| {
+        let mut map = config_map(name);
+        map["metadata"]["namespace"] = json!("default");
+        map
+    });
+    let work = |name: &str, maps: &[&Value]| {
+        let manifests: Vec<Value> = maps
+            .iter()
+            .map(|map| {
+                let mut map = (*map).clone();
+                map["metadata"]["labels"] = json!({ "karmada.io/managed": "true" });
+                map["metadata"]["annotations"] = json!({
+                    "work.karmada.io/name": name, "work.karmada.io/namespace": namespace });
+                map
+            })
+            .collect();
+        json!({ "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work",
+            "metadata": { "name": name, "namespace": namespace,
+                "finalizers": ["karmada.io/execution-controller"] },
+            "spec": { "workload": { "manifests": manifests } } })
+    };
+    let [a, b, c] = &maps;
+    let execution =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+    fleet.apply(execution).await;
+    fleet.apply(work("first", &[a, b, c])).await;
+    for map in &maps {
+        m1.wait_until_exists(map).await;
+    }
+    // The second Work takes `c` over before the first Work loses it.
+    fleet.apply(work("second", &[c])).await;
+    m1.wait_for(c, "taken over", |map| {
+        map["metadata"]["annotations"]["work.karmada.io/name"] == "second"
+    })
+    .await;
+    let first = work("first", &[b]);
+    fleet.edit(&first, json!({ "spec": first["spec"] })).await;
+    m1.wait_until_gone(a).await;
+    fleet
+        .wait_for(&first, "one report", |work| {
+            let reports = work["status"]["manifestStatuses"].as_array();
+            reports.is_some_and(|reports| reports.len() == 1)
+        })
+        .await;
+    assert!(m1.get(b).await.is_some() && m1.get(c).await.is_some());
+    fleet.stop().await;
+}

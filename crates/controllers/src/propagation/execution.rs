@@ -13,7 +13,7 @@
 //! Work, and `member_object` sends the requests about one object.
 //!
 //! An object without the label `karmada.io/managed` is never deleted, and is overwritten only if the conflict
-//! resolution is `overwrite`. A Work keeps its finalizer until its objects are deleted, so that a restart does not lose
+//! resolution is `overwrite`. An object that a Work no longer contains ([`removed_objects`]) is deleted. A Work keeps its finalizer until its objects are deleted, so that a restart does not lose
 //! deletions.
 
 mod connection;
@@ -22,6 +22,7 @@ pub(crate) mod member;
 mod member_object;
 mod object_cache;
 mod recorded_events;
+mod removed_objects;
 pub(crate) mod work_action;
 pub(crate) mod work_executor;
 mod work_record;

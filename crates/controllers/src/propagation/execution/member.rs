@@ -318,6 +318,7 @@ impl Member {
                 .work
                 .is_some_and(|work| record.update(Arc::new(work)));
             record.set_applied(result.applied);
+            record.forget_former(&result.removed);
         }
         let authorized = !result.kinds.is_empty() && !result.unauthorized;
         for resource in result.kinds {
@@ -439,6 +440,7 @@ impl Member {
                 .map(|manifest| self.objects.get(manifest))
                 .collect(),
             applied: record.applied().to_vec(),
+            removed: record.removed_objects(),
         };
         self.queue.start(job);
         let executor = self.executor.clone();

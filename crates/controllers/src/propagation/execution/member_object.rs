@@ -4,6 +4,8 @@
 use berth_apimachinery::api_error::{api_error_message, has_code};
 use std::sync::Arc;
 
+use berth_api::Work;
+use berth_api::well_known::{WORK_NAME, WORK_NAMESPACE};
 use berth_interpreter::{InterpretError, Interpreter};
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams, Preconditions};
 use kube::core::Status;
@@ -231,6 +233,71 @@ pub(super) async fn delete(
         return Ok(deleted?);
     }
     Err(ObjectError::Conflicts)
+}
+
+/// Deletes an object that its Work no longer contains. If the Work preserves its objects, the object stays and loses
+/// only Karmada's marks. Nothing happens to an object that another Work has applied, and to an object with one of the
+/// UIDs in `kept`, which the Work applies under another API group.
+pub(super) async fn remove(
+    member: &RestMapper,
+    manifest: &Value,
+    work: &Work,
+    kept: &[&str],
+    counter: &WriteCounter<'_>,
+) -> Result<(), ObjectError> {
+    let resource = match resource_type(member, manifest).await {
+        Ok(resource) => resource,
+        Err(error) if error.is_unserved() => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let (api, name) = api_for(member, &resource, manifest);
+    for _ in 0..CONFLICT_TRIES {
+        let Some(object) = api.get_opt(&name).await? else {
+            return Ok(());
+        };
+        let observed = serde_json::to_value(object)?;
+        let uid = text_at(&observed, "/metadata/uid");
+        if !is_managed(&observed)
+            || !is_of_work(&observed, work)
+            || is_deleting(&observed)
+            || kept.contains(&uid)
+        {
+            return Ok(());
+        }
+        let removed = if work.spec.preserve_resources_on_deletion == Some(true) {
+            let released: DynamicObject = serde_json::from_value(without_marks(&observed))?;
+            let replaced = api.replace(&name, &PostParams::default(), &released).await;
+            replaced.map(drop)
+        } else {
+            let version = text_at(&observed, "/metadata/resourceVersion");
+            // With the version as a precondition, an object that another Work takes over stays.
+            let params = DeleteParams {
+                preconditions: Some(Preconditions {
+                    uid: Some(uid.to_owned()),
+                    resource_version: Some(version.to_owned()),
+                }),
+                ..DeleteParams::background()
+            };
+            let deleted = api.delete(&name, &params).await.map(drop);
+            if !deleted.as_ref().is_err_and(is_race) {
+                counter.count(MemberWrite::Delete, &deleted);
+            }
+            deleted
+        };
+        match removed {
+            Err(error) if is_race(&error) => {}
+            other => return Ok(other?),
+        }
+    }
+    Err(ObjectError::Conflicts)
+}
+
+/// Reports whether the marks of an object name this Work.
+fn is_of_work(object: &Value, work: &Work) -> bool {
+    let annotations = object.pointer("/metadata/annotations");
+    let mark = |key: &str| annotations.and_then(|all| all.get(key)?.as_str());
+    mark(WORK_NAMESPACE) == work.metadata.namespace.as_deref()
+        && mark(WORK_NAME) == work.metadata.name.as_deref()
 }
 
 /// Removes Karmada's marks from an object, which stays in the member.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use berth_api::Work;
 use berth_api::well_known::{EXECUTION_FINALIZER, TRACEPARENT};
+use berth_api::work::ResourceIdentifier;
 use berth_events::EventRecorder;
 use berth_telemetry::Span;
 use kube::api::{Api, Patch, PatchParams};
@@ -15,13 +16,14 @@ use super::drift::AppliedState;
 use super::member_object::{self, Applied, CONFLICT_TRIES, WriteCounter};
 use super::object_cache::{Cached, MemberObject};
 use super::recorded_events;
+use super::removed_objects::identifying_manifest;
 use super::work_action::WorkAction;
 use super::work_status::{ApplyOutcome, ManifestOutcome, NextStatus, Observations, next_status};
 use crate::monitor::{MemberKind, Monitor, Outcome};
 use crate::resource_interpreter::ResourceInterpreter;
 use crate::resource_type::ResourceType;
 use crate::rest_mapper::RestMapper;
-use berth_apimachinery::json_fields::kind_of;
+use berth_apimachinery::json_fields::{kind_of, text_at};
 
 /// Time limit for the requests to a member about one object.
 const MEMBER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -38,6 +40,8 @@ pub(super) struct WorkInput {
     pub(super) cached: Vec<Cached>,
     /// The applied state of each manifest, or `None` for a manifest that was not applied yet.
     pub(super) applied: Vec<Option<AppliedState>>,
+    /// The objects that the Work has applied and no longer contains.
+    pub(super) removed: Vec<ResourceIdentifier>,
 }
 
 /// The result of an execution.
@@ -51,6 +55,8 @@ pub(super) struct WorkResult {
     pub(super) objects: Vec<(Arc<ResourceType>, MemberObject)>,
     /// The applied state of each manifest.
     pub(super) applied: Vec<Option<AppliedState>>,
+    /// The objects that the Work no longer contains and that were removed from the member.
+    pub(super) removed: Vec<ResourceIdentifier>,
     /// True if the member rejected the credentials of the connection. The Secret may contain new credentials.
     pub(super) unauthorized: bool,
     /// The error, if the action must be retried.
@@ -134,9 +140,15 @@ impl WorkExecutor {
             WorkAction::Apply => {
                 observations.dispatching = Some(true);
                 let start = SystemTime::now();
-                let (applied, outcomes) = self
+                let (mut applied, outcomes) = self
                     .apply_manifests(&input, &mut result, &mut observations.objects)
                     .await;
+                let kept = observations.objects.iter().flatten();
+                let kept = kept.map(|object| text_at(object, "/metadata/uid"));
+                let kept: Vec<&str> = kept.collect();
+                let failures = self.remove_objects(&input, &kept, &mut result).await;
+                applied.add_failures(input.work.spec.workload.manifests.len(), failures);
+                observations.removed.clone_from(&result.removed);
                 trace_application(&input, start, &applied, &outcomes);
                 observations.applied = Some(applied);
                 observations.outcomes = outcomes;
@@ -183,7 +195,7 @@ impl WorkExecutor {
             return Ok(None);
         }
         let mut patch = json!({ "status": { "conditions": status.conditions } });
-        if !status.manifest_statuses.is_empty() {
+        if !status.manifest_statuses.is_empty() || changes.manifest_statuses {
             patch["status"]["manifestStatuses"] = json!(status.manifest_statuses);
         }
         let name = work.metadata.name.as_deref().unwrap_or_default();
@@ -289,7 +301,38 @@ impl WorkExecutor {
                 Err(_) => return Err(timeout_message(&input.cluster)),
             }
         }
-        Ok(())
+        match self.remove_objects(input, &[], result).await.pop() {
+            Some(reason) => Err(reason),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the objects that a Work no longer contains from the member, unless another Work has applied them. `kept`
+    /// are the UIDs of the Work's objects. Returns the reasons of failures.
+    async fn remove_objects(
+        &self,
+        input: &WorkInput,
+        kept: &[&str],
+        result: &mut WorkResult,
+    ) -> Vec<String> {
+        let mut failures = Vec::new();
+        let Ok(member) = &input.member else {
+            return failures;
+        };
+        for object in &input.removed {
+            let manifest = identifying_manifest(object);
+            let counter = &self.counter(&manifest, &input.cluster);
+            let removal = member_object::remove(member, &manifest, &input.work, kept, counter);
+            match tokio::time::timeout(MEMBER_TIMEOUT, removal).await {
+                Ok(Ok(())) => result.removed.push(object.clone()),
+                Ok(Err(error)) => {
+                    result.unauthorized |= error.is_unauthorized();
+                    failures.push(error.to_string());
+                }
+                Err(_) => failures.push(timeout_message(&input.cluster)),
+            }
+        }
+        failures
     }
 
     /// Applies the manifests of a Work to the member.

@@ -7,8 +7,8 @@ use berth_api::{Work, condition_message};
 use berth_interpreter::{InterpretError, Interpreter};
 use serde_json::Value;
 
+use super::removed_objects::{contains, identifier, is_same_object};
 use crate::condition;
-use berth_apimachinery::json_fields::{kind_of, text_at};
 
 /// The outcome of applying a Work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,24 @@ pub(crate) enum ApplyOutcome {
         /// The errors of the other manifests.
         reasons: Vec<String>,
     },
+}
+
+impl ApplyOutcome {
+    /// Adds failures beside those of the manifests. `total` is the number of manifests.
+    pub(crate) fn add_failures(&mut self, total: usize, failures: Vec<String>) {
+        if failures.is_empty() {
+            return;
+        }
+        match self {
+            Self::Succeeded => {
+                *self = Self::Failed {
+                    done: total,
+                    reasons: failures,
+                };
+            }
+            Self::Failed { reasons, .. } => reasons.extend(failures),
+        }
+    }
 }
 
 /// The outcome of applying one manifest.
@@ -46,6 +64,8 @@ pub(crate) struct Observations {
     pub(crate) outcomes: Vec<ManifestOutcome>,
     /// The object of each manifest in the member, if known.
     pub(crate) objects: Vec<Option<Value>>,
+    /// The objects that the Work no longer contains and that were removed from the member.
+    pub(crate) removed: Vec<ResourceIdentifier>,
 }
 
 /// The parts of a status that have changed.
@@ -178,8 +198,14 @@ pub(crate) fn next_status(
         })
         .collect();
     let failures = reporter.failures;
-    if !statuses.is_empty() && statuses != status.manifest_statuses {
-        status.manifest_statuses = statuses;
+    let next = next_statuses(
+        work,
+        &status.manifest_statuses,
+        statuses,
+        &observations.removed,
+    );
+    if next != status.manifest_statuses {
+        status.manifest_statuses = next;
         changes.manifest_statuses = true;
     }
     NextStatus {
@@ -187,6 +213,28 @@ pub(crate) fn next_status(
         changes,
         failures,
     }
+}
+
+/// Returns the reports of the next status. Former reports are kept if there are no new reports. The reports about objects
+/// that the Work no longer contains are kept until the objects are removed, because they tell the next leader which
+/// objects to remove.
+fn next_statuses(
+    work: &Work,
+    old: &[ManifestStatus],
+    new: Vec<ManifestStatus>,
+    removed: &[ResourceIdentifier],
+) -> Vec<ManifestStatus> {
+    let is_removed = |report: &ManifestStatus| {
+        let mut removed = removed.iter();
+        removed.any(|object| is_same_object(object, &report.identifier))
+    };
+    let has_new = !new.is_empty();
+    let kept = old
+        .iter()
+        .filter(|report| !is_removed(report) && (!has_new || !contains(work, &report.identifier)));
+    let mut next = new;
+    next.extend(kept.cloned());
+    next
 }
 
 /// A builder of the reports about the objects of a Work.
@@ -206,17 +254,7 @@ impl Reporter<'_> {
         manifest: &Value,
         object: &Value,
     ) -> Option<ManifestStatus> {
-        let (api_version, kind) = kind_of(manifest);
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let identifier = ResourceIdentifier {
-            ordinal: i64::try_from(ordinal).ok()?,
-            group: group.to_owned(),
-            version: version.to_owned(),
-            kind: kind.to_owned(),
-            resource: String::new(),
-            namespace: text_at(manifest, "/metadata/namespace").to_owned(),
-            name: text_at(manifest, "/metadata/name").to_owned(),
-        };
+        let identifier = identifier(ordinal, manifest)?;
         let status = match self.interpreter.reflect(object) {
             Ok(status) => status,
             Err(error) => {
@@ -303,6 +341,42 @@ mod tests {
             ..Observations::default()
         };
         assert!(!next_status(&work, &unknown, &none).changes.any());
+    }
+
+    #[test]
+    fn a_report_about_an_object_that_left_the_work_stays_until_the_object_is_removed() {
+        let mut work = work();
+        let gone = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gone", "namespace": "n"}});
+        let gone = identifier(0, &gone).unwrap();
+        work.status = Some(
+            serde_json::from_value(json!({"manifestStatuses": [
+                {"identifier": gone, "health": "Healthy"}]}))
+            .unwrap(),
+        );
+        let none = Interpreter::default();
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}});
+        let names = |status: &WorkStatus| -> Vec<String> {
+            let reports = status.manifest_statuses.iter();
+            reports
+                .map(|report| report.identifier.name.clone())
+                .collect()
+        };
+        let mut observations = Observations {
+            objects: vec![None, Some(object)],
+            ..Observations::default()
+        };
+        assert_eq!(
+            names(&next_status(&work, &observations, &none).status),
+            ["c", "gone"]
+        );
+        observations.removed = vec![gone];
+        assert_eq!(
+            names(&next_status(&work, &observations, &none).status),
+            ["c"]
+        );
+        observations.objects = vec![None, None];
+        let next = next_status(&work, &observations, &none);
+        assert!(names(&next.status).is_empty() && next.changes.manifest_statuses);
     }
 
     #[test]
