@@ -7,6 +7,7 @@
 
 mod affinity_rules;
 mod binding;
+mod bounds;
 mod cluster_defaults;
 mod cluster_rules;
 mod deletion;
@@ -202,6 +203,9 @@ pub fn mutate(
     object: &mut Value,
     environment: &mut dyn Environment,
 ) {
+    if bounds::has_too_many_items(kind, object) {
+        return;
+    }
     match kind {
         GuardedKind::Cluster => cluster_defaults::mutate(operation, object, environment),
         GuardedKind::PropagationPolicy | GuardedKind::ClusterPropagationPolicy => {
@@ -223,14 +227,56 @@ pub fn mutate(
 /// Runs the validating phase. `old` is the stored object of an update.
 ///
 /// # Errors
-/// All rejected fields with their reasons.
+/// The rejected fields with their reasons, at most [`MAX_ERRORS`] and a last error with the number of the others.
 pub fn validate(
     kind: GuardedKind,
     operation: Operation,
     old: Option<&Value>,
     object: &Value,
 ) -> Result<(), Vec<FieldError>> {
-    let errors = match kind {
+    let beyond = bounds::check(kind, old, object);
+    if beyond.is_empty() {
+        limited(check(kind, operation, old, object))
+    } else {
+        limited(beyond)
+    }
+}
+
+/// Checks a stored object, which may be older than the rules that Karmada lacks. Only Karmada's own rules apply.
+///
+/// # Errors
+/// As [`validate`].
+pub fn validate_stored(kind: GuardedKind, object: &Value) -> Result<(), Vec<FieldError>> {
+    limited(check(kind, Operation::Create, Some(object), object))
+}
+
+/// Maximum number of errors in a response. A response with an error for each of many fields would be larger than the
+/// object, and kubectl would print all of them.
+pub const MAX_ERRORS: usize = 100;
+
+fn limited(mut errors: Vec<FieldError>) -> Result<(), Vec<FieldError>> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let others = errors.len().saturating_sub(MAX_ERRORS);
+    errors.truncate(MAX_ERRORS);
+    if others > 0 {
+        errors.push(FieldError {
+            field: "spec".to_owned(),
+            reason: Reason::Invalid,
+            message: format!("{others} more errors are omitted"),
+        });
+    }
+    Err(errors)
+}
+
+fn check(
+    kind: GuardedKind,
+    operation: Operation,
+    old: Option<&Value>,
+    object: &Value,
+) -> Vec<FieldError> {
+    match kind {
         GuardedKind::Cluster => cluster_rules::check(operation, old, object),
         GuardedKind::PropagationPolicy | GuardedKind::ClusterPropagationPolicy => {
             policy_rules::check(kind, operation, old, object)
@@ -246,10 +292,5 @@ pub fn validate(
         GuardedKind::ClusterResourceBinding
         | GuardedKind::Work
         | GuardedKind::ResourceInterpreterCustomization => Vec::new(),
-    };
-    if errors.is_empty() {
-        Ok(())
-    } else {
-        Err(errors)
     }
 }

@@ -37,6 +37,38 @@ pub fn work_name(kind: &str, name: &str, namespace: &str) -> String {
     format!("{name}-{hash}")
 }
 
+/// Maximum length of the name of an object.
+const MAX_NAME: usize = 253;
+
+/// An error: the name of a resource leaves no room for a name that is derived from it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the {derived} of this resource would have a name of {length} characters; at most {MAX_NAME} are allowed"
+)]
+pub struct DerivedNameTooLong {
+    derived: &'static str,
+    length: usize,
+}
+
+/// Checks that the binding of a resource and its Works can have the names that are derived from the resource.
+///
+/// # Errors
+/// When the API server would refuse one of the names.
+pub fn check_derived_names(
+    kind: &str,
+    name: &str,
+    namespace: &str,
+) -> Result<(), DerivedNameTooLong> {
+    let binding = binding_name(kind, name).len();
+    let work = work_name(kind, name, namespace).len();
+    for (derived, length) in [("binding", binding), ("Work", work)] {
+        if length > MAX_NAME {
+            return Err(DerivedNameTooLong { derived, length });
+        }
+    }
+    Ok(())
+}
+
 /// Returns the hash that identifies a binding in a label key. The name of the binding may be too long for a label key.
 pub fn binding_reference_key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() {
@@ -90,6 +122,21 @@ mod tests {
             "system.foo-5f7d88f69"
         );
         assert_eq!(work_name("Namespace", "default", ""), "default-5b5ccb595b");
+    }
+
+    #[test]
+    fn derived_names_must_fit_into_the_name_of_an_object() {
+        let long = |length: usize| "a".repeat(length);
+        for (kind, length, fits) in [
+            ("Pod", 242, true),
+            ("Pod", 253, false),
+            ("Pod", 249, false),
+            ("ValidatingWebhookConfiguration", 222, true),
+            ("ValidatingWebhookConfiguration", 223, false),
+        ] {
+            let checked = check_derived_names(kind, &long(length), "shop");
+            assert_eq!(checked.is_ok(), fits, "{kind} {length}");
+        }
     }
 
     #[test]

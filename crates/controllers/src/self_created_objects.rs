@@ -4,6 +4,10 @@
 /// The ConfigMap with the CA certificate of the cluster, which exists in each namespace.
 pub(crate) const ROOT_CA: &str = "kube-root-ca.crt";
 
+/// The namespaces that every cluster creates. A member refuses their deletion, so that a Work with such a namespace could
+/// never be deleted.
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
 /// Reports whether every cluster creates this object for itself.
 pub fn is_made_by_server(group: &str, kind: &str, namespace: &str, name: &str) -> bool {
     match (group, kind) {
@@ -11,6 +15,7 @@ pub fn is_made_by_server(group: &str, kind: &str, namespace: &str, name: &str) -
             name == ROOT_CA
                 || (namespace == "kube-system" && name == "extension-apiserver-authentication")
         }
+        ("", "Namespace") => NAMESPACES.contains(&name),
         ("", "Service" | "Endpoints") | ("discovery.k8s.io", "EndpointSlice") => {
             namespace == "default" && name == "kubernetes"
         }
@@ -30,6 +35,9 @@ mod tests {
             ("", "Service", "default", "kubernetes", true),
             ("", "Service", "any", "kubernetes", false),
             ("example.com", "Service", "default", "kubernetes", false),
+            ("", "Namespace", "", "default", true),
+            ("", "Namespace", "", "kube-node-lease", true),
+            ("", "Namespace", "", "shop", false),
             (
                 "discovery.k8s.io",
                 "EndpointSlice",

@@ -562,3 +562,37 @@ fn components_of_bindings_have_unique_names() {
         );
     }
 }
+
+#[test]
+fn a_response_has_a_limited_number_of_errors() {
+    let selector = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "other"});
+    let policy = created(
+        GuardedKind::PropagationPolicy,
+        policy(json!({ "resourceSelectors": vec![selector; MAX_ERRORS + 50] })),
+    );
+    let errors = validate(
+        GuardedKind::PropagationPolicy,
+        Operation::Create,
+        None,
+        &policy,
+    );
+    let errors = errors.unwrap_err();
+    assert_eq!(errors.len(), MAX_ERRORS + 1);
+    assert_eq!(errors[MAX_ERRORS].message, "50 more errors are omitted");
+}
+
+#[test]
+fn stored_objects_are_checked_without_the_bounds_of_new_objects() {
+    let selector = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "shop",
+        "name": "a".repeat(253)});
+    let policy = created(
+        GuardedKind::PropagationPolicy,
+        policy(json!({ "resourceSelectors": [selector] })),
+    );
+    let kind = GuardedKind::PropagationPolicy;
+    assert_eq!(
+        refused_fields(kind, &policy),
+        ["spec.resourceSelectors[0].name"]
+    );
+    assert_eq!(validate_stored(kind, &policy), Ok(()));
+}

@@ -113,9 +113,12 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Reads the claim from labels and annotations. The claim of a PropagationPolicy precedes the claim of a
-    /// ClusterPropagationPolicy. An incomplete claim is ignored.
+    /// Reads the claim from the labels and annotations of a template. The claim of a PropagationPolicy precedes the
+    /// claim of a ClusterPropagationPolicy. An incomplete claim is ignored. So is the claim of a PropagationPolicy in
+    /// another namespace than the template's: only a user of the template can have written it, and the policy's users
+    /// must not gain control of the template.
     pub fn read(
+        template_namespace: &str,
         labels: &BTreeMap<String, String>,
         annotations: &BTreeMap<String, String>,
     ) -> Option<Self> {
@@ -133,7 +136,8 @@ impl Claim {
             annotation(PROPAGATION_POLICY_NAMESPACE),
             annotation(PROPAGATION_POLICY_NAME),
             label(PROPAGATION_POLICY_PERMANENT_ID),
-        ) {
+        ) && namespace == template_namespace
+        {
             return Some(claim(PolicyKind::Namespaced, namespace, name, id));
         }
         let name = annotation(CLUSTER_PROPAGATION_POLICY_NAME)?;

@@ -94,8 +94,13 @@ pub fn decide(template: &Template, index: &Index, cause: &Cause, gates: Gates) -
         Some(PolicyState::Ready(policy)) if policy.selects(template) => {
             apply(template, index, policy, cause, None)
         }
-        // As in Karmada, only a change of the policy releases the templates that the policy no longer selects.
-        Some(PolicyState::Ready(_)) if cause.policy_changed => Plan::Release(claim.clone()),
+        // As in Karmada, only a change of the policy releases the templates that the policy no longer selects. A claim
+        // with another id belongs to a former policy of the same name, or was written by a user.
+        Some(PolicyState::Ready(policy))
+            if cause.policy_changed || claim.id != policy.claim().id =>
+        {
+            Plan::Release(claim.clone())
+        }
         Some(PolicyState::Ready(_) | PolicyState::Incomplete(_) | PolicyState::Invalid(_)) => {
             Plan::None
         }

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use berth_api::admission::{self, Operation, SystemEnvironment};
+use berth_api::admission::{self, SystemEnvironment};
 use berth_api::policy::{ActivationPreference, Preemption, PropagationSpec};
 use berth_api::well_known::PREEMPTIBLE;
 use kube::api::DynamicObject;
@@ -207,7 +207,7 @@ fn state_of(
     };
     let mut complete = stored.clone();
     admission::complete_policy(kind, &mut complete, &mut SystemEnvironment);
-    if let Err(errors) = admission::validate(kind, Operation::Create, None, &complete) {
+    if let Err(errors) = admission::validate_stored(kind, &complete) {
         let reasons: Vec<String> = errors.iter().map(ToString::to_string).collect();
         return PolicyState::Invalid(reasons.join("; "));
     }

@@ -106,6 +106,9 @@ impl State {
                 .skipped_apis
                 .contains(&api.group, &api.version, &api.kind)
             || self.options.skips_namespace(&key.namespace)
+            || (api.group.is_empty()
+                && api.kind == "Namespace"
+                && self.options.skips_namespace(&key.name))
     }
 
     /// Adds a resource type of templates that the server serves.
@@ -418,5 +421,37 @@ impl State {
         if let Some(template) = self.template_of(key, &binding) {
             self.enqueue(template, Cause::default());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::{ApiResource, GroupVersionKind};
+
+    use super::*;
+
+    #[test]
+    fn namespaces_of_the_system_are_never_propagated() {
+        let state = State::new(DetectorOptions::default());
+        let of_kind = |group: &str, kind: &str| {
+            Arc::new(ResourceType {
+                api: ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind)),
+                namespaced: false,
+            })
+        };
+        let namespaces = of_kind("", "Namespace");
+        for (name, skipped) in [
+            ("karmada-es-m1", true),
+            ("karmada-system", true),
+            ("karmada-cluster", true),
+            ("kube-system", true),
+            ("kube-flannel", true),
+            ("default", true),
+            ("shop", false),
+        ] {
+            assert_eq!(state.skips(&namespaces.key("", name)), skipped, "{name}");
+        }
+        let roles = of_kind("rbac.authorization.k8s.io", "ClusterRole");
+        assert!(!state.skips(&roles.key("", "karmada-system")));
     }
 }

@@ -57,7 +57,7 @@ impl Template {
             key: resource.key(&namespace, &object.metadata.name.unwrap_or_default()),
             uid: object.metadata.uid.unwrap_or_default(),
             resource_version: object.metadata.resource_version.unwrap_or_default(),
-            claim: Claim::read(&labels, &annotations),
+            claim: Claim::read(&namespace, &labels, &annotations),
             has_cluster_claim: annotations
                 .contains_key(well_known::CLUSTER_PROPAGATION_POLICY_NAME)
                 || labels.contains_key(well_known::CLUSTER_PROPAGATION_POLICY_PERMANENT_ID),

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use berth_api::names::check_derived_names;
 use berth_api::well_known::TRACEPARENT;
 use berth_events::EventRecorder;
 use berth_interpreter::{InterpretError, Operation};
@@ -108,6 +109,13 @@ impl Writer {
         version_changes: VersionChanges,
     ) -> Result<(), WriteError> {
         let (policy, since) = (&application.policy, Instant::now());
+        let key = &template.key;
+        if let Err(error) = check_derived_names(key.kind(), &key.name, &key.namespace) {
+            // A retry cannot help: the name of the template never changes.
+            let event = recorded_events::apply_failed(template, policy, &error.to_string());
+            self.events.record(event);
+            return Ok(());
+        }
         let claimed = if application.claim {
             let claimed = self.patch_claim(template, policy.claim().patch()).await;
             if let Some(owner) = &application.preempted {

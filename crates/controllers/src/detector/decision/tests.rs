@@ -251,6 +251,13 @@ fn claims_follow_the_policies() {
         &none,
     );
     let elsewhere = || policy("a", &json!({"name": "other"}), &none);
+    let foreign = || {
+        deployment(
+            &json!({"app": "web", "propagationpolicy.karmada.io/permanent-id": "id-of-a"}),
+            &json!({"propagationpolicy.karmada.io/namespace": "team-b",
+                "propagationpolicy.karmada.io/name": "a"}),
+        )
+    };
     for (situation, template, policies, cause, plan) in [
         (
             "no policy selects it",
@@ -310,6 +317,27 @@ fn claims_follow_the_policies() {
         (
             "its policy was recreated",
             claimed_with_id("a", "old"),
+            vec![policy("a", &by_name(), &none)],
+            &user,
+            "claim+bind a",
+        ),
+        (
+            "its claim names a former policy, and the policy of this name does not select it",
+            claimed_with_id("a", "old"),
+            vec![elsewhere()],
+            &user,
+            "release a",
+        ),
+        (
+            "its claim names a policy of another namespace, and no policy selects it",
+            foreign(),
+            vec![elsewhere()],
+            &user,
+            "await policy",
+        ),
+        (
+            "its claim names a policy of another namespace, and another policy selects it",
+            foreign(),
             vec![policy("a", &by_name(), &none)],
             &user,
             "claim+bind a",
