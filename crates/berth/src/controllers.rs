@@ -185,7 +185,8 @@ async fn elect_and_run(
     cancel: CancellationToken,
 ) -> Result<(), ControllersError> {
     let controllers = ControllerSet::new(&args.controllers, args.feature_gates, MemberKind::Real)?;
-    log_ineffective(args.without_effect.names());
+    let gates = args.feature_gates.ineffective_for_controllers();
+    log_ineffective(&[args.without_effect.names(), &gates].concat());
     let name = args.leader_elect_resource_name.clone();
     let lease = args.election.clone().lease(name)?;
     // As in Karmada, an empty value means that the flag is unset.

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use berth_api::Cluster;
 use berth_apiserver::{Server, ServerConfig, StartError};
 use berth_component_base::kube_client;
+use berth_component_base::program::ignored_flags::log_ineffective;
 use berth_component_base::user_agent::Component;
 use berth_controllers::monitor::Monitor;
 use berth_dashboard::DashboardError;
@@ -152,6 +153,7 @@ impl ControlPlane {
         };
         let controllers =
             ControllerSet::new(&args.controllers, args.feature_gates, MemberKind::Simulated)?;
+        log_ineffective(&args.feature_gates.ineffective_for_controllers());
         let listen = SocketAddr::new(args.bind_address, args.port);
         let storage = args.persistence.open()?;
         let server = Server::start(ServerConfig {

@@ -126,7 +126,8 @@ fn endpoints(certificate: &ServingCertificate, requests: Arc<RequestMetrics>) ->
 /// # Errors
 /// When a server cannot start.
 pub async fn run(args: WebhookArgs, cancel: CancellationToken) -> Result<(), WebhookError> {
-    ignored_flags::log_ineffective(args.without_effect.names());
+    let gates = args.feature_gates.ineffective();
+    ignored_flags::log_ineffective(&[args.without_effect.names(), &gates].concat());
     let source = CertificateSource::of(&args).await?;
     let certificate = source.initial()?;
     let metrics = Arc::new(RequestMetrics::default());

@@ -2,7 +2,7 @@
 
 use berth_core::Gates;
 
-use self::Effect::{OtherComponents, Set};
+use self::Effect::{Set, Unsupported};
 use berth_component_base::go_bool::go_bool;
 
 /// The values of all feature gates that have an effect in this program.
@@ -15,6 +15,35 @@ pub struct FeatureGates {
     pub engine: Gates,
     /// Gates of the controllers.
     pub controllers: ControllerGates,
+    /// The entries that no program can follow, as bits of their positions in the table of gates.
+    unsupported: u32,
+}
+
+/// The flag for [`CustomizedClusterResourceModeling`](Gates::customized_cluster_resource_modeling) turned off.
+const NO_MODELS: &str = "feature-gates=CustomizedClusterResourceModeling=false";
+
+impl FeatureGates {
+    /// Returns the entries of `--feature-gates` that no program can follow, for a warning.
+    pub fn ineffective(&self) -> Vec<&'static str> {
+        let gates = GATES.iter().enumerate();
+        gates
+            .filter(|(index, _)| self.unsupported & (1 << index) != 0)
+            .filter_map(|(_, (.., effect))| match effect {
+                Unsupported { entry, .. } => Some(*entry),
+                Set(_) => None,
+            })
+            .collect()
+    }
+
+    /// Returns the entries of `--feature-gates` that the controllers cannot follow, for a warning. Unlike Karmada's
+    /// controllers, they always report the nodes of clusters by resource model.
+    pub fn ineffective_for_controllers(&self) -> Vec<&'static str> {
+        let mut entries = self.ineffective();
+        if !self.engine.customized_cluster_resource_modeling {
+            entries.push(NO_MODELS);
+        }
+        entries
+    }
 }
 
 /// Feature gates of the controllers.
@@ -57,6 +86,7 @@ impl Default for FeatureGates {
             priority_based_scheduling: true,
             engine: Gates::default(),
             controllers: ControllerGates::default(),
+            unsupported: 0,
         }
     }
 }
@@ -75,9 +105,14 @@ enum Stage {
 enum Effect {
     /// Changes a setting.
     Set(fn(&mut FeatureGates, bool)),
-    /// No effect on this program, because only other components of the control plane use the gate. The gate is accepted
-    /// so that all components can share one list of gates.
-    OtherComponents,
+    /// No effect. The gate is accepted so that all components can share one list of gates, and an entry with the other
+    /// value than the supported one is reported.
+    Unsupported {
+        /// The value of the gate that describes the behaviour of Berth.
+        supported: bool,
+        /// The flag with the other value.
+        entry: &'static str,
+    },
 }
 
 impl Effect {
@@ -145,7 +180,14 @@ const GATES: &[(&str, Stage, Effect)] = &[
         Stage::Alpha,
         Set(|gates, on| gates.controllers.policy_preemption = on),
     ),
-    ("MultiClusterService", Stage::Alpha, OtherComponents),
+    (
+        "MultiClusterService",
+        Stage::Alpha,
+        Unsupported {
+            supported: false,
+            entry: "feature-gates=MultiClusterService=true",
+        },
+    ),
     (
         "ResourceQuotaEstimate",
         Stage::Alpha,
@@ -156,11 +198,46 @@ const GATES: &[(&str, Stage, Effect)] = &[
         Stage::Alpha,
         Set(|gates, on| gates.controllers.stateful_failover_injection = on),
     ),
-    ("FederatedQuotaEnforcement", Stage::Alpha, OtherComponents),
-    ("ControllerPriorityQueue", Stage::Beta, OtherComponents),
-    ("LoggingAlphaOptions", Stage::Alpha, OtherComponents),
-    ("LoggingBetaOptions", Stage::Beta, OtherComponents),
-    ("ContextualLogging", Stage::Beta, OtherComponents),
+    (
+        "FederatedQuotaEnforcement",
+        Stage::Alpha,
+        Unsupported {
+            supported: false,
+            entry: "feature-gates=FederatedQuotaEnforcement=true",
+        },
+    ),
+    (
+        "ControllerPriorityQueue",
+        Stage::Beta,
+        Unsupported {
+            supported: true,
+            entry: "feature-gates=ControllerPriorityQueue=false",
+        },
+    ),
+    (
+        "LoggingAlphaOptions",
+        Stage::Alpha,
+        Unsupported {
+            supported: false,
+            entry: "feature-gates=LoggingAlphaOptions=true",
+        },
+    ),
+    (
+        "LoggingBetaOptions",
+        Stage::Beta,
+        Unsupported {
+            supported: true,
+            entry: "feature-gates=LoggingBetaOptions=false",
+        },
+    ),
+    (
+        "ContextualLogging",
+        Stage::Beta,
+        Unsupported {
+            supported: true,
+            entry: "feature-gates=ContextualLogging=false",
+        },
+    ),
 ];
 
 /// Returns the names of all gates.
@@ -190,10 +267,9 @@ pub fn parse(text: &str) -> Result<FeatureGates, String> {
             "AllAlpha" => all.push((Stage::Alpha, on)),
             "AllBeta" => all.push((Stage::Beta, on)),
             name => {
-                let gate = GATES.iter().find(|(known, ..)| *known == name);
-                let (.., effect) =
-                    gate.ok_or_else(|| format!("unrecognized feature gate: {name}"))?;
-                named.push((*effect, on));
+                let index = GATES.iter().position(|(known, ..)| *known == name);
+                let index = index.ok_or_else(|| format!("unrecognized feature gate: {name}"))?;
+                named.push((index, on));
             }
         }
     }
@@ -203,8 +279,12 @@ pub fn parse(text: &str) -> Result<FeatureGates, String> {
             effect.apply(&mut gates, on);
         }
     }
-    for (effect, on) in named {
-        effect.apply(&mut gates, on);
+    for (index, on) in named {
+        match GATES[index].2 {
+            Set(set) => set(&mut gates, on),
+            Unsupported { supported, .. } if on == supported => gates.unsupported &= !(1 << index),
+            Unsupported { .. } => gates.unsupported |= 1 << index,
+        }
     }
     Ok(gates)
 }
@@ -230,6 +310,33 @@ mod tests {
             !gates.engine.spread_by_all_fields,
             "AllAlpha does not enable gates of this project"
         );
+    }
+
+    #[test]
+    fn named_gates_that_nothing_follows_are_reported() {
+        for (text, expected) in [
+            ("", &[][..]),
+            ("AllAlpha=true,AllBeta=false", &[]),
+            (
+                "MultiClusterService=false,ControllerPriorityQueue=true",
+                &[],
+            ),
+            (
+                "ControllerPriorityQueue=false,MultiClusterService=true,Failover=true,FederatedQuotaEnforcement=true",
+                &[
+                    "feature-gates=MultiClusterService=true",
+                    "feature-gates=FederatedQuotaEnforcement=true",
+                    "feature-gates=ControllerPriorityQueue=false",
+                ],
+            ),
+            ("MultiClusterService=true,MultiClusterService=false", &[]),
+        ] {
+            assert_eq!(parse(text).unwrap().ineffective(), expected, "{text}");
+        }
+        let gates = parse("CustomizedClusterResourceModeling=false").unwrap();
+        assert!(gates.ineffective().is_empty(), "the scheduler follows it");
+        assert_eq!(gates.ineffective_for_controllers(), [NO_MODELS]);
+        assert!(GATES.len() <= 32, "one bit for each gate");
     }
 
     #[test]

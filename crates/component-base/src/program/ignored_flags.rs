@@ -139,7 +139,8 @@ impl<T> AcceptedFlags<T> {
     }
 }
 
-/// Logs a warning that these flags have no effect. `flags` are the names of the flags that the command line sets.
+/// Logs a warning that these flags have no effect. `flags` are the names of the flags that the command line sets. A name
+/// may be followed by `=` and a value, if only this value has no effect.
 pub fn log_ineffective(flags: &[&str]) {
     if !flags.is_empty() {
         let names: Vec<String> = flags.iter().map(|name| format!("--{name}")).collect();

@@ -105,6 +105,7 @@ fn converted(
     if !version.is_some_and(|version| version.starts_with(GROUP)) || value["kind"] != KIND {
         return Ok((document.parse()?, Vec::new()));
     }
+    check_extenders(document, &value)?;
     let mut conversion = Conversion {
         document,
         ignored: Vec::new(),
@@ -113,6 +114,24 @@ fn converted(
         conversion.top_level(fields);
     }
     Ok((document.parse_value(value)?, conversion.ignored))
+}
+
+/// Refuses extenders with `managedResources`. In kube-scheduler, such an extender is called only for pods that request one
+/// of these resources. Without the field it would be called for all bindings, and could filter clusters of workloads
+/// that it does not know.
+fn check_extenders(document: &Document, value: &Value) -> Result<(), ConfigError> {
+    let extenders = value.get("extenders").and_then(Value::as_array);
+    for (index, extender) in extenders.into_iter().flatten().enumerate() {
+        let managed = extender.get("managedResources").and_then(Value::as_array);
+        if managed.is_some_and(|managed| !managed.is_empty()) {
+            return Err(document.error(
+                &format!("extenders[{index}].managedResources"),
+                "names resources of pods, and an extender receives bindings; remove it to call the extender for all \
+                 bindings, or write a SchedulerConfiguration whose managedResources name apiVersion and kind",
+            ));
+        }
+    }
+    Ok(())
 }
 
 struct Conversion<'a> {

@@ -205,7 +205,8 @@ impl TryFrom<SchedulerArgs> for Options {
             health: both.unwrap_or(args.health_probe_bind_address),
             metrics_access: args.metrics_access,
             order,
-            ineffective_flags: args.ineffective.names().to_vec(),
+            ineffective_flags: [args.ineffective.names(), &args.feature_gates.ineffective()]
+                .concat(),
             estimator: args.estimator.options()?,
             rate: Rate::new(args.kube_api_qps, args.kube_api_burst),
             timeouts: Timeouts::default(),

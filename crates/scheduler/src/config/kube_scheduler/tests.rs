@@ -138,7 +138,7 @@ extenders:
 - urlPrefix: http://127.0.0.1:8888/
   filterVerb: filter
   nodeCacheCapable: true
-  managedResources: [{name: example.com/foo, ignoredByScheduler: true}]
+  managedResources: []
 ",
     );
     assert_eq!(
@@ -152,6 +152,23 @@ extenders:
             "f:4:3: extenders[0]: receives bindings and clusters, not pods and nodes: see docs/extenders.md for an adapter"
                 .to_owned(),
         ]
+    );
+}
+
+#[test]
+fn an_extender_of_some_pods_does_not_become_an_extender_of_all_bindings() {
+    let text = "apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+extenders:
+- urlPrefix: http://127.0.0.1:8888/
+  filterVerb: filter
+  managedResources: [{name: example.com/foo, ignoredByScheduler: true}]
+";
+    let document = Document::read("f", text).unwrap();
+    let error = super::read(&document).unwrap_err().to_string();
+    assert!(
+        error.starts_with("f:6:3: extenders[0].managedResources: names resources of pods"),
+        "{error}"
     );
 }
 
