@@ -51,14 +51,14 @@ fn cluster(name: &str, labels: Value, carbon: &str) -> Cluster {
     .unwrap()
 }
 
-/// Returns a binding of a team's Deployment. Its placement selects one cluster, which is the cluster with the best
-/// score.
+/// Returns a binding of a Deployment in the namespace of a team, with the fields that the detector writes. Its placement
+/// selects one cluster, which is the cluster with the best score.
 fn binding(name: &str, team: &str) -> ResourceBinding {
     serde_json::from_value(json!({
-        "metadata": { "name": name, "namespace": "default",
-            "labels": { "propagationpolicy.karmada.io/permanent-id": "p", "team": team } },
+        "metadata": { "name": name, "namespace": team,
+            "labels": { "propagationpolicy.karmada.io/permanent-id": "p" } },
         "spec": {
-            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default",
+            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": team,
                 "name": name, "uid": format!("uid-of-{name}") },
             "replicas": 1,
             "placement": { "spreadConstraints": [
@@ -68,10 +68,10 @@ fn binding(name: &str, team: &str) -> ResourceBinding {
     .unwrap()
 }
 
-/// Waits until a binding has the condition `Scheduled`. Returns the clusters of the binding, or the message of the
+/// Waits until the binding of a team, which has the name of the team, has the condition `Scheduled`. Returns the clusters of the binding, or the message of the
 /// condition if scheduling failed.
 async fn outcome(bare: &BareControlPlane, name: &str) -> Result<String, String> {
-    let api = bare.bindings("default");
+    let api = bare.bindings(name);
     eventually(&format!("the condition of {name}"), async || {
         let binding = api.get(name).await.map_err(|error| error.to_string())?;
         let conditions = binding.status.unwrap_or_default().conditions;
@@ -104,6 +104,8 @@ async fn the_example_configuration_filters_scores_and_follows_cluster_changes() 
         cluster("m4", json!({}), "0"),
     ])
     .await;
+    bare.add_namespaces(&["red", "blue", "green"].map(str::to_owned))
+        .await;
     let scheduler = RunningScheduler::start(options(&example()), bare.client.clone());
     // The scores of the binding `red` are 90 for m1, and 2·100 + 10 for m2. The filter rejects the other two clusters.
     bare.bind(&binding("red", "red")).await;
