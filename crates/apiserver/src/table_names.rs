@@ -8,6 +8,7 @@ pub(crate) const DISRUPTION_BUDGETS: &str = "poddisruptionbudgets.policy";
 pub(crate) const ENDPOINTS: &str = "endpoints";
 pub(crate) const ENDPOINT_SLICES: &str = "endpointslices.discovery.k8s.io";
 pub(crate) const EVENTS: &str = "events";
+pub(crate) const JOBS: &str = "jobs.batch";
 pub(crate) const LIMIT_RANGES: &str = "limitranges";
 pub(crate) const MUTATING_WEBHOOKS: &str =
     "mutatingwebhookconfigurations.admissionregistration.k8s.io";

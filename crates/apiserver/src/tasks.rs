@@ -1,10 +1,11 @@
 //! Background tasks: garbage collection, namespace deletion, event expiry, default service accounts, token secrets, the
-//! CA ConfigMap, the Service of the API server, quota status, and aggregated roles. Writes queue most of this work.
+//! CA ConfigMap, the Service of the API server, quota status, finished jobs, and aggregated roles. Writes queue most of this work.
 //! Only the expiry of events runs at intervals.
 
 mod accounts;
 pub(crate) mod aggregation;
 mod events;
+mod finished_jobs;
 mod garbage_collector;
 pub(crate) mod kubernetes_service;
 mod namespaces;
@@ -130,6 +131,7 @@ async fn handle(shared: &Arc<Shared>, item: Work) -> Work {
         Work::TokenSecret(key) => tokens::complete(shared, key).await,
         Work::TokenSecrets(namespace) => tokens::check_all(shared, namespace).await,
         Work::QuotaStatus(namespace) => quotas::update(shared, namespace).await,
+        Work::ExpireJob(key) => finished_jobs::expire(shared, key).await,
         Work::Aggregation => aggregation::update(shared).await,
     }
     item

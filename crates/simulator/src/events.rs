@@ -75,12 +75,6 @@ pub(crate) fn of(action: &Action, cache: &Cache) -> Vec<SimulatedEvent> {
         Action::DeleteJob(key) => cache
             .jobs
             .get(key)
-            // The TTL controller, which deletes Jobs with a TTL, records no events.
-            .filter(|job| {
-                job.spec
-                    .as_ref()
-                    .is_some_and(|s| s.ttl_seconds_after_finished.is_none())
-            })
             .and_then(|job| by_owner(&job.metadata, Operation::Delete))
             .into_iter()
             .collect(),

@@ -1,8 +1,7 @@
-//! Jobs: they create pods until enough pods have succeeded or too many have failed. Finished Jobs are deleted after
-//! their TTL. Failure policies, success policies and limits for each index are not simulated.
+//! Jobs: they create pods until enough pods have succeeded or too many have failed. Failure policies, success
+//! policies and limits for each index are not simulated. The API server deletes finished Jobs after their TTL.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobSpec, JobStatus, UncountedTerminatedPods};
 use k8s_openapi::api::core::v1::Pod;
@@ -13,7 +12,6 @@ use crate::action::Action;
 use crate::cache::{Cache, key};
 use crate::completion_indexes;
 use crate::owned_pods::{self, Pods};
-use crate::plan::Plan;
 use crate::pod_template;
 use crate::scope::Scope;
 
@@ -22,7 +20,7 @@ pub(crate) fn plan(
     scope: &Scope,
     pods: &Pods<'_>,
     now: jiff::Timestamp,
-    plan: &mut Plan,
+    actions: &mut Vec<Action>,
 ) {
     let of_scope = |job: &&Job| scope.covers(&job.metadata);
     for job in cache.jobs.iter().filter(of_scope) {
@@ -30,9 +28,7 @@ pub(crate) fn plan(
             continue;
         };
         if reported_state(job) == JobState::Unfinished {
-            plan_job(job, spec, pods, now, &mut plan.actions);
-        } else {
-            plan_finished(job, spec, now, plan);
+            plan_job(job, spec, pods, now, actions);
         }
     }
 }
@@ -52,21 +48,6 @@ fn last_condition(job: &Job) -> Option<&JobCondition> {
     conditions
         .iter()
         .find(|c| matches!(c.type_.as_str(), "Complete" | "Failed") && c.status == "True")
-}
-
-/// Deletes a finished Job when its TTL has expired.
-fn plan_finished(job: &Job, spec: &JobSpec, now: jiff::Timestamp, plan: &mut Plan) {
-    let ttl = spec.ttl_seconds_after_finished.map(u64::try_from);
-    let since = last_condition(job).and_then(|condition| condition.last_transition_time.as_ref());
-    if let (Some(Ok(seconds)), Some(since)) = (ttl, since) {
-        let left = Duration::from_secs(seconds);
-        if since.0.saturating_add(left).is_ok_and(|end| end <= now) {
-            plan.actions.push(Action::DeleteJob(key(job)));
-        } else {
-            let uid = job.metadata.uid.clone().unwrap_or_default();
-            plan.replan_after(uid, since.0, left);
-        }
-    }
 }
 
 fn count(value: Option<i32>, otherwise: usize) -> usize {
@@ -197,8 +178,9 @@ impl<'a> PodCounts<'a> {
             } else {
                 owned_pods::number(ready.count())
             }),
-            succeeded: owned_pods::nonzero(self.succeeded),
-            failed: owned_pods::nonzero(self.failed),
+            // The API server refuses counters that decrease, also when pods are deleted.
+            succeeded: owned_pods::nonzero(self.succeeded).max(before.succeeded),
+            failed: owned_pods::nonzero(self.failed).max(before.failed),
             completed_indexes: self
                 .indexes
                 .as_ref()

@@ -27,7 +27,7 @@ pub(crate) fn plan(
     stateful_sets::plan(cache, scope, &owned, &mut plan.actions);
     daemon_sets::plan(cache, scope, &owned, &mut plan.actions);
     cron_jobs::plan(cache, scope, now, &mut plan);
-    jobs::plan(cache, scope, &owned, now, &mut plan);
+    jobs::plan(cache, scope, &owned, now, &mut plan.actions);
     volume_claims::plan(cache, scope, &mut plan.actions);
     services::plan(cache, scope, &mut plan.actions);
     load_balancers::plan(cache, scope, &mut plan.actions);

@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -13,7 +14,7 @@ use super::well_known::{
 };
 use crate::store::{Change, Key, ObjectLocation, Stored, TableName};
 use crate::table_names::{
-    CLUSTER_ROLES, CONFIG_MAPS, DEFINITIONS, ENDPOINT_SLICES, ENDPOINTS, NAMESPACES, QUOTAS,
+    CLUSTER_ROLES, CONFIG_MAPS, DEFINITIONS, ENDPOINT_SLICES, ENDPOINTS, JOBS, NAMESPACES, QUOTAS,
     SECRETS, SERVICE_ACCOUNTS, SERVICES,
 };
 use crate::webhook_registry;
@@ -47,6 +48,8 @@ pub(crate) enum Work {
     TokenSecrets(Box<str>),
     /// Updates the status of the quotas of a namespace.
     QuotaStatus(Box<str>),
+    /// Deletes a finished job whose TTL is over.
+    ExpireJob(Key),
     /// Updates aggregated ClusterRoles.
     Aggregation,
 }
@@ -70,6 +73,8 @@ struct Inner {
     with_quotas: HashSet<Box<str>>,
     /// Failed work that is retried later, for example a write that a webhook refused.
     failed: HashSet<Work>,
+    /// Work that is queued again at a later time.
+    delayed: HashSet<(Work, Timestamp)>,
     /// Objects whose deletion was refused. The deletion is retried when the object changes.
     refused: HashSet<ObjectLocation>,
 }
@@ -110,6 +115,17 @@ impl WorkQueue {
             return;
         }
         self.push(Work::EmptyNamespace(namespace));
+    }
+
+    /// Records that work waits for a time. Returns false if it waits for this time already.
+    pub(crate) fn delay(&self, work: Work, until: Timestamp) -> bool {
+        self.inner.lock().delayed.insert((work, until))
+    }
+
+    /// Queues work whose time has come.
+    pub(crate) fn end_delay(&self, work: Work, until: Timestamp) {
+        self.inner.lock().delayed.remove(&(work.clone(), until));
+        self.push(work);
     }
 
     /// Records failed work for a later retry.
@@ -193,6 +209,9 @@ impl WorkQueue {
             }
             SECRETS if !matches!(change, Change::Deleted { .. }) && may_be_token_secret(object) => {
                 self.push(Work::TokenSecret(object.key.clone()));
+            }
+            JOBS if !matches!(change, Change::Deleted { .. }) && may_expire(object) => {
+                self.push(Work::ExpireJob(object.key.clone()));
             }
             _ => {}
         }
@@ -297,6 +316,14 @@ impl WorkQueue {
 /// Reports whether a key belongs to the Service of the API server.
 fn is_api_service(key: &Key) -> bool {
     (&*key.namespace, &*key.name) == API_SERVICE
+}
+
+/// Reports whether a job may be finished and have a TTL. The job is not parsed, to keep the lock of the store short.
+fn may_expire(job: &Stored) -> bool {
+    std::str::from_utf8(&job.bytes).is_ok_and(|text| {
+        text.contains("ttlSecondsAfterFinished")
+            && (text.contains("\"Complete\"") || text.contains("\"Failed\""))
+    })
 }
 
 /// Reports whether a secret may contain a service account token. The secret is not parsed, to keep the lock of the

@@ -43,6 +43,14 @@ impl DeleteOptions {
         }
     }
 
+    /// Returns options for deleting an object after its dependents.
+    pub(crate) fn foreground() -> Self {
+        Self {
+            propagation: Propagation::Foreground,
+            ..Self::background()
+        }
+    }
+
     /// Returns the options for deleting an object in the background. If the object has the finalizer `orphan` or
     /// `foregroundDeletion`, this finalizer determines the policy instead.
     pub(crate) fn background_of(object: &Stored) -> Self {

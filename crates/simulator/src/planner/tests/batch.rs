@@ -120,30 +120,6 @@ fn each_index_of_an_indexed_job_succeeds_once() {
     assert_eq!((status.succeeded, status.failed), (Some(4), Some(1)));
 }
 
-#[test]
-fn finished_jobs_are_deleted_after_their_ttl() {
-    let mut cluster = Cluster::with_nodes(1, "8");
-    let spec = json!({"completions": 1, "parallelism": 1, "ttlSecondsAfterFinished": 60});
-    job(&mut cluster, "short", spec, json!({}));
-    job(
-        &mut cluster,
-        "kept",
-        json!({"completions": 1, "parallelism": 1}),
-        json!({}),
-    );
-    let begun = cluster.now;
-    cluster.advance_until_idle();
-    let jobs: Vec<String> = cluster
-        .cache
-        .jobs
-        .iter()
-        .map(kube::ResourceExt::name_any)
-        .collect();
-    assert_eq!(jobs, ["kept"]);
-    let seconds = cluster.now.as_second() - begun.as_second();
-    assert!((60..75).contains(&seconds), "{seconds}");
-}
-
 /// Creates a CronJob that runs every minute.
 fn cron_job(cluster: &mut Cluster, more: Value) {
     let mut metadata = cluster.metadata("tick");
