@@ -13,6 +13,7 @@ mod pod_resize;
 mod prepare_update;
 mod priority;
 pub(crate) mod quota;
+mod storage_class;
 mod type_meta;
 mod webhook_dispatch;
 

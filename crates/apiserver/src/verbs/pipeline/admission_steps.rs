@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::decoding::decode_mutated;
 use super::webhook_dispatch::{self, Matched, Subject};
-use super::{WriteKind, limit_range, priority};
+use super::{WriteKind, limit_range, priority, storage_class};
 use crate::admission::{Admission, AdmissionRequest, Denial, Operation};
 use crate::allocation::Reserved;
 use crate::authorization::escalation;
@@ -91,6 +91,9 @@ fn apply_related_defaults(
     }
     if subject.old.is_none() || call.subresource == Some(Subresource::Resize) {
         limit_range::set_defaults(call, subject.key, value);
+    }
+    if subject.old.is_none() {
+        storage_class::set_default(call, value);
     }
     priority::assign(call, subject.key, value, subject.old)
 }
