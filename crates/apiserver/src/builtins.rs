@@ -131,7 +131,12 @@ pub(crate) fn set_system_fields(
 ) {
     let creating = old.is_none();
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "services") => service::adapt(value, old),
+        ("", "services") => {
+            service::adapt(value, old);
+            if subresource.is_none() {
+                service::clear_addresses(value);
+            }
+        }
         ("", "persistentvolumeclaims") => {
             persistent_volume_claim::copy_data_source(&mut value["spec"], creating);
         }

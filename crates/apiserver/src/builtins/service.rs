@@ -34,11 +34,18 @@ pub(super) fn default(value: &mut Value) {
     if spec["type"] == "LoadBalancer" {
         set(spec, "allocateLoadBalancerNodePorts", json!(true));
     }
+    let is_balancer = spec["type"] == "LoadBalancer";
     for port in items(spec, "ports") {
         set(port, "protocol", json!("TCP"));
         // The target port is set even if the client omits the field.
         if port.get("targetPort").is_none_or(is_empty) && port.is_object() {
             port["targetPort"] = port["port"].clone();
+        }
+    }
+    let addresses = value.pointer_mut("/status/loadBalancer");
+    if is_balancer && let Some(addresses) = addresses {
+        for address in items(addresses, "ingress").filter(|address| address["ip"].is_string()) {
+            set(address, "ipMode", json!("VIP"));
         }
     }
 }
@@ -90,6 +97,15 @@ pub(super) fn adapt(value: &mut Value, old: Option<&Value>) {
     }
     if has_address(spec) {
         families(spec);
+    }
+}
+
+/// Removes the addresses of a Service that is no load balancer.
+pub(super) fn clear_addresses(service: &mut Value) {
+    if service["spec"]["type"] != "LoadBalancer"
+        && let Some(balancer) = service.pointer_mut("/status/loadBalancer")
+    {
+        *balancer = json!({});
     }
 }
 

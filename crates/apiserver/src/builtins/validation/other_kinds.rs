@@ -89,7 +89,8 @@ fn taints(taints: &Field<'_>) {
     }
 }
 
-fn amounts(list: &Field<'_>) {
+/// Checks that the quantities of a list of resources are not negative.
+pub(super) fn amounts(list: &Field<'_>) {
     for (name, amount) in list.value.as_object().into_iter().flatten() {
         let path = format!("{}.{name}", list.path);
         NotNegativeAmount.apply(&list.with(amount).reported_at(path));

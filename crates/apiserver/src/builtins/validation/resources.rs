@@ -2,17 +2,28 @@
 
 use super::field::Field;
 use super::rules::Check::{By, Immutable, NotNegativeAmount};
-use super::rules::Rule;
+use super::rules::{Rule, apply};
 use crate::text_rules;
 
 pub(super) const QUOTA: &[Rule] = &[
     ("spec.hard{}", NotNegativeAmount),
-    ("spec", By(hard)),
+    ("spec.hard", By(quota_amounts)),
     ("spec.scopes", Immutable),
 ];
 
-fn hard(spec: &Field<'_>) {
-    for (name, amount) in spec.entries("hard") {
+const QUOTA_STATUS: &[Rule] = &[
+    ("hard{} used{}", NotNegativeAmount),
+    ("hard used", By(quota_amounts)),
+];
+
+/// Checks the status of a quota.
+pub(super) fn quota_status(status: &Field<'_>) {
+    apply(QUOTA_STATUS, status);
+}
+
+fn quota_amounts(list: &Field<'_>) {
+    for (name, amount) in list.value.as_object().into_iter().flatten() {
+        let (name, amount) = (name.as_str(), list.entry(name, amount));
         check_name(name, &amount, is_standard(name));
         let is_amount = matches!(name, "cpu" | "memory" | "ephemeral-storage" | "storage");
         if !name.contains('.') && !is_amount || name.starts_with("services.") {
