@@ -11,6 +11,7 @@
 #![allow(clippy::too_many_lines, reason = "tables of cases are long")]
 
 mod access_reviews;
+mod aggregated_statuses;
 mod apply_empty_values;
 mod authentication;
 mod authorization;

@@ -1,5 +1,6 @@
 //! Aggregation: builds the status of a template from the members' reports.
 
+mod containers;
 mod job;
 mod phases;
 
@@ -7,6 +8,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use berth_api::binding::AggregatedStatusItem;
+use berth_apimachinery::dns::is_dns_subdomain;
 use berth_apimachinery::json_fields::{generation, kind_of, number, text_at};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
@@ -25,16 +27,11 @@ pub(crate) fn aggregate(
         sum(template, counters, items)
     } else {
         match (api_version, kind) {
-            ("v1", "Service") => {
-                if template.pointer("/spec/type") != Some(&json!("LoadBalancer")) {
-                    return None;
-                }
-                addresses(items)
-            }
+            ("v1", "Service") => service(template, items)?,
             ("networking.k8s.io/v1", "Ingress") => addresses(items),
-            ("batch/v1", "Job") => job::status(old, items, now)?,
+            ("batch/v1", "Job") => job::status(template, items, now)?,
             ("batch/v1", "CronJob") => cron_job(items),
-            ("v1", "Pod") => phases::pod(items)?,
+            ("v1", "Pod") => phases::pod(template, items)?,
             ("v1", "PersistentVolume") => phases::volume(items),
             ("v1", "PersistentVolumeClaim") => phases::claim(items),
             _ => return None,
@@ -75,7 +72,14 @@ fn sum(template: &Value, counters: &Counters, items: &[AggregatedStatusItem]) ->
     let old = template.get("status").and_then(Value::as_object);
     let old = old.filter(|_| counters.has_generation);
     let mut status = old.cloned().unwrap_or_default();
-    counters.write(&mut status, |field| total(items, field));
+    let sum = |field: &str| total(items, field);
+    counters.write(&mut status, |field| match field {
+        // The API server refuses parts that exceed their total, which a member may report.
+        "readyReplicas" | "updatedReplicas" => sum(field).min(sum("replicas")),
+        "currentReplicas" if counters.has_generation => sum(field).min(sum("replicas")),
+        "availableReplicas" => sum(field).min(sum("readyReplicas")).min(sum("replicas")),
+        _ => sum(field),
+    });
     if counters.has_generation {
         let current = generation(template);
         let up_to_date = reports(items).filter(|(_, report)| {
@@ -101,6 +105,21 @@ fn disrupted_pods(items: &[AggregatedStatusItem]) -> Option<Value> {
         }
     }
     (!all.is_empty()).then_some(Value::Object(all))
+}
+
+/// Returns the addresses of a Service. Returns `None` for a Service that neither is a load balancer nor has addresses.
+fn service(template: &Value, items: &[AggregatedStatusItem]) -> Option<Value> {
+    if template.pointer("/spec/type") == Some(&json!("LoadBalancer")) {
+        return Some(addresses(items));
+    }
+    // The Service was a load balancer.
+    let mut status = template.get("status").cloned()?;
+    let addresses = status.pointer_mut("/loadBalancer/ingress")?;
+    let has_addresses = addresses.as_array().is_some_and(|list| !list.is_empty());
+    has_addresses.then(|| {
+        status["loadBalancer"] = json!({});
+        status
+    })
 }
 
 /// The sort key of an address: addresses with a hostname come first, then addresses with an IP.
@@ -131,14 +150,22 @@ fn addresses(items: &[AggregatedStatusItem]) -> Value {
 /// Reports whether an entry is a valid address. One malformed entry would make the control plane reject the whole
 /// status.
 fn is_address(entry: &Value) -> bool {
-    let is_ip = |ip: &Value| {
-        let text = ip.as_str();
-        text.is_some_and(|ip| ip.is_empty() || ip.parse::<IpAddr>().is_ok())
+    let is_set = |field: &str| !text_at(entry, &format!("/{field}")).is_empty();
+    let is_ip = |text: &str| text.parse::<IpAddr>().is_ok();
+    let is_host = |text: &str| is_dns_subdomain(text) && !is_ip(text);
+    let has = |field: &str, is_valid: &dyn Fn(&str) -> bool| {
+        let text = entry.get(field).map(Value::as_str);
+        text.is_none_or(|text| text.is_some_and(|text| text.is_empty() || is_valid(text)))
     };
+    let is_port = |port: &Value| port["port"].is_i64() && port["protocol"].is_string();
+    let ports = entry.get("ports").map(Value::as_array);
     entry.is_object()
-        && entry.get("ip").is_none_or(is_ip)
-        && entry.get("hostname").is_none_or(Value::is_string)
-        && entry.get("ports").is_none_or(Value::is_array)
+        && has("ip", &is_ip)
+        && has("hostname", &is_host)
+        && has("ipMode", &|mode| {
+            matches!(mode, "Proxy" | "VIP") && is_set("ip")
+        })
+        && ports.is_none_or(|ports| ports.is_some_and(|ports| ports.iter().all(is_port)))
 }
 
 /// Adds the ports of an entry to an address, sorted and without duplicates.

@@ -6,28 +6,26 @@ use std::collections::BTreeSet;
 use berth_api::binding::AggregatedStatusItem;
 use serde_json::{Map, Value, json};
 
-use super::reports;
+use super::{containers, reports};
 
 /// Returns the phase and the container states of a Pod, or `None` if there are no items.
-pub(super) fn pod(items: &[AggregatedStatusItem]) -> Option<Value> {
+pub(super) fn pod(template: &Value, items: &[AggregatedStatusItem]) -> Option<Value> {
     if items.is_empty() {
         return None;
     }
     let mut status = Map::new();
-    for list in ["containerStatuses", "initContainerStatuses"] {
-        let statuses = reports(items).filter_map(|(_, report)| report.get(list)?.as_array());
-        let statuses: Vec<Value> = statuses
-            .flatten()
-            .map(|container| {
-                let ready = container.get("ready").cloned().unwrap_or(json!(false));
-                let state = container.get("state").cloned().unwrap_or_else(|| json!({}));
-                json!({ "name": "", "image": "", "imageID": "", "restartCount": 0,
-                    "lastState": {}, "ready": ready, "state": state })
-            })
-            .collect();
+    for (list, specs) in [
+        ("containerStatuses", "containers"),
+        ("initContainerStatuses", "initContainers"),
+    ] {
+        let statuses = containers::statuses(template, items, list, specs);
         if !statuses.is_empty() {
             status.insert(list.to_owned(), Value::Array(statuses));
         }
+    }
+    // The API server sets this field, and refuses changes.
+    if let Some(class) = template.pointer("/status/qosClass") {
+        status.insert("qosClass".to_owned(), class.clone());
     }
     if let Some(phase) = worst(items, &["Failed", "Pending", "Running", "Succeeded"]) {
         status.insert("phase".to_owned(), json!(phase));
