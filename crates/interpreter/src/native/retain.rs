@@ -1,5 +1,7 @@
 //! Retention of the fields that a member owns. An update of the object in the member must keep these fields.
 
+mod immutable_specs;
+
 use std::collections::BTreeSet;
 
 use berth_api::well_known::{MANAGED_ANNOTATIONS, MANAGED_LABELS, RETAIN_REPLICAS};
@@ -18,17 +20,32 @@ pub(crate) fn retain_fields(desired: &mut Value, observed: &Value) {
                     set(desired, "spec", field, value.clone());
                 }
             }
+            let is_balancer =
+                |service: &Value| service.pointer("/spec/type") == Some(&json!("LoadBalancer"));
+            if is_balancer(desired) && is_balancer(observed) {
+                immutable_specs::fill_only(desired, observed, &["loadBalancerClass"]);
+            }
         }
         ("v1", "ServiceAccount") => {
             for list in ["secrets", "imagePullSecrets"] {
                 merge_by_name(desired, observed, list);
             }
         }
-        ("v1", "PersistentVolumeClaim") => copy(desired, observed, "/spec/volumeName"),
-        ("v1", "PersistentVolume") => copy(desired, observed, "/spec/claimRef"),
+        ("v1", "PersistentVolumeClaim") => {
+            copy(desired, observed, "/spec/volumeName");
+            immutable_specs::fill(desired, observed);
+        }
+        ("v1", "PersistentVolume") => {
+            copy(desired, observed, "/spec/claimRef");
+            immutable_specs::fill_only(desired, observed, &["nodeAffinity", "volumeMode"]);
+        }
+        ("apps/v1", "StatefulSet") => {
+            immutable_specs::fill_only(desired, observed, immutable_specs::STATEFUL_SET);
+        }
         ("batch/v1", "Job") => {
             copy(desired, observed, "/spec/selector/matchLabels");
             copy(desired, observed, "/spec/template/metadata/labels");
+            immutable_specs::retain_job(desired, observed);
         }
         ("v1", "Secret")
             if desired.get("type") == Some(&json!("kubernetes.io/service-account-token")) =>
@@ -96,6 +113,7 @@ fn retain_pod(desired: &mut Value, observed: &Value) {
             }
         }
     }
+    immutable_specs::retain_pod(desired, observed);
 }
 
 /// Adds the items of an observed list whose names are absent from the desired list.
