@@ -105,13 +105,48 @@ fn identifies(identifier: &ResourceIdentifier, ordinal: usize, resource: &Object
         && identifier.name == resource.name
 }
 
-/// Reports whether the resource is applied in exactly the expected clusters.
-fn is_fully_applied(spec: &BindingSpec, items: &[AggregatedStatusItem]) -> bool {
-    let expected = expected_clusters(spec);
-    let reported: BTreeSet<String> = items.iter().map(|item| item.cluster_name.clone()).collect();
-    !expected.is_empty()
-        && expected == reported
-        && items.iter().all(|item| item.applied == Some(true))
+/// The state of the application of a binding, which the condition `FullyApplied` shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Application {
+    /// The resource is applied in exactly the expected clusters.
+    Complete,
+    Incomplete,
+    /// No cluster is expected to have the resource.
+    NoClusters,
+}
+
+impl Application {
+    fn of(spec: &BindingSpec, items: &[AggregatedStatusItem]) -> Self {
+        let expected = expected_clusters(spec);
+        let reported: BTreeSet<String> =
+            items.iter().map(|item| item.cluster_name.clone()).collect();
+        let is_applied = |item: &AggregatedStatusItem| item.applied == Some(true);
+        if expected.is_empty() {
+            Self::NoClusters
+        } else if expected == reported && items.iter().all(is_applied) {
+            Self::Complete
+        } else {
+            Self::Incomplete
+        }
+    }
+
+    /// Returns the reason and the message of the condition.
+    fn describe(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Complete => (
+                "FullyAppliedSuccess",
+                "All works have been successfully applied",
+            ),
+            Self::Incomplete => (
+                "FullyAppliedFailed",
+                "Failed to apply all works, see status.aggregatedStatus for details",
+            ),
+            Self::NoClusters => (
+                "NoClusters",
+                "The binding has no clusters, so that there are no works to apply",
+            ),
+        }
+    }
 }
 
 /// Updates a binding's status from its Works. `override_failure` tells why an override could not be applied: the Works
@@ -123,23 +158,18 @@ pub(crate) fn update(
     override_failure: Option<&str>,
 ) -> bool {
     let items = aggregated_items(works, &spec.resource);
-    let applied = override_failure.is_none() && is_fully_applied(spec, &items);
-    let (reason, message) = match override_failure {
-        Some(failure) => ("FullyAppliedFailed", failure),
-        None if applied => (
-            "FullyAppliedSuccess",
-            "All works have been successfully applied",
-        ),
-        None => (
-            "FullyAppliedFailed",
-            "Failed to apply all works, see status.aggregatedStatus for details",
-        ),
+    let (is_complete, (reason, message)) = match override_failure {
+        Some(failure) => (false, ("FullyAppliedFailed", failure)),
+        None => {
+            let application = Application::of(spec, &items);
+            (application == Application::Complete, application.describe())
+        }
     };
     let conditions = &mut status.conditions;
     let condition_changed = condition::set(
         conditions,
         CONDITION_FULLY_APPLIED,
-        applied,
+        is_complete,
         reason,
         message,
     );
@@ -200,24 +230,32 @@ mod tests {
 
     #[test]
     fn fully_applied_means_applied_in_exactly_the_expected_clusters() {
+        use Application::{Complete, Incomplete, NoClusters};
         for (clusters, works, expected) in [
-            (&["m1"][..], vec![work("m1", applied(1))], true),
-            (&["m1", "m2"], vec![work("m1", applied(1))], false),
+            (&["m1"][..], vec![work("m1", applied(1))], Complete),
+            (&["m1", "m2"], vec![work("m1", applied(1))], Incomplete),
             (
                 &["m1"],
                 vec![work("m1", applied(1)), work("m2", applied(1))],
-                false,
+                Incomplete,
             ),
             (
                 &["m1", "m2"],
                 vec![work("m1", applied(1)), work("m2", failed())],
-                false,
+                Incomplete,
             ),
-            (&[], vec![], false),
+            (&[], vec![], NoClusters),
+            (&[], vec![work("m1", applied(1))], NoClusters),
         ] {
             let spec = spec(clusters);
             let items = aggregated_items(&works, &spec.resource);
-            assert_eq!(is_fully_applied(&spec, &items), expected, "{clusters:?}");
+            assert_eq!(Application::of(&spec, &items), expected, "{clusters:?}");
+            let mut status = BindingStatus::default();
+            update(&mut status, &spec, &works, None);
+            let condition = condition::find(&status.conditions, CONDITION_FULLY_APPLIED).unwrap();
+            assert_eq!(condition.status == "True", expected == Complete);
+            let fails = condition.message.starts_with("Failed");
+            assert_eq!(fails, expected == Incomplete, "{clusters:?}");
         }
     }
 

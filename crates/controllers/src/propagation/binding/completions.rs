@@ -78,6 +78,48 @@ pub(super) fn divide(
         .collect()
 }
 
+/// Returns the completions of each cluster, like [`divide`]. A Job that exists in a cluster keeps its completions, which
+/// are immutable. The rest is divided among the other clusters. `existing` contains the completions of existing Jobs,
+/// and `may_change` reports whether a Job can get this share of completions nevertheless.
+pub(super) fn divide_rest(
+    completions: i32,
+    clusters: &[TargetCluster],
+    template_uid: &str,
+    existing: &BTreeMap<String, i32>,
+    may_change: impl Fn(&TargetCluster, i32) -> bool,
+) -> BTreeMap<String, i32> {
+    let fresh = divide(completions, clusters, template_uid);
+    let kept: BTreeMap<String, i32> = clusters
+        .iter()
+        .filter(|cluster| {
+            let share = fresh.get(&cluster.name);
+            share.is_none_or(|share| !may_change(cluster, *share))
+        })
+        .filter_map(|cluster| Some((cluster.name.clone(), *existing.get(&cluster.name)?)))
+        .collect();
+    if kept
+        .iter()
+        .all(|(name, kept)| fresh.get(name) == Some(kept))
+    {
+        return fresh;
+    }
+    let others: Vec<TargetCluster> = clusters
+        .iter()
+        .filter(|cluster| !kept.contains_key(&cluster.name))
+        .cloned()
+        .collect();
+    let rest = kept
+        .values()
+        .fold(completions, |rest, kept| rest.saturating_sub(*kept));
+    let mut shares: BTreeMap<String, i32> = others
+        .iter()
+        .map(|cluster| (cluster.name.clone(), 0))
+        .collect();
+    shares.extend(divide(rest.max(0), &others, template_uid));
+    shares.extend(kept);
+    shares
+}
+
 /// Returns the 32-bit FNV-1a hash of a text.
 fn fnv1a(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| {
@@ -107,6 +149,76 @@ mod tests {
         assert_eq!(divided(10, &[3, 1, 1], ""), [6, 2, 2]);
         assert_eq!(divided(3, &[1, 0], ""), [3, 0]);
         assert_eq!(divided(5, &[0, 0], ""), Vec::<i32>::new());
+    }
+
+    #[test]
+    fn existing_jobs_keep_their_completions_and_others_get_the_rest() {
+        let target = |name: &str, replicas: i32| TargetCluster {
+            name: name.to_owned(),
+            replicas,
+            ..TargetCluster::default()
+        };
+        let shares = |targets: &[TargetCluster], existing: &[(&str, i32)], elastic: bool| {
+            let existing = existing
+                .iter()
+                .map(|(name, share)| ((*name).to_owned(), *share));
+            let may_change = |target: &TargetCluster, share| elastic && share == target.replicas;
+            let shares = divide_rest(40, targets, "", &existing.collect(), may_change);
+            shares.into_iter().collect::<Vec<_>>()
+        };
+        let named = |shares: &[(&str, i32)]| -> Vec<(String, i32)> {
+            let shares = shares.iter();
+            shares
+                .map(|(name, share)| ((*name).to_owned(), *share))
+                .collect()
+        };
+        let (m1, m2, m3) = (target("m1", 1), target("m2", 1), target("m3", 2));
+        for (about, targets, existing, expected) in [
+            (
+                "a new Job",
+                vec![m1.clone(), m2.clone()],
+                vec![],
+                vec![("m1", 20), ("m2", 20)],
+            ),
+            (
+                "m1 left",
+                vec![m2.clone()],
+                vec![("m1", 20), ("m2", 20)],
+                vec![("m2", 20)],
+            ),
+            (
+                "m3 replaces m1",
+                vec![m2.clone(), m3.clone()],
+                vec![("m1", 20), ("m2", 20)],
+                vec![("m2", 20), ("m3", 20)],
+            ),
+            (
+                "m3 is added",
+                vec![m1.clone(), m2.clone(), m3.clone()],
+                vec![("m1", 20), ("m2", 20)],
+                vec![("m1", 20), ("m2", 20), ("m3", 0)],
+            ),
+            (
+                "the replicas move",
+                vec![m1.clone(), target("m2", 3)],
+                vec![("m1", 20), ("m2", 20)],
+                vec![("m1", 20), ("m2", 20)],
+            ),
+            (
+                "a cluster of a dependent",
+                vec![m2.clone(), target("m3", 0)],
+                vec![("m2", 20)],
+                vec![("m2", 20), ("m3", 0)],
+            ),
+        ] {
+            assert_eq!(
+                shares(&targets, &existing, false),
+                named(&expected),
+                "{about}"
+            );
+        }
+        let tandem = [target("m2", 40)];
+        assert_eq!(shares(&tandem, &[("m2", 20)], true), named(&[("m2", 40)]));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! managed object and its origin.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use berth_api::binding::TargetCluster;
 use berth_api::placement::ReplicaSchedulingType;
@@ -11,7 +12,7 @@ use berth_api::well_known::{
     APPLIED_CLUSTER_OVERRIDES, APPLIED_OVERRIDES, CONFLICT_RESOLUTION, MANAGED, MANAGED_VALUE,
     TEMPLATE_GENERATION, TEMPLATE_UID, TRACEPARENT, WORK_NAME, WORK_NAMESPACE,
 };
-use berth_api::{Cluster, manifest, names};
+use berth_api::{Cluster, Work, manifest, names};
 use berth_interpreter::{InterpretError, Interpreter, revise_completions};
 use serde_json::{Map, Value, json};
 
@@ -60,11 +61,12 @@ impl DesiredWork {
 }
 
 /// Returns the completions of a Job in each cluster. Returns an empty map for other kinds, for a Job without
-/// completions, and if the binding's replicas are not divided.
+/// completions, and if the binding's replicas are not divided. `works` are the stored Works of each cluster.
 pub(crate) fn divided_completions(
     binding: &Binding,
     template: &Value,
     targets: &[TargetCluster],
+    works: &BTreeMap<String, Vec<Arc<Work>>>,
 ) -> BTreeMap<String, i32> {
     let spec = &binding.spec;
     let divided = spec.replicas > 0
@@ -77,10 +79,43 @@ pub(crate) fn divided_completions(
     match (kind_of(template).1, completions) {
         ("Job", Some(completions)) if divided => {
             let completions = i32::try_from(completions).unwrap_or(i32::MAX);
-            completions::divide(completions, targets, text_at(template, "/metadata/uid"))
+            let uid = text_at(template, "/metadata/uid");
+            let existing = works.iter().filter_map(|(cluster, works)| {
+                let share = works.iter().find_map(|work| completions_of(work, uid))?;
+                Some((cluster.clone(), share))
+            });
+            let indexed = text_at(template, "/spec/completionMode") == "Indexed";
+            completions::divide_rest(completions, targets, uid, &existing.collect(), {
+                // An Indexed Job can change its completions together with its parallelism.
+                |target, share| indexed && share == target.replicas
+            })
         }
         _ => BTreeMap::new(),
     }
+}
+
+/// Returns the number of completions that no cluster has, because existing Jobs keep their completions.
+pub(crate) fn missing_completions(template: &Value, shares: &BTreeMap<String, i32>) -> i64 {
+    let completions = template.pointer("/spec/completions");
+    let completions = completions.and_then(Value::as_i64).unwrap_or(0);
+    let divided: i64 = shares.values().map(|share| i64::from(*share)).sum();
+    if shares.is_empty() {
+        0
+    } else {
+        completions - divided
+    }
+}
+
+/// Returns the completions of the Job in a Work, if the Job was rendered from the template with this UID.
+fn completions_of(work: &Work, template_uid: &str) -> Option<i32> {
+    let mut manifests = work.spec.workload.manifests.iter();
+    let job = manifests.find(|manifest| {
+        let annotations = manifest.pointer("/metadata/annotations");
+        let uid = annotations.and_then(|annotations| annotations.get(TEMPLATE_UID)?.as_str());
+        kind_of(manifest).1 == "Job" && uid == Some(template_uid)
+    })?;
+    let completions = job.pointer("/spec/completions")?.as_i64()?;
+    i32::try_from(completions).ok()
 }
 
 /// Renders the Work of a binding for a cluster. Returns the Work and the applied overrides.

@@ -32,6 +32,21 @@ pub(super) fn sync_failed(
     record_on_both(events, binding, template, severity, reason, error);
 }
 
+/// Records an event about the binding and its template: no cluster has some completions of the Job.
+pub(super) fn completions_missing(
+    events: &EventRecorder,
+    binding: &Binding,
+    template: &ObjectReference,
+    missing: i64,
+) {
+    let message = format!(
+        "{missing} completions of the Job are in no cluster, because the Jobs that exist keep their completions; to run \
+        all completions, delete the Job and create it again"
+    );
+    let (severity, reason) = (Severity::Warning, "CompletionsMissing");
+    record_on_both(events, binding, template, severity, reason, &message);
+}
+
 fn record_on_both(
     events: &EventRecorder,
     binding: &Binding,

@@ -12,7 +12,9 @@ use berth_telemetry::Span;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use super::desired_work::{DesiredWork, RenderError, desired_work, divided_completions};
+use super::desired_work::{
+    DesiredWork, RenderError, desired_work, divided_completions, missing_completions,
+};
 use super::inject_preserved_state::labels_to_inject;
 use super::targets::{directly_purged, expected_clusters, targets};
 use super::work_patch::{new_work, patch_for};
@@ -182,7 +184,8 @@ impl WorkSyncer {
         let reference = object_reference(template);
         let template = serde_json::to_value(template)?;
         let targets = targets(&binding.spec);
-        let completions = divided_completions(binding, &template, &targets);
+        let completions = divided_completions(binding, &template, &targets, &input.works);
+        let mut is_overridden = false;
         let mut errors = Vec::new();
         for target in &targets {
             let completions = completions.get(&target.name).copied();
@@ -215,6 +218,7 @@ impl WorkSyncer {
                     continue;
                 }
             };
+            is_overridden |= applied.cluster.is_some() || applied.namespaced.is_some();
             if self.inject_state
                 && let Some(labels) = labels_to_inject(&binding.spec, &targets, &target.name)
             {
@@ -249,6 +253,10 @@ impl WorkSyncer {
             }
         };
         if !written.is_empty() {
+            let missing = missing_completions(&template, &completions);
+            if missing > 0 && !is_overridden {
+                recorded_events::completions_missing(&self.events, binding, &reference, missing);
+            }
             let parent = binding.trace.as_deref().and_then(|text| text.parse().ok());
             let mut span = Span::start("sync_works", parent.as_ref(), start);
             span.set("binding", binding.title());

@@ -123,8 +123,8 @@ fn completions_are_divided_only_with_divided_replicas() {
     };
     let targets = [target("a"), target("b")];
     let divided = json!({"replicas": 2, "placement": {"replicaScheduling": {"replicaSchedulingType": "Divided"}}});
-    let parts = divided_completions(&binding(divided), &job, &targets);
+    let parts = divided_completions(&binding(divided), &job, &targets, &BTreeMap::new());
     assert_eq!(json!(parts), json!({"a": 2, "b": 2}));
     let duplicated = binding(json!({"replicas": 2, "placement": {}}));
-    assert!(divided_completions(&duplicated, &job, &targets).is_empty());
+    assert!(divided_completions(&duplicated, &job, &targets, &BTreeMap::new()).is_empty());
 }
