@@ -28,6 +28,8 @@ pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 pub(crate) enum Action {
     CreatePod(Box<Pod>),
     DeletePod(Key),
+    /// Writes nothing. The controller gets an event, because the cluster is full.
+    RefusePods(ObjectReference),
     /// Binds a pod to a node.
     Bind(Key, String),
     CreateReplicaSet(Box<ReplicaSet>),
@@ -107,6 +109,7 @@ impl Executor {
             Action::CreateSlice(slice) => self.create(&*slice, &mut cache.slices).await,
             Action::ReplaceSlice(slice) => self.replace(&*slice, &mut cache.slices).await,
             Action::DeleteSlice(key) => self.delete(&key, &mut cache.slices).await,
+            Action::RefusePods(_) => Ok(()),
             Action::DeletePod(key) => self.delete(&key, &mut cache.pods).await,
             Action::DeleteReplicaSet(key) => self.delete(&key, &mut cache.replica_sets).await,
             Action::DeleteJob(key) => self.delete(&key, &mut cache.jobs).await,

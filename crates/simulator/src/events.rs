@@ -49,6 +49,7 @@ pub(crate) fn of(action: &Action, cache: &Cache) -> Vec<SimulatedEvent> {
             .pods
             .get(key)
             .map_or_else(Vec::new, |pod| pod_deleted(pod, cache)),
+        Action::RefusePods(owner) => pods_refused(owner).into_iter().collect(),
         Action::Bind(key, node) => cache
             .pods
             .get(key)
@@ -149,6 +150,32 @@ enum Operation {
     Delete,
 }
 
+/// Returns the name of the controller of a kind of workload.
+fn controller_name(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "ReplicaSet" => "replicaset-controller",
+        "ReplicationController" => "replication-controller",
+        "DaemonSet" => "daemonset-controller",
+        "Job" => "job-controller",
+        "CronJob" => "cronjob-controller",
+        "StatefulSet" => "statefulset-controller",
+        _ => return None,
+    })
+}
+
+/// Returns the event for a controller that cannot create pods in a full cluster.
+fn pods_refused(owner: &ObjectReference) -> Option<SimulatedEvent> {
+    let message = format!(
+        "Error creating: a simulated cluster has at most {} pods; reduce the replicas",
+        owned_pods::MAX_PODS
+    );
+    Some(SimulatedEvent {
+        by: controller_name(owner.kind.as_deref()?)?,
+        host: None,
+        event: warning("FailedCreate", message).about(owner.clone()),
+    })
+}
+
 /// Returns the event for a pod or Job that its controller created or deleted.
 fn by_owner(metadata: &ObjectMeta, operation: Operation) -> Option<SimulatedEvent> {
     let owner = owned_pods::controller_of(metadata)?;
@@ -157,17 +184,11 @@ fn by_owner(metadata: &ObjectMeta, operation: Operation) -> Option<SimulatedEven
         Operation::Create => ("SuccessfulCreate", "create", "Created"),
         Operation::Delete => ("SuccessfulDelete", "delete", "Deleted"),
     };
-    let (by, message) = match owner.kind.as_str() {
-        "ReplicaSet" => ("replicaset-controller", format!("{past} pod: {name}")),
-        "ReplicationController" => ("replication-controller", format!("{past} pod: {name}")),
-        "DaemonSet" => ("daemonset-controller", format!("{past} pod: {name}")),
-        "Job" => ("job-controller", format!("{past} pod: {name}")),
-        "CronJob" => ("cronjob-controller", format!("{past} job {name}")),
-        "StatefulSet" => (
-            "statefulset-controller",
-            format!("{verb} Pod {name} in StatefulSet {} successful", owner.name),
-        ),
-        _ => return None,
+    let by = controller_name(&owner.kind)?;
+    let message = match owner.kind.as_str() {
+        "CronJob" => format!("{past} job {name}"),
+        "StatefulSet" => format!("{verb} Pod {name} in StatefulSet {} successful", owner.name),
+        _ => format!("{past} pod: {name}"),
     };
     let note = normal(reason, message);
     Some(about_owner(owner, metadata.namespace.as_ref(), by, note))

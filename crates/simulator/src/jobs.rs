@@ -232,7 +232,7 @@ fn plan_job(
         actions.push(Action::DeletePod(key(*pod)));
     }
     let mut names: BTreeSet<String> = counts.all.iter().map(|pod| pod.name_any()).collect();
-    let missing = wanted.saturating_sub(counts.active.len());
+    let missing = pods.claim(job, wanted.saturating_sub(counts.active.len()));
     for index in counts.unassigned_indexes().take(missing) {
         let prefix = match index {
             Some(index) => format!("{}-{index}", job.name_any()),

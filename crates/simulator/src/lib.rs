@@ -71,6 +71,8 @@ use work_schedule::WorkSchedule;
 
 /// Maximum number of rounds of planning before watch events are handled again.
 const MAX_ROUNDS: usize = 100;
+/// Number of writes after which watch events are handled again. A changed or deleted workload thus ends its bursts.
+const MAX_WRITES: usize = owned_pods::MAX_BURST;
 /// Time to collect watch events before planning.
 const BATCH_DELAY: Duration = Duration::from_millis(10);
 /// Delay before planning again after a failed write.
@@ -125,14 +127,15 @@ async fn simulate(client: Client, images: ImageRegistry, recorder: &EventRecorde
     }
 }
 
-/// Executes due actions until none is left, a write fails, or [`MAX_ROUNDS`] is reached. Returns the time until the
-/// next planning.
+/// Executes due actions until none is left, a write fails, or [`MAX_ROUNDS`] or [`MAX_WRITES`] is reached. Returns the
+/// time until the next planning.
 async fn execute_due_actions(
     cache: &mut Cache,
     schedule: &mut WorkSchedule,
     executor: &Executor,
     recorder: &EventRecorder,
 ) -> Duration {
+    let mut writes = 0;
     for _ in 0..MAX_ROUNDS {
         let now = jiff::Timestamp::now();
         let actions = schedule.next(cache, now);
@@ -147,6 +150,7 @@ async fn execute_due_actions(
                 .map_or(MAX_PAUSE, |due| until(due) + Duration::from_millis(1));
         }
         let mut failed = false;
+        writes += actions.len();
         for action in actions {
             let events = events::of(&action, cache);
             match executor.execute(action, cache).await {
@@ -159,6 +163,9 @@ async fn execute_due_actions(
         }
         if failed {
             return RETRY_DELAY;
+        }
+        if writes >= MAX_WRITES {
+            return Duration::ZERO;
         }
         tokio::task::yield_now().await;
     }

@@ -1,8 +1,9 @@
 //! [`Pods`]: the pods of each controller. Also owner references, and functions for the state of a pod.
 
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
 
@@ -21,15 +22,28 @@ pub(crate) fn owner_references<K: Resource<DynamicType = ()>>(
     Some(vec![owner.controller_owner_ref(&())?])
 }
 
-/// Pods by the UID of their controller, the oldest first.
+/// Maximum number of pods that one planning creates, as in Kubernetes' controllers. The desired state is read again
+/// before the next ones.
+pub(crate) const MAX_BURST: usize = 500;
+/// Maximum number of pods of a simulated cluster. Each pod takes memory of the process.
+pub(crate) const MAX_PODS: usize = 10_000;
+
+/// Pods by the UID of their controller, the oldest first. Also the number of pods that one planning may create.
 #[derive(Debug, Default)]
-pub(crate) struct Pods<'a>(HashMap<&'a str, Vec<&'a Pod>>);
+pub(crate) struct Pods<'a> {
+    by_controller: HashMap<&'a str, Vec<&'a Pod>>,
+    /// Number of pods until the burst ends, and until the cluster is full.
+    left: Cell<(usize, usize)>,
+    refused: RefCell<Vec<ObjectReference>>,
+}
 
 impl<'a> Pods<'a> {
     /// Groups the pods by controller. Includes only controllers with a UID that `contains` accepts.
     pub(crate) fn of(all: impl Iterator<Item = &'a Pod>, contains: impl Fn(&str) -> bool) -> Self {
         let mut pods: HashMap<&str, Vec<&Pod>> = HashMap::new();
+        let mut existing = 0;
         for pod in all {
+            existing += 1;
             if let Some(owner) = controller_of(&pod.metadata)
                 && contains(&owner.uid)
             {
@@ -39,13 +53,34 @@ impl<'a> Pods<'a> {
         for list in pods.values_mut() {
             list.sort_by(|a, b| age(a).cmp(&age(b)));
         }
-        Self(pods)
+        Self {
+            by_controller: pods,
+            left: Cell::new((MAX_BURST, MAX_PODS.saturating_sub(existing))),
+            refused: RefCell::default(),
+        }
+    }
+
+    /// Returns how many of the missing pods a controller may create now, and records the controller if the cluster is
+    /// full.
+    pub(crate) fn claim<K: Resource<DynamicType = ()>>(&self, owner: &K, missing: usize) -> usize {
+        let (burst, capacity) = self.left.get();
+        let allowed = missing.min(burst).min(capacity);
+        self.left.set((burst - allowed, capacity - allowed));
+        if allowed < missing && capacity == allowed {
+            self.refused.borrow_mut().push(owner.object_ref(&()));
+        }
+        allowed
+    }
+
+    /// Returns the controllers that may not create their missing pods, because the cluster is full.
+    pub(crate) fn into_refused(self) -> Vec<ObjectReference> {
+        self.refused.into_inner()
     }
 
     /// Returns the pods of a controller, except the pods that are being deleted.
     pub(crate) fn controlled_by<K: Resource>(&self, owner: &K) -> Vec<&'a Pod> {
         let uid = owner.meta().uid.as_deref().unwrap_or_default();
-        let pods = self.0.get(uid).into_iter().flatten();
+        let pods = self.by_controller.get(uid).into_iter().flatten();
         pods.copied()
             .filter(|pod| pod.metadata.deletion_timestamp.is_none())
             .collect()

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ObjectReference;
+
 use crate::action::Action;
 
 /// The actions due now, and the times at which objects must be planned again.
@@ -10,6 +12,8 @@ pub(crate) struct Plan {
     pub(crate) actions: Vec<Action>,
     /// The UIDs of the objects to plan again, with the times.
     pub(crate) replan_at: Vec<(jiff::Timestamp, String)>,
+    /// The controllers that cannot create pods, because the cluster is full.
+    pub(crate) refused: Vec<ObjectReference>,
 }
 
 impl Plan {

@@ -1,5 +1,7 @@
 //! The planner, which calls all controllers. It is a pure function of its arguments.
 
+use std::time::Duration;
+
 use crate::cache::Cache;
 use crate::image_registry::ImageRegistry;
 use crate::owned_pods::Pods;
@@ -10,6 +12,9 @@ use crate::{
     pod_scheduler, pods, replica_sets, replication_controllers, services, stateful_sets,
     volume_claims,
 };
+
+/// Delay until a controller that could not create its pods in a full cluster tries again.
+const FULL_RETRY: Duration = Duration::from_secs(10);
 
 /// Plans the objects in `scope` with all controllers.
 pub(crate) fn plan(
@@ -35,6 +40,11 @@ pub(crate) fn plan(
     pod_scheduler::plan(cache, now, &mut plan.actions);
     pods::plan(cache, scope, images, now, &mut plan);
     disruption_budgets::plan(cache, scope, now, &mut plan);
+    for owner in owned.into_refused() {
+        let uid = owner.uid.clone().unwrap_or_default();
+        plan.replan_after(uid, now, FULL_RETRY);
+        plan.refused.push(owner);
+    }
     plan
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn manage_replicas<K: Resource<DynamicType = ()>>(
         .into_iter()
         .partition(|pod| owned_pods::is_finished(pod));
     let wanted = usize::try_from(desired.replicas.unwrap_or(1)).unwrap_or_default();
-    let names: BTreeSet<String> = existing
+    let mut names: BTreeSet<String> = existing
         .iter()
         .chain(&finished)
         .map(|pod| pod.name_any())
@@ -43,7 +43,8 @@ pub(crate) fn manage_replicas<K: Resource<DynamicType = ()>>(
     if let (Some(template), Some(missing)) = (desired.template, wanted.checked_sub(existing.len()))
     {
         let fresh = pod_template::fresh_names(owner.name_any(), now);
-        for name in fresh.filter(|name| !names.contains(name)).take(missing) {
+        let fresh = fresh.filter(|name| names.insert(name.clone()));
+        for name in fresh.take(pods.claim(owner, missing)) {
             let namespace = owner.meta().namespace.as_ref();
             let pod = pod_template::pod(
                 template,

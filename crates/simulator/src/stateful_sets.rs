@@ -49,9 +49,13 @@ fn plan_set(
     let is_updated = |pod: &Pod| pod.labels().get(REVISION) == Some(&revision);
 
     if let Some(change) = next_changes(&numbered, wanted.clone(), at_once, spec, &is_updated) {
+        let made = |change: &&Change<'_>| matches!(change, Change::Make(_));
+        let mut allowed = pods.claim(set, change.iter().filter(made).count());
         for change in change {
             match change {
+                Change::Make(_) if allowed == 0 => {}
                 Change::Make(number) => {
+                    allowed -= 1;
                     let mut pod = pod(set, spec, &revision, number);
                     stateful_set_claims::create_missing(set, spec, &mut pod, cache, actions);
                     actions.push(Action::CreatePod(Box::new(pod)));
@@ -107,7 +111,8 @@ enum Change<'a> {
     Remove(&'a Pod),
 }
 
-/// Returns the next changes of pods. If `at_once` is false, returns at most one change.
+/// Returns the next changes of pods. If `at_once` is false, returns at most one change, otherwise at most a burst of new
+/// pods.
 fn next_changes<'a>(
     pods: &BTreeMap<i32, &'a Pod>,
     wanted: std::ops::Range<i32>,
@@ -125,7 +130,7 @@ fn next_changes<'a>(
             }
             Some(_) => {}
         }
-        if !at_once && !changes.is_empty() {
+        if !changes.is_empty() && (!at_once || changes.len() == owned_pods::MAX_BURST) {
             return Some(changes);
         }
     }

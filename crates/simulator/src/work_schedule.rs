@@ -46,6 +46,7 @@ impl WorkSchedule {
         self.replan_at.extend(plan.replan_at);
         if plan.actions.is_empty() {
             self.due = Scope::default();
+            return plan.refused.into_iter().map(Action::RefusePods).collect();
         }
         plan.actions
     }

@@ -2,6 +2,7 @@
 
 mod autoscalers;
 mod batch;
+mod bursts;
 mod disruption_budgets;
 mod load_balancers;
 mod replication_controllers;
@@ -118,6 +119,7 @@ impl Cluster {
                 self.cache.pods.put(*pod);
             }
             Action::DeletePod(key) => cache.pods.remove(&key),
+            Action::RefusePods(_) => {}
             Action::Bind(key, node) => {
                 let mut pod = cache.pods.get(&key).unwrap().clone();
                 pod.spec.as_mut().unwrap().node_name = Some(node);
