@@ -14,11 +14,13 @@
 //! | [`access_flags`] | flags for the access control, and its check of permissions by an API server |
 //! | `secure_listener`, [`serving_certificate`], [`certificate_files`] | TLS of a server, with a certificate that can be replaced |
 //! | [`bind_address`] | the address flags of the endpoints |
+//! | [`blocking`] | work that holds a thread of the runtime |
 //! | [`metrics`] | text format, families, histograms; metrics of process, build, client requests, work queues and leader election |
 
 pub mod access;
 pub mod access_flags;
 pub mod bind_address;
+pub mod blocking;
 pub mod certificate_files;
 pub mod endpoints;
 pub mod go_bool;

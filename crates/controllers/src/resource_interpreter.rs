@@ -5,6 +5,7 @@
 //! decision, which uses these operations, as a closure. The closure runs, the webhooks that the run needs are called,
 //! and the closure runs again with their responses, until a run needs no further webhook.
 
+use berth_component_base::blocking::without_blocking_the_runtime;
 use berth_interpreter::{Answers, Interpreter};
 use futures::StreamExt as _;
 use futures::stream;
@@ -38,8 +39,17 @@ impl ResourceInterpreter {
         &self.rules
     }
 
-    /// Runs a decision, and calls the webhooks that it needs. The decision must be deterministic.
+    /// Runs a decision, and calls the webhooks that it needs. The decision must be deterministic. It may wait for scripts,
+    /// which run on threads of their own.
     pub(crate) async fn interpret<T>(&self, mut decide: impl FnMut(&Interpreter) -> T) -> T {
+        let has_scripts = self.rules.has_scripts();
+        let mut decide = |rules: &Interpreter| {
+            if has_scripts {
+                without_blocking_the_runtime(|| decide(rules))
+            } else {
+                decide(rules)
+            }
+        };
         if !self.rules.has_webhooks() {
             return decide(&self.rules);
         }

@@ -136,6 +136,11 @@ impl Customizations {
         Self { kinds }
     }
 
+    /// Reports whether there are no scripts.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+    }
+
     /// Returns the scripts for a kind.
     pub(crate) fn of(&self, api_version: &str, kind: &str) -> Option<&KindScripts> {
         if self.kinds.is_empty() {

@@ -73,9 +73,15 @@ impl InterpretError {
         }
     }
 
-    /// Reports whether a webhook failed. Such an operation may succeed later for the same object.
-    pub fn is_of_webhook(&self) -> bool {
-        matches!(self, Self::Webhook { .. })
+    /// Reports whether the operation may succeed later for the same object: a webhook failed, or the script did not run.
+    pub fn is_temporary(&self) -> bool {
+        let is_delayed =
+            |source: &ScriptError| matches!(source, ScriptError::Busy | ScriptError::Paused(_));
+        match self {
+            Self::Webhook { .. } => true,
+            Self::Script { source, .. } => is_delayed(source),
+            Self::Shape { .. } | Self::Quantity { .. } | Self::Field(_) => false,
+        }
     }
 }
 
@@ -97,6 +103,11 @@ pub enum ScriptError {
     /// The script ran out of time in an earlier call, and is paused.
     #[error("the script did not return in time; it runs again in {0} s")]
     Paused(u64),
+    /// Other scripts that do not return hold all threads.
+    #[error(
+        "no thread is free for the script, because other scripts do not return; fix or delete them"
+    )]
+    Busy,
     /// The script used too much memory.
     #[error("the script needs more than {0} MiB of memory")]
     Memory(usize),

@@ -64,6 +64,11 @@ impl Interpreter {
         Arc::clone(&slot.unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Reports whether any customization has a script.
+    pub fn has_scripts(&self) -> bool {
+        !self.scripts().is_empty()
+    }
+
     /// Reports whether a customization or a webhook performs an operation for a kind.
     pub fn is_customized(&self, api_version: &str, kind: &str, operation: Operation) -> bool {
         self.has_script(api_version, kind, operation)

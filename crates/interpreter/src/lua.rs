@@ -7,6 +7,7 @@
 //! | `sandbox` | the libraries and functions that scripts may use |
 //! | `library_limits` | limits on the cost of patterns and strings |
 //! | `budget` | limits on time and memory |
+//! | `threads` | the threads on which scripts run |
 //! | `os` | `os.time` and `os.date` |
 //! | `kube` | the Lua library `kube` |
 //! | `convert` | conversion of JSON to Lua values, and back |
@@ -20,6 +21,10 @@ mod library_limits;
 mod os;
 mod program;
 mod sandbox;
+mod threads;
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use mlua::MultiValue;
 use serde_json::Value;
@@ -27,7 +32,11 @@ use serde_json::Value;
 use self::budget::Budget;
 pub(crate) use self::empty_tables::{Root, resolve_empty_tables};
 pub(crate) use self::program::Program;
+use self::threads::NoResult;
 use crate::error::ScriptError;
+
+/// Time for which a caller waits beyond the limit of a call. A script that exceeds the limit usually ends in this time.
+const GRACE: Duration = Duration::from_millis(250);
 
 /// A value that a script returned.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,19 +71,36 @@ pub fn check_syntax(script: &str) -> Result<(), ScriptError> {
     Program::new(script).bytecode().map(|_| ())
 }
 
-/// Runs a script, calls one of the functions that the script declares, and returns the first `N` results.
+/// Runs a script on a thread of its own, calls one of the functions that the script declares, and returns the first `N`
+/// results.
 ///
 /// # Errors
-/// When the script fails, exceeds its [`Budget`], or returns a table that cannot be converted to JSON.
+/// When the script fails, exceeds its [`Budget`], or returns a table that cannot be converted to JSON. Also when no
+/// thread is free.
 pub(crate) fn call<const N: usize>(
     script: &Program,
     function: &'static str,
     arguments: &[&Value],
 ) -> Result<[Returned; N], ScriptError> {
-    let bytecode = script.bytecode()?;
-    let lua = sandbox::new_state().map_err(|error| ScriptError::Runtime(first_line(&error)))?;
-    let budget = Budget::start(&lua).map_err(|error| ScriptError::Runtime(first_line(&error)))?;
+    let bytecode = Arc::clone(script.bytecode()?);
+    let arguments: Vec<Value> = arguments.iter().copied().cloned().collect();
+    let call = move || call_here(&bytecode, function, &arguments);
+    match threads::run(budget::TIME + GRACE, call) {
+        Ok(result) => result,
+        Err(NoResult::Late) => Err(ScriptError::Timeout(budget::TIME.as_millis())),
+        Err(NoResult::Busy) => Err(ScriptError::Busy),
+        Err(NoResult::Failed) => Err(ScriptError::Runtime("the script's thread failed".into())),
+    }
+}
+
+fn call_here<const N: usize>(
+    bytecode: &[u8],
+    function: &'static str,
+    arguments: &[Value],
+) -> Result<[Returned; N], ScriptError> {
+    let budget = Budget::start();
     let failed = |error: mlua::Error| budget.explain(&error);
+    let lua = sandbox::new_state(&budget).map_err(failed)?;
     let chunk = Program::load(&lua, bytecode).map_err(failed)?;
     chunk.call::<()>(()).map_err(failed)?;
     let entry: mlua::Value = lua.globals().raw_get(function).map_err(failed)?;
@@ -89,6 +115,8 @@ pub(crate) fn call<const N: usize>(
         .map(|argument| convert::to_lua(&lua, argument))
         .collect();
     let results: MultiValue = entry.call(arguments.map_err(failed)?).map_err(failed)?;
+    // The last function that the script called may have taken too long.
+    budget.finish()?;
     let mut results = results.into_iter();
     let mut returned = [const { Returned::Nil }; N];
     for slot in &mut returned {

@@ -1,6 +1,6 @@
 //! A Lua script and its bytecode, which all calls share.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaOptions, StdLib};
@@ -17,7 +17,7 @@ const NAME: &str = "=script";
 pub(crate) struct Program {
     text: String,
     /// The bytecode, or the message of the compiler.
-    compiled: OnceLock<Result<Vec<u8>, String>>,
+    compiled: OnceLock<Result<Arc<[u8]>, String>>,
 }
 
 impl Program {
@@ -38,7 +38,7 @@ impl Program {
     ///
     /// # Errors
     /// When the script does not compile.
-    pub(super) fn bytecode(&self) -> Result<&[u8], ScriptError> {
+    pub(super) fn bytecode(&self) -> Result<&Arc<[u8]>, ScriptError> {
         match self.compiled.get_or_init(|| compile(&self.text)) {
             Ok(bytecode) => Ok(bytecode),
             Err(message) => Err(ScriptError::Syntax(message.clone())),
@@ -55,14 +55,14 @@ impl Program {
     }
 }
 
-fn compile(text: &str) -> Result<Vec<u8>, String> {
+fn compile(text: &str) -> Result<Arc<[u8]>, String> {
     let compile = || {
         let lua = Lua::new_with(StdLib::NONE, LuaOptions::default())?;
         lua.set_memory_limit(MEMORY_MIB << 20)?;
         // Bytecode in place of source text could crash the interpreter.
         let chunk = lua.load(text).set_name(NAME).set_mode(ChunkMode::Text);
         // The debug information is kept, so that errors contain line numbers.
-        Ok(chunk.into_function()?.dump(false))
+        Ok(chunk.into_function()?.dump(false).into())
     };
     compile().map_err(|error: mlua::Error| first_line(&error))
 }

@@ -2,6 +2,7 @@
 
 use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value, Variadic};
 
+use super::budget::Budget;
 use super::convert::type_name;
 use super::{first_line, kube, library_limits, os};
 
@@ -25,10 +26,11 @@ const FORBIDDEN: [&str; 14] = [
 /// Globals that Karmada's interpreter does not have.
 const ABSENT: [&str; 2] = ["coroutine", "gcinfo"];
 
-/// Creates a Lua state with the allowed functions.
-pub(super) fn new_state() -> mlua::Result<Lua> {
+/// Creates a Lua state with the allowed functions and the limits of a call.
+pub(super) fn new_state(budget: &Budget) -> mlua::Result<Lua> {
     let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
     let lua = Lua::new_with(libraries, LuaOptions::default())?;
+    budget.limit(&lua)?;
     let globals = lua.globals();
     for name in FORBIDDEN {
         globals.raw_set(name, library_limits::refusal(&lua, name)?)?;
@@ -44,9 +46,12 @@ pub(super) fn new_state() -> mlua::Result<Lua> {
     // The original functions of Lua 5.1 do not check the stack. A debug build aborts when they return many values.
     globals.raw_set("pcall", lua.create_function(pcall)?)?;
     globals.raw_set("xpcall", lua.create_function(xpcall)?)?;
-    library_limits::restrict(&lua)?;
-    globals.raw_set("os", os::library(&lua)?)?;
+    library_limits::restrict(&lua, budget)?;
+    let library = os::library(&lua)?;
+    library_limits::timed(&lua, &library, budget)?;
+    globals.raw_set("os", library)?;
     let library = kube::library(&lua)?;
+    library_limits::timed(&lua, &library, budget)?;
     let require = lua.create_function(move |_, name: String| require(&library, &name))?;
     globals.raw_set("require", require)?;
     Ok(lua)

@@ -113,6 +113,18 @@ fn scripts_can_call_only_the_functions_that_karmada_provides() {
             "X",
         ),
         ("table.concat({1, 2}, ',')", "1,2"),
+        (
+            "(function() local t = {'b', 'a', 'c'} table.sort(t) return table.concat(t) end)()",
+            "abc",
+        ),
+        (
+            "(function() local t = {1, 3, 2} table.sort(t, function(a, b) return a > b end) return t[1] end)()",
+            "3",
+        ),
+        (
+            "(function() local n = 0 for a in ('a,b'):gmatch('%a') do n = n + 1 end return n end)()",
+            "2",
+        ),
         ("type(require('kube').resourceAdd)", "function"),
         (
             "os.date('!%Y-%m-%dT%H:%M:%SZ', 86400)",
@@ -178,12 +190,55 @@ fn scripts_that_exceed_a_limit_are_stopped() {
         );
         assert!(started.elapsed().as_secs() < 20, "{body}");
     }
+    let error = message(run(
+        "function f() local s = 'x' while true do s = s .. s end end",
+        &[],
+    ));
+    assert!(error.contains("MiB of memory"), "{error}");
+    // On a busy machine, the time limit may be reached first.
+    let many = "function f() local t = {} while true do t[#t + 1] = {1, 2, 3} end end";
+    let result = run(many, &[]);
+    assert!(
+        matches!(
+            result,
+            Err(ScriptError::Memory(_) | ScriptError::Timeout(_))
+        ),
+        "{result:?}"
+    );
+    // Single calls of C functions are short, so the deadline stops loops of them.
     for body in [
-        "local t = {} while true do t[#t + 1] = {1, 2, 3} end",
-        "local s = 'x' while true do s = s .. s end",
+        "local s = 'a' for i = 1, 10 do s = s .. s end s = s .. s .. s .. s .. s
+            while true do s:find('.-[b-cd-ef-g]') end",
+        "local t = {} for i = 1, 100000 do t[i] = -i end while true do table.insert(t, 1, 1) end",
+        "local s = 'ab' for i = 1, 18 do s = s .. s end while true do local u = s:upper() end",
+        "local s = 'ab' for i = 1, 18 do s = s .. s end for _ in s:gmatch('b.-c') do end
+            while true do for _ in s:gmatch('c') do end end",
+        "local s = 'ab' for i = 1, 20 do s = s .. s end
+            local t = {} for i = 1, 100000 do t[i] = s end table.sort(t)",
+        "local kube = require('kube') while true do pcall(kube.resourceAdd, '1') end",
+    ] {
+        let started = std::time::Instant::now();
+        let result = run(&format!("function f() {body} end"), &[]);
+        assert!(
+            matches!(result, Err(ScriptError::Timeout(_))),
+            "{body}: {result:?}"
+        );
+        assert!(started.elapsed().as_secs() < 10, "{body}");
+    }
+    for (body, expected) in [
+        (
+            "local s = 'a' for i = 1, 13 do s = s .. s end local set = 'b'
+                for i = 1, 9 do set = set .. set end return s:find('.-[' .. set .. ']')",
+            "too many repetitions",
+        ),
+        (
+            "local t = {} for i = 1, 100001 do t[i] = i end table.sort(t)",
+            "more than 100000 items",
+        ),
+        ("table.sort({1, 'a'})", "attempt to compare"),
     ] {
         let error = message(run(&format!("function f() {body} end"), &[]));
-        assert!(error.contains("MiB of memory"), "{body}: {error}");
+        assert!(error.contains(expected), "{body}: {error}");
     }
     let error = message(run("function f() return f() + 1 end", &[]));
     assert!(error.contains("stack overflow"), "{error}");

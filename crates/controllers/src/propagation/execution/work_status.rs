@@ -291,7 +291,7 @@ impl Reporter<'_> {
         };
         self.failures.push(Failure {
             operation,
-            is_retried: operation == FailedOperation::Reflection || error.is_of_webhook(),
+            is_retried: operation == FailedOperation::Reflection || error.is_temporary(),
             message: format!(
                 "Failed to {what} object({}/{}/{}): {error}",
                 id.kind, id.namespace, id.name
