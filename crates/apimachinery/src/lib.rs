@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | [`quantity`] | resource quantities such as `500m` and `1Gi`: text, exact number, arithmetic | |
 //! | [`label_selector`] | label selectors: the API type, its compiled form, the syntax of labels; the text form with the feature `json` | |
+//! | [`log_limit`] | limit on log lines that clients cause | |
 //! | [`dns`] | checks of DNS labels and subdomains | |
 //! | [`go_platform`] | the platform of the program, with Go's names of architectures | |
 //! | [`namespaced_name`] | the name of a namespaced object, as `NAMESPACE/NAME` | |
@@ -32,6 +33,7 @@ pub mod json_size;
 #[cfg(feature = "jsonpath")]
 pub mod jsonpath;
 pub mod label_selector;
+pub mod log_limit;
 pub mod namespaced_name;
 pub mod process_metrics;
 pub mod quantity;

@@ -18,6 +18,7 @@
 mod certificate_manager;
 mod decide;
 mod endpoint;
+mod open_connections;
 mod request_handler;
 mod request_metrics;
 mod review;

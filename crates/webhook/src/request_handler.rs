@@ -6,17 +6,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Body;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use crate::decide::{NoExecuteTaints, decide};
 use crate::endpoint::Endpoint;
+use crate::open_connections::OpenConnection;
 use crate::request_metrics::RequestMetrics;
 use crate::review::AdmissionReview;
 
@@ -25,14 +26,18 @@ use crate::review::AdmissionReview;
 const MAX_BODY: usize = 7 << 20;
 /// Maximum time for the body of a request.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum number of reviews in progress. It limits the memory for the bodies of reviews.
+/// Maximum number of reviews that are decided at the same time. Requests whose bodies are incomplete do not count.
 const MAX_REVIEWS: usize = 100;
+/// Maximum size of all bodies in memory, in bytes. It grows with the bytes that arrive, so slow bodies use little of it.
+const MAX_ALL_BODIES: usize = 256 << 20;
 
 /// The handler of the requests from all connections.
 #[derive(Debug)]
 pub(crate) struct Service {
     no_execute: NoExecuteTaints,
     reviews: Semaphore,
+    /// One permit for each byte of the bodies in memory.
+    bodies: Semaphore,
     metrics: Arc<RequestMetrics>,
     stopping: CancellationToken,
 }
@@ -80,6 +85,7 @@ impl Service {
         Self {
             no_execute,
             reviews: Semaphore::new(MAX_REVIEWS),
+            bodies: Semaphore::new(MAX_ALL_BODIES),
             metrics,
             stopping,
         }
@@ -133,10 +139,8 @@ impl Service {
             return Err(Failure::new(status, "MethodNotAllowed", message));
         }
         check_content_type(&request)?;
-        let Ok(_permit) = self.reviews.acquire().await else {
-            return Err(internal("the server is stopping"));
-        };
-        let body = tokio::time::timeout(BODY_TIMEOUT, read(request.into_body()))
+        let connection = request.extensions().get::<Arc<OpenConnection>>().cloned();
+        let (body, _bytes) = tokio::time::timeout(BODY_TIMEOUT, self.read(request.into_body()))
             .await
             .map_err(|_| {
                 let message = format!(
@@ -145,6 +149,10 @@ impl Service {
                 );
                 Failure::new(StatusCode::REQUEST_TIMEOUT, "Timeout", message)
             })??;
+        let _review = connection.as_ref().map(OpenConnection::start_review);
+        let Ok(_permit) = self.reviews.acquire().await else {
+            return Err(stopping());
+        };
         let no_execute = self.no_execute;
         // On another thread, a large review does not delay other reviews, and a panic in a rule does not end the
         // connection.
@@ -165,6 +173,50 @@ impl Service {
             }
         }
     }
+
+    /// Receives a body. Returns the permits for its bytes, too.
+    async fn read<B>(&self, body: B) -> Result<(Bytes, Option<SemaphorePermit<'_>>), Failure>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let mut body = std::pin::pin!(Limited::new(body, MAX_BODY));
+        let mut received = BytesMut::new();
+        let mut permits: Option<SemaphorePermit<'_>> = None;
+        while let Some(frame) = body.frame().await {
+            let frame = match frame {
+                Ok(frame) => frame,
+                Err(error) if error.is::<LengthLimitError>() => {
+                    return Err(Failure::new(
+                        StatusCode::PAYLOAD_TOO_LARGE,
+                        "RequestEntityTooLarge",
+                        format!("the body is larger than {MAX_BODY} bytes"),
+                    ));
+                }
+                Err(error) => {
+                    let message = format!("cannot read the body: {error}");
+                    return Err(Failure::bad_request(message));
+                }
+            };
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
+            let bytes = u32::try_from(data.len()).unwrap_or(u32::MAX);
+            let Ok(more) = self.bodies.acquire_many(bytes).await else {
+                return Err(stopping());
+            };
+            match &mut permits {
+                Some(permits) => permits.merge(more),
+                None => permits = Some(more),
+            }
+            received.extend_from_slice(&data);
+        }
+        Ok((received.freeze(), permits))
+    }
+}
+
+fn stopping() -> Failure {
+    internal("the server is stopping")
 }
 
 fn refuse(failure: Failure) -> Response<Full<Bytes>> {
@@ -199,24 +251,6 @@ fn check_content_type<B>(request: &Request<B>) -> Result<(), Failure> {
     }
     let message = format!("the content type is {content_type:?}: expected application/json");
     Err(Failure::bad_request(message))
-}
-
-async fn read<B>(body: B) -> Result<Bytes, Failure>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    match Limited::new(body, MAX_BODY).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Failure::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "RequestEntityTooLarge",
-            format!("the body is larger than {MAX_BODY} bytes"),
-        )),
-        Err(error) => Err(Failure::bad_request(format!(
-            "cannot read the body: {error}"
-        ))),
-    }
 }
 
 fn json_response(status: StatusCode, body: &Value) -> Response<Full<Bytes>> {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use berth_apimachinery::log_limit::LogLimit;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -12,22 +13,27 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::{ServerConfig, SupportedProtocolVersion};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::decide::NoExecuteTaints;
+use crate::open_connections::{OpenConnection, OpenConnections};
 use crate::request_handler::Service;
 use crate::request_metrics::RequestMetrics;
 use crate::serving_certificate::{ServingCertificate, provider};
 
-/// Maximum number of open connections. Each API server usually opens one connection.
+/// Maximum number of open connections. Each API server usually opens one connection. Beyond the limit, a new connection
+/// replaces the connection that has been idle for the longest time.
 const MAX_CONNECTIONS: usize = 1000;
 /// Maximum number of concurrent streams of an HTTP/2 connection. Go's servers have the same default.
 const MAX_STREAMS: u32 = 250;
 /// Maximum time for a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum time from the handshake to the first request.
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum time to finish the requests of a connection that makes room for a new one.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum time until the head of an HTTP/1.1 request is complete, including the idle time before the request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(90);
 /// Interval of pings to an idle HTTP/2 client.
@@ -39,6 +45,8 @@ const PING_TIMEOUT: Duration = Duration::from_secs(20);
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Pause after a failed accept. The usual cause is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// The limit on log lines about failed handshakes, which anybody who reaches the port can cause.
+static FAILED_HANDSHAKES: LogLimit = LogLimit::new(10, Duration::from_mins(1));
 
 /// The lowest TLS version that the server accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -137,18 +145,16 @@ impl WebhookServer {
         let service = Arc::new(Service::new(self.no_execute, self.metrics, cancel.clone()));
         let acceptor = TlsAcceptor::from(self.tls);
         let connections = TaskTracker::new();
-        let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let open = Arc::new(OpenConnections::new(MAX_CONNECTIONS));
         let listener = self.listener;
         let accepting = async {
-            loop {
-                let Ok(slot) = slots.clone().acquire_owned().await else {
-                    return;
-                };
+            for id in 0.. {
                 match listener.accept().await {
                     Ok((stream, _)) => {
+                        open.make_room().await;
                         connections.spawn(connection(
                             stream,
-                            slot,
+                            open.add(id),
                             acceptor.clone(),
                             service.clone(),
                             cancel.clone(),
@@ -176,19 +182,25 @@ impl WebhookServer {
 
 async fn connection(
     stream: TcpStream,
-    _slot: OwnedSemaphorePermit,
+    open: Arc<OpenConnection>,
     acceptor: TlsAcceptor,
     service: Arc<Service>,
     stopping: CancellationToken,
 ) {
     drop(stream.set_nodelay(true));
     let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream));
-    let stream = match handshake.await {
+    let handshake = tokio::select! {
+        handshake = handshake => handshake,
+        () = open.close().cancelled() => return,
+    };
+    let stream = match handshake {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => {
             // The client ends the handshake if its CA bundle is wrong. This mistake is common, so the line has the info
             // level.
-            tracing::info!(%error, "a TLS handshake failed");
+            if let Some(suppressed) = FAILED_HANDSHAKES.allow() {
+                tracing::info!(%error, suppressed, "a TLS handshake failed");
+            }
             return;
         }
         Err(_) => {
@@ -197,10 +209,23 @@ async fn connection(
         }
     };
     let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    let respond = service_fn(move |request: Request<Incoming>| {
-        let service = service.clone();
-        async move { Ok::<_, Infallible>(service.respond(request).await) }
+    let connection = Arc::clone(&open);
+    let respond = service_fn(move |mut request: Request<Incoming>| {
+        let (service, connection) = (service.clone(), Arc::clone(&connection));
+        request.extensions_mut().insert(Arc::clone(&connection));
+        async move {
+            connection.start_request();
+            let response = service.respond(request).await;
+            connection.end_request();
+            Ok::<_, Infallible>(response)
+        }
     });
+    let without_request = async {
+        tokio::time::sleep(FIRST_REQUEST_TIMEOUT).await;
+        if open.has_request() {
+            std::future::pending::<()>().await;
+        }
+    };
     let io = TokioIo::new(stream);
     // Serves one of the two protocols until the connection ends. After the cancellation, `WebhookServer::run` limits
     // the remaining time.
@@ -210,6 +235,15 @@ async fn connection(
             tokio::pin!(served);
             let served = tokio::select! {
                 result = served.as_mut() => result,
+                () = without_request => {
+                    tracing::debug!("a connection had no request in time");
+                    return;
+                }
+                () = open.close().cancelled() => {
+                    served.as_mut().graceful_shutdown();
+                    drop(tokio::time::timeout(CLOSE_TIMEOUT, served).await);
+                    return;
+                }
                 () = stopping.cancelled() => {
                     served.as_mut().graceful_shutdown();
                     served.await

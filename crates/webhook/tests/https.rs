@@ -152,6 +152,47 @@ async fn reviews_are_answered_over_http_1_and_http_2() {
 }
 
 #[tokio::test]
+async fn slow_bodies_and_idle_connections_do_not_delay_reviews() {
+    let pair = pair();
+    let certificate =
+        ServingCertificate::from_pem(pair.certificate.as_bytes(), pair.key.as_bytes()).unwrap();
+    let server = start(certificate, MinimumTls::default()).await;
+    let open = async || {
+        let versions = rustls::ALL_VERSIONS;
+        let stream = connect(server.address, &pair.certificate, b"http/1.1", versions).await;
+        stream.unwrap()
+    };
+    let mut slow = Vec::new();
+    for _ in 0..150 {
+        let mut stream = open().await;
+        let head = "POST /mutate-work HTTP/1.1\r\nhost: webhook.test\r\n\
+            content-type: application/json\r\ncontent-length: 100\r\n\r\n{";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        slow.push(stream);
+    }
+    // Connections without a handshake are enough to reach the limit.
+    let mut idle = Vec::new();
+    for _ in 0..1_000 {
+        idle.push(TcpStream::connect(server.address).await.unwrap());
+    }
+    let (mut sender, connection) = http1::handshake(TokioIo::new(open().await)).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let answer = sender.send_request(review());
+    // The body timeout of the slow requests and the timeout of handshakes is 10 s.
+    let answer = tokio::time::timeout(Duration::from_secs(8), answer).await;
+    assert_eq!(
+        json_of(answer.unwrap().unwrap()).await["response"]["allowed"],
+        true
+    );
+    // The oldest connections made room.
+    let mut rest = Vec::new();
+    let closed = slow[0].read_to_end(&mut rest);
+    let closed = tokio::time::timeout(Duration::from_secs(8), closed).await;
+    assert!(closed.is_ok());
+    connection.abort();
+}
+
+#[tokio::test]
 async fn a_review_in_progress_is_answered_during_the_shutdown() {
     let pair = pair();
     let certificate =
