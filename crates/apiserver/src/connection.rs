@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
+use berth_apimachinery::log_limit::LogLimit;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -22,6 +23,7 @@ use tokio_util::task::TaskTracker;
 use crate::authentication::certificate::ClientCertificates;
 use crate::http::drain_body::DrainedBody;
 use crate::http::handle;
+use crate::http::stalled_body::{StalledResponses, WatchResponse};
 use crate::shared::Shared;
 
 /// Maximum number of concurrent streams of an HTTP/2 connection, including watches. Go's server has the same default.
@@ -38,6 +40,9 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// Pause after a failed `accept`. The usual reason for the failure is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The limit on log lines about failed handshakes, which any client can cause.
+static FAILED_HANDSHAKES: LogLimit = LogLimit::new(10, Duration::from_mins(1));
 
 /// Response to an HTTP request without TLS.
 const PLAINTEXT_RESPONSE: &[u8] =
@@ -63,7 +68,9 @@ impl Tls {
         match self.acceptor.accept(stream).await {
             Ok(tls) => Some(tls),
             Err(error) => {
-                tracing::debug!(%error, "TLS handshake failed");
+                if let Some(suppressed) = FAILED_HANDSHAKES.allow() {
+                    tracing::debug!(%error, suppressed, "TLS handshake failed");
+                }
                 None
             }
         }
@@ -130,7 +137,6 @@ async fn connection(
     drop(stream.set_nodelay(true));
     let timeout = shared.in_flight.limits.slow_client;
     let Ok(Some(stream)) = tokio::time::timeout(timeout, tls.handshake(stream)).await else {
-        tracing::debug!("TLS handshake failed or timed out");
         return;
     };
     let session = stream.get_ref().1;
@@ -138,13 +144,24 @@ async fn connection(
     let client = session
         .peer_certificates()
         .and_then(|chain| tls.clients.check(chain));
+    let stall_limit = shared.in_flight.limits.request_timeout;
+    let responses = Arc::new(StalledResponses::default());
+    let observed = responses.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let shared = shared.clone();
+        let (shared, observed) = (shared.clone(), observed.clone());
         let mut request = request.map(DrainedBody::wrap);
         if let Some(client) = &client {
             request.extensions_mut().insert(client.clone());
         }
-        async move { Ok::<Response<Body>, Infallible>(handle(shared, request).await) }
+        async move {
+            let response = handle(shared, request).await;
+            let is_watch = response.extensions().get::<WatchResponse>().is_some();
+            Ok::<Response<Body>, Infallible>(if is_watch {
+                response
+            } else {
+                response.map(|body| observed.observe(body))
+            })
+        }
     });
     let io = TokioIo::new(stream);
     // Serves an HTTP/1.1 or HTTP/2 connection until the connection ends, or the server becomes unreachable or stops.
@@ -159,6 +176,11 @@ async fn connection(
                     }
                 }
                 () = wait_unreachable(&mut reachable) => {}
+                () = responses.wait(stall_limit) => {
+                    tracing::debug!("closing a connection whose client stopped reading a response");
+                    served.as_mut().graceful_shutdown();
+                    drop(tokio::time::timeout(SHUTDOWN_TIMEOUT, served).await);
+                }
                 () = stopping.cancelled() => {
                     served.as_mut().graceful_shutdown();
                     drop(tokio::time::timeout(SHUTDOWN_TIMEOUT, served).await);

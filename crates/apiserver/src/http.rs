@@ -15,6 +15,7 @@ mod render;
 mod request_labels;
 mod respond;
 mod route;
+pub(crate) mod stalled_body;
 mod virtual_subresource;
 
 use std::convert::Infallible;

@@ -16,7 +16,8 @@ pub struct Limits {
     pub requests: usize,
     /// Maximum number of running writes.
     pub mutating_requests: usize,
-    /// Maximum time to receive the body of a request and to execute it.
+    /// Maximum time to receive the body of a request and to execute it. Also the maximum time for which a client may stop
+    /// reading a response other than a watch.
     pub request_timeout: Duration,
     /// Maximum time for a TLS handshake, and for receiving the head of a request.
     pub slow_client: Duration,

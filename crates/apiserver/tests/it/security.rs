@@ -191,6 +191,28 @@ async fn slow_clients_are_disconnected() {
     );
     let response = exchange(&mut stream, &head).await;
     assert!(response.starts_with("HTTP/1.1 504"), "{response}");
+    // The client stops reading a response that is larger than the window of its stream.
+    for name in ["a", "b"] {
+        let map =
+            serde_json::json!({"metadata": {"name": name}, "data": {"k": "x".repeat(150_000)}});
+        let path = "/api/v1/namespaces/default/configmaps";
+        let body = map.to_string().into_bytes();
+        assert_eq!(h.raw("POST", path, "application/json", body).await.0, 201);
+    }
+    let io = hyper_util::rt::TokioIo::new(connect(&h, &[b"h2"], None).await);
+    let executor = hyper_util::rt::TokioExecutor::new();
+    let mut client = hyper::client::conn::http2::Builder::new(executor);
+    client.initial_stream_window_size(1_u32 << 16);
+    let (mut sender, connection) = client.handshake(io).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let request = http::Request::get("https://localhost/api/v1/namespaces/default/configmaps")
+        .header("authorization", format!("Bearer {}", h.server.token()))
+        .body(kube::client::Body::empty())
+        .unwrap();
+    let unread = sender.send_request(request).await.unwrap();
+    let closed = tokio::time::timeout(TIMEOUT, connection).await;
+    assert!(closed.is_ok(), "the connection is still open");
+    drop(unread);
     // The client starts no TLS handshake.
     let mut plain = TcpStream::connect(h.server.address()).await.unwrap();
     let mut nothing = Vec::new();

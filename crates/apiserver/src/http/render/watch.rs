@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::Form;
 use crate::http::accept::Rendering;
 use crate::http::respond;
+use crate::http::stalled_body::WatchResponse;
 use crate::resource::Resource;
 use crate::store::Stored;
 use crate::table::{self, Include};
@@ -36,7 +37,8 @@ pub(in crate::http) fn watch(
             Some((Ok::<_, Infallible>(chunk), (watcher, encoder)))
         },
     );
-    let response = respond::bytes_as("application/json", Body::from_stream(chunks));
+    let mut response = respond::bytes_as("application/json", Body::from_stream(chunks));
+    response.extensions_mut().insert(WatchResponse);
     respond::warn(response, resource.deprecation.as_slice())
 }
 
