@@ -97,12 +97,13 @@ impl Extenders {
             }
             names.insert(Arc::clone(&name));
             let counters = metrics.counters(&name);
-            let client = ExtenderClient::new(name, validated, counters).map_err(|error| {
-                ExtenderConfigError {
-                    path: format!("extenders[{index}].tlsConfig"),
-                    message: error.to_string(),
-                }
-            })?;
+            let client =
+                ExtenderClient::new(name, validated, configs.len(), counters).map_err(|error| {
+                    ExtenderConfigError {
+                        path: format!("extenders[{index}].tlsConfig"),
+                        message: error.to_string(),
+                    }
+                })?;
             clients.push(Arc::new(client));
         }
         Ok(Some(Self(Arc::new(Shared {

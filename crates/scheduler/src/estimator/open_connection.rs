@@ -28,6 +28,13 @@ use super::wire::service::estimator_client::EstimatorClient;
 /// Time limit for connecting to one address.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Maximum size of a response, in bytes. A response is one number.
+const MAX_RESPONSE: usize = 4 << 10;
+/// Maximum number of unread bytes of a response, and of all responses of a connection. There is a connection to each
+/// member.
+const STREAM_WINDOW: u32 = 16 << 10;
+const CONNECTION_WINDOW: u32 = 256 << 10;
+
 /// The reason why a connection to an address cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OpenError {
@@ -140,6 +147,8 @@ where
     // The client sends no pings, because a gRPC server in Go closes a connection if it receives pings more often than
     // every five minutes. Timeouts of calls detect dead connections.
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .handshake(TokioIo::new(stream))
         .await
         .map_err(|source| OpenError::Http {
@@ -148,6 +157,7 @@ where
         })?;
     let agent = HeaderValue::try_from(Component::Scheduler.user_agent()).ok();
     let client = EstimatorClient::with_origin(Channel { sender, agent }, origin);
+    let client = client.max_decoding_message_size(MAX_RESPONSE);
     Ok((client, Box::pin(connection)))
 }
 

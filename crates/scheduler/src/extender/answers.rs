@@ -32,6 +32,14 @@ impl Request {
             Self::Preempt(_) => Verb::Preempt,
         }
     }
+
+    /// Returns the number of clusters or victims in the request.
+    pub(super) fn names(&self) -> usize {
+        match self {
+            Self::Filter(names) | Self::Prioritize(names) => names.len(),
+            Self::Preempt(victims) => victims.len(),
+        }
+    }
 }
 
 /// A request to one extender.
@@ -79,6 +87,9 @@ pub(crate) enum CallError {
     /// The body is not a valid response.
     #[error("malformed response: {0}")]
     Malformed(String),
+    /// The response is larger than this number of bytes.
+    #[error("the response is larger than {0} bytes, the limit for a request of this size")]
+    TooLarge(usize),
     /// The response names a cluster or binding that the request does not contain.
     #[error("the response names {what} {name:?}, which was not sent")]
     NotSent {
@@ -92,6 +103,17 @@ pub(crate) enum CallError {
     Refused(String),
 }
 
+/// Maximum length of a text of an extender in messages, in bytes.
+const MAX_TEXT: usize = 1024;
+
+/// Returns the beginning of a text of an extender. Conditions and events contain such texts.
+pub(super) fn shorten(text: &str) -> String {
+    if text.len() <= MAX_TEXT {
+        return text.to_owned();
+    }
+    format!("{}…", &text[..text.floor_char_boundary(MAX_TEXT)])
+}
+
 impl CallError {
     /// Returns the value of the metric label `reason`.
     pub(super) fn reason(&self) -> &'static str {
@@ -99,7 +121,7 @@ impl CallError {
             Self::Unreachable(_) => "unreachable",
             Self::Timeout(_) => "timeout",
             Self::Status(_) => "status",
-            Self::Malformed(_) => "malformed",
+            Self::Malformed(_) | Self::TooLarge(_) => "malformed",
             Self::NotSent { .. } => "not_sent",
             Self::Refused(_) => "refused",
         }

@@ -7,7 +7,7 @@ use http::Uri;
 
 use super::answers::{Answer, CallError, Request};
 use super::config::{ManagedResource, Validated, Verb};
-use super::http::HttpClient;
+use super::http::{Call, HttpClient};
 use super::messages::{self, RequestBody};
 use super::metrics::ExtenderCounters;
 use super::tls::TlsError;
@@ -36,6 +36,7 @@ impl ExtenderClient {
     pub(super) fn new(
         name: Arc<str>,
         config: Validated,
+        extenders: usize,
         counters: Arc<ExtenderCounters>,
     ) -> Result<Self, TlsError> {
         Ok(Self {
@@ -47,7 +48,7 @@ impl ExtenderClient {
             bind: config.bind,
             ignorable: config.ignorable,
             names_only: config.names_only,
-            http: HttpClient::new(config.tls, config.timeout, counters)?,
+            http: HttpClient::new(config.tls, config.timeout, extenders, counters)?,
             weight: config.weight,
             managed: config.managed,
         })
@@ -91,9 +92,14 @@ impl ExtenderClient {
             objects: (!self.names_only).then_some(snapshot),
         };
         let encode = || body.encode(request);
-        let decode =
-            |response: &[u8]| messages::decode(request, self.weight, self.names_only, response);
-        match self.http.post(verb, url, encode, decode).await {
+        let (sent, weight, names_only) = (request.clone(), self.weight, self.names_only);
+        let decode = move |response: &[u8]| messages::decode(&sent, weight, names_only, response);
+        let names = request.names();
+        match self
+            .http
+            .post(Call { verb, url, names }, encode, decode)
+            .await
+        {
             Err(error) if self.ignorable => {
                 let (extender, verb) = (&self.name, verb.name());
                 tracing::warn!(binding = %binding.key, %extender, verb, %error, "the call failed; deciding without the extender because it is ignorable");

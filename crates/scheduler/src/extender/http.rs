@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use berth_component_base::user_agent::Component;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{Method, Request, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceExt as _};
 
@@ -29,8 +29,17 @@ const CALLS_IN_FLIGHT: usize = 64;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// Minimum interval between two reads of the certificate files.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum size of a response, in bytes. The Cluster objects of 5000 clusters take about half of this size.
-const MAX_RESPONSE: usize = 128 << 20;
+/// Maximum size of the responses of all extenders in memory, in bytes. Each extender has an equal share, so that large
+/// responses of one extender do not delay the calls of the others.
+const ALL_RESPONSES: usize = 256 << 20;
+/// Size of every response that is accepted, in bytes.
+const RESPONSE_BASE: usize = 1 << 20;
+/// Additional size for each cluster or victim in the request, for its name and a reason, in bytes.
+const RESPONSE_PER_NAME: usize = 2 << 10;
+/// Maximum size of a response that is decoded on the thread of the call, in bytes.
+const SMALL_RESPONSE: usize = 16 << 10;
+/// Maximum number of large responses of one extender that are decoded at the same time.
+const DECODERS: usize = 2;
 
 type Connector = HttpsConnector<BoxCloneSyncService<Uri, TokioIo<TcpStream>, BoxError>>;
 
@@ -41,7 +50,20 @@ pub(super) struct HttpClient {
     tls: Option<Tls>,
     timeout: Duration,
     in_flight: Semaphore,
+    /// One permit for each byte of the responses in memory.
+    bytes: Arc<Semaphore>,
+    bytes_share: usize,
+    decoders: Arc<Semaphore>,
     metrics: Arc<ExtenderCounters>,
+}
+
+/// The call of a verb.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call<'a> {
+    pub(super) verb: Verb,
+    pub(super) url: &'a Uri,
+    /// The number of clusters or victims in the request.
+    pub(super) names: usize,
 }
 
 type Pool = Client<Connector, Full<Bytes>>;
@@ -56,9 +78,11 @@ struct Current {
 }
 
 impl HttpClient {
+    /// Creates a client. `extenders` is the number of extenders that share the memory for responses.
     pub(super) fn new(
         tls: Option<Tls>,
         timeout: Duration,
+        extenders: usize,
         metrics: Arc<ExtenderCounters>,
     ) -> Result<Self, TlsError> {
         let current = Current {
@@ -66,11 +90,15 @@ impl HttpClient {
             pool: pool(tls.as_ref(), timeout, &metrics)?,
             read_at: Instant::now(),
         };
+        let bytes_share = ALL_RESPONSES / extenders.max(1);
         Ok(Self {
             current: Mutex::new(current),
             tls,
             timeout,
             in_flight: Semaphore::new(CALLS_IN_FLIGHT),
+            bytes: Arc::new(Semaphore::new(bytes_share)),
+            bytes_share,
+            decoders: Arc::new(Semaphore::new(DECODERS)),
             metrics,
         })
     }
@@ -100,31 +128,31 @@ impl HttpClient {
     }
 
     /// Makes one call. First waits until fewer than [`CALLS_IN_FLIGHT`] calls are running. Then the time limit starts,
-    /// and the body is encoded and sent.
-    pub(super) async fn post<T>(
+    /// and the body is encoded and sent. A large response is decoded on another thread.
+    pub(super) async fn post<T: Send + 'static>(
         &self,
-        verb: Verb,
-        url: &Uri,
+        call: Call<'_>,
         encode: impl FnOnce() -> Result<Vec<u8>, CallError>,
-        decode: impl FnOnce(&[u8]) -> Result<T, CallError>,
+        decode: impl FnOnce(&[u8]) -> Result<T, CallError> + Send + 'static,
     ) -> Result<T, CallError> {
         // This never fails, because the semaphore is never closed.
         let _permit = self.in_flight.acquire().await;
         let began = tokio::time::Instant::now();
-        let call = async { decode(&self.send(url, encode()?).await?) };
-        let result = match tokio::time::timeout(self.timeout, call).await {
+        let response = async { self.decode(self.send(call, encode()?).await?, decode).await };
+        let result = match tokio::time::timeout(self.timeout, response).await {
             Ok(result) => result,
             Err(_) => Err(CallError::Timeout(self.timeout)),
         };
         self.metrics
-            .call(verb, began.elapsed(), result.as_ref().err());
+            .call(call.verb, began.elapsed(), result.as_ref().err());
         result
     }
 
-    async fn send(&self, url: &Uri, body: Vec<u8>) -> Result<Bytes, CallError> {
+    async fn send(&self, call: Call<'_>, body: Vec<u8>) -> Result<ResponseBody, CallError> {
+        let limit = response_limit(call.names, body.len()).min(self.bytes_share);
         let request = Request::builder()
             .method(Method::POST)
-            .uri(url)
+            .uri(call.url)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json")
             .header(USER_AGENT, Component::Scheduler.user_agent())
@@ -136,16 +164,74 @@ impl HttpClient {
             .await
             .map_err(|error| unreachable(&error))?;
         let status = response.status();
+        let is_ok = status == StatusCode::OK;
+        let mut body = Limited::new(response.into_body(), limit);
+        let mut received = ResponseBody::default();
         // The body is always read, so that the connection can be reused.
-        let body = Limited::new(response.into_body(), MAX_RESPONSE)
-            .collect()
-            .await
-            .map_err(|error| unreachable(&*error))?;
-        if status != StatusCode::OK {
-            return Err(CallError::Status(status));
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
+                Some(_) => CallError::TooLarge(limit),
+                None => unreachable(&*error),
+            })?;
+            if let (Ok(data), true) = (frame.into_data(), is_ok) {
+                self.store(&mut received, &data).await;
+            }
         }
-        Ok(body.to_bytes())
+        if is_ok {
+            Ok(received)
+        } else {
+            Err(CallError::Status(status))
+        }
     }
+
+    /// Appends data to a response, after the responses in memory leave room for it.
+    async fn store(&self, received: &mut ResponseBody, data: &[u8]) {
+        let bytes = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        let permit = Arc::clone(&self.bytes).acquire_many_owned(bytes).await;
+        match (&mut received.permit, permit.ok()) {
+            (Some(held), Some(more)) => held.merge(more),
+            (held, more) => *held = more,
+        }
+        received.bytes.extend_from_slice(data);
+    }
+
+    async fn decode<T: Send + 'static>(
+        &self,
+        response: ResponseBody,
+        decode: impl FnOnce(&[u8]) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, CallError> {
+        if response.bytes.len() <= SMALL_RESPONSE {
+            return decode(&response.bytes);
+        }
+        let decoder = Arc::clone(&self.decoders).acquire_owned().await;
+        let ResponseBody { bytes, permit } = response;
+        let decoded = tokio::task::spawn_blocking(move || {
+            let decoded = decode(&bytes);
+            // The thread keeps the permits until here, also when the call times out meanwhile.
+            drop((decoder, permit));
+            decoded
+        });
+        decoded.await.unwrap_or_else(|error| {
+            let problem = format!("it cannot be decoded: {error}");
+            Err(CallError::Malformed(problem))
+        })
+    }
+}
+
+/// The body of a response, with the permits for its bytes.
+#[derive(Debug, Default)]
+struct ResponseBody {
+    bytes: Vec<u8>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Returns the maximum size of the response to a request with `names` clusters or victims and a body of `sent` bytes. An
+/// extender may return the Cluster objects that it received, and may format them.
+fn response_limit(names: usize, sent: usize) -> usize {
+    let names = names.saturating_mul(RESPONSE_PER_NAME);
+    names
+        .saturating_add(RESPONSE_BASE)
+        .saturating_add(sent.saturating_mul(2))
 }
 
 fn pool(

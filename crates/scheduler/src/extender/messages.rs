@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::answers::{Answer, CallError, Names, Reason, Request};
+use super::answers::{Answer, CallError, Names, Reason, Request, shorten};
 use super::wire::{
     ClusterList, ExtenderArgs, FilterResult, HostPriorityList, PreemptionArgs, PreemptionResult,
     VictimBinding, Victims,
@@ -131,8 +131,8 @@ pub(super) fn parse_object<T: DeserializeOwned>(response: &[u8]) -> Result<T, Ca
 fn parse<T: DeserializeOwned>(response: &[u8]) -> Result<T, CallError> {
     let mut deserializer = serde_json::Deserializer::from_slice(response);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let path = error.path().to_string();
-        let text = error.into_inner().to_string();
+        let path = shorten(&error.path().to_string());
+        let text = shorten(&error.into_inner().to_string());
         CallError::Malformed(if path == "." {
             text
         } else {
@@ -147,7 +147,7 @@ fn decode_filter(
     result: &FilterResult,
 ) -> Result<Answer, CallError> {
     if let Some(error) = result.error.as_deref().filter(|error| !error.is_empty()) {
-        return Err(CallError::Refused(error.to_owned()));
+        return Err(CallError::Refused(shorten(error)));
     }
     let by_name = result.cluster_names.as_ref();
     let by_name = by_name.map(|names| names.iter().map(String::as_str).collect::<Vec<_>>());
@@ -184,7 +184,7 @@ fn decode_filter(
             .filter(|reason| !reason.is_empty());
         stated.map_or(
             Cow::Borrowed("cluster(s) did not pass an extender"),
-            |reason| Cow::Owned(reason.clone()),
+            |reason| Cow::Owned(shorten(reason)),
         )
     };
     let rejected: HashMap<Arc<str>, Reason> = sent
@@ -233,7 +233,7 @@ fn decode_victims(sent: &BTreeSet<Victim>, result: PreemptionResult) -> Result<A
             if !sent.contains(&victim) {
                 return Err(CallError::NotSent {
                     what: "binding",
-                    name: victim.key.to_string(),
+                    name: shorten(&victim.key.to_string()),
                 });
             }
             permitted.insert(victim);
@@ -245,7 +245,7 @@ fn decode_victims(sent: &BTreeSet<Victim>, result: PreemptionResult) -> Result<A
 fn cluster_not_sent(name: &str) -> CallError {
     CallError::NotSent {
         what: "cluster",
-        name: name.to_owned(),
+        name: shorten(name),
     }
 }
 

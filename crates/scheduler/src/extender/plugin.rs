@@ -9,9 +9,10 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use super::answer_cache::{AnswerCache, Lookup};
-use super::answers::{Answer, CallError, Names, Reason, Request, ScoresByName};
+use super::answers::{Answer, CallError, Names, Reason, Request, ScoresByName, shorten};
 use super::client::ExtenderClient;
 use super::config::Verb;
+use super::http::Call;
 use super::messages;
 use super::wire::{BindingArgs, BindingResult};
 use crate::framework::{Bind, Bound, Decided};
@@ -168,12 +169,17 @@ impl Bind for ExtenderPlugin {
             let decode = |response: &[u8]| {
                 let result: BindingResult = messages::parse_object(response)?;
                 match result.error.filter(|error| !error.is_empty()) {
-                    Some(error) => Err(CallError::Refused(error)),
+                    Some(error) => Err(CallError::Refused(shorten(&error))),
                     None => Ok(()),
                 }
             };
             let encode = || messages::json(&arguments);
-            match self.client.http.post(Verb::Bind, url, encode, decode).await {
+            let call = Call {
+                verb: Verb::Bind,
+                url,
+                names: arguments.clusters.len(),
+            };
+            match self.client.http.post(call, encode, decode).await {
                 Ok(()) => Ok(Bound::Stored),
                 Err(error) if self.client.ignorable => {
                     let extender = &self.client.name;

@@ -5,11 +5,14 @@
 //! write it.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use berth_api::Cluster;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::{self, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -64,13 +67,25 @@ pub(crate) struct FilterResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clusters: Option<NamedClusters>,
     /// The names of the clusters that pass. If `clusters` is also present, the field that the request used applies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "bounded_list"
+    )]
     pub cluster_names: Option<Vec<String>>,
     /// Rejected clusters with the reason that users read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "bounded_map"
+    )]
     pub failed_clusters: Option<BTreeMap<String, String>>,
     /// Rejected clusters that a preemption cannot make available, with the reason that users read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "bounded_map"
+    )]
     pub failed_and_unresolvable_clusters: Option<BTreeMap<String, String>>,
     /// The reason why the call failed; empty on success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,7 +96,7 @@ pub(crate) struct FilterResult {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct NamedClusters {
     /// The clusters.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded_list")]
     pub items: Option<Vec<NamedCluster>>,
 }
 
@@ -102,7 +117,9 @@ pub(crate) struct ClusterName {
 /// The response of prioritize calls. A cluster that is not in the list has the score 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub(crate) struct HostPriorityList(pub Option<Vec<HostPriority>>);
+pub(crate) struct HostPriorityList(
+    #[serde(deserialize_with = "bounded_list")] pub Option<Vec<HostPriority>>,
+);
 
 /// The score of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -130,7 +147,7 @@ pub(crate) struct PreemptionArgs {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PreemptionResult {
     /// The permitted victims by cluster.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded_map")]
     pub cluster_name_to_victims: Option<BTreeMap<String, Victims>>,
 }
 
@@ -138,7 +155,7 @@ pub(crate) struct PreemptionResult {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Victims {
     /// The bindings.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded_list")]
     pub bindings: Option<Vec<VictimBinding>>,
 }
 
@@ -173,4 +190,75 @@ pub(crate) struct BindingResult {
     /// The reason why the decision is not stored; empty on success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// Maximum number of entries of a list or map in a response. An entry takes more memory than its text.
+const MAX_ENTRIES: usize = 100_000;
+
+struct BoundedList<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for BoundedList<T> {
+    type Value = Option<Vec<T>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(entry) = entries.next_element()? {
+            check_entries(list.len())?;
+            list.push(entry);
+        }
+        Ok(Some(list))
+    }
+}
+
+struct BoundedMap<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for BoundedMap<T> {
+    type Value = Option<BTreeMap<String, T>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+        let mut map = BTreeMap::new();
+        while let Some((key, value)) = entries.next_entry()? {
+            check_entries(map.len())?;
+            map.insert(key, value);
+        }
+        Ok(Some(map))
+    }
+}
+
+fn check_entries<E: de::Error>(entries: usize) -> Result<(), E> {
+    if entries == MAX_ENTRIES {
+        let problem = format!("more than {MAX_ENTRIES} entries");
+        return Err(E::custom(problem));
+    }
+    Ok(())
+}
+
+/// Decodes a list of at most [`MAX_ENTRIES`] entries, or null.
+fn bounded_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<T>>, D::Error> {
+    deserializer.deserialize_any(BoundedList(PhantomData))
+}
+
+/// Decodes a map of at most [`MAX_ENTRIES`] entries, or null.
+fn bounded_map<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<BTreeMap<String, T>>, D::Error> {
+    deserializer.deserialize_any(BoundedMap(PhantomData))
 }

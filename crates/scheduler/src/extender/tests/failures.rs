@@ -27,6 +27,7 @@ const ALL: [&str; 4] = ["m1", "m2", "m3", "m4"];
 
 #[tokio::test]
 async fn invalid_responses_fail_the_binding_unless_the_extender_is_ignorable() {
+    let long = "x".repeat(1024);
     for (status, body, reason, message) in [
         (
             500,
@@ -58,6 +59,24 @@ async fn invalid_responses_fail_the_binding_unless_the_extender_is_ignorable() {
             json!({ "error": "no database" }).to_string(),
             "refused",
             "no database",
+        ),
+        (
+            200,
+            json!({ "clusterNames": ["m1"], "more": "x".repeat(2 << 20) }).to_string(),
+            "malformed",
+            "the response is larger than ",
+        ),
+        (
+            200,
+            json!({ "clusterNames": vec!["m"; 110_000] }).to_string(),
+            "malformed",
+            "malformed response: clusterNames",
+        ),
+        (
+            200,
+            json!({ "error": "x".repeat(1 << 20) }).to_string(),
+            "refused",
+            long.as_str(),
         ),
     ] {
         let status = StatusCode::from_u16(status).unwrap();
@@ -125,4 +144,30 @@ async fn an_ignored_failure_does_not_affect_other_extenders() {
         harness.decide(&everywhere()).await.clusters().unwrap(),
         ["m2"]
     );
+}
+
+#[tokio::test]
+async fn responses_that_never_end_hold_only_the_memory_of_their_own_extender() {
+    let endless = axum::Router::new().route(
+        "/s/{verb}",
+        axum::routing::post(async || {
+            let chunk = axum::body::Bytes::from(vec![b' '; 64 << 10]);
+            let chunks = futures::stream::repeat(Ok::<_, std::convert::Infallible>(chunk));
+            axum::body::Body::from_stream(chunks)
+        }),
+    );
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/s", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move { axum::serve(listener, endless).await });
+    let good = Fake::with_json(|_, body| json!({ "clusterNames": super::fake::sent(body) })).await;
+    let fields = || json!({ "filterVerb": "filter" });
+    let mut harness = Harness::new(&[config(&url, fields())]);
+    let error = harness.decide(&everywhere()).await.clusters().unwrap_err();
+    assert!(error.contains("the response is larger than"), "{error}");
+    let mut ignored = fields();
+    ignored["ignorable"] = true.into();
+    let mut harness = Harness::new(&[config(&url, ignored), good.config(fields())]);
+    let clusters = harness.decide(&everywhere()).await.clusters().unwrap();
+    assert_eq!(clusters, ALL);
+    server.abort();
 }
