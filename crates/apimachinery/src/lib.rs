@@ -15,11 +15,14 @@
 //! | `jsonpath` | JSONPath as in `kubectl -o jsonpath` and printer columns | `jsonpath` |
 //! | `json_fields`, `json_size` | fields of objects as JSON, and the size of JSON values | `json` |
 //! | `json_patch` | JSON patches with bounds | `json-patch` |
+//! | `cel_cost` | limits on the values of CEL expressions | `cel-cost` |
 //! | `api_error` | messages for errors of a kube client | `api-error` |
 //! | `dynamic_object` | conversion between typed objects and dynamic objects | `dynamic-object` |
 
 #[cfg(feature = "api-error")]
 pub mod api_error;
+#[cfg(feature = "cel-cost")]
+pub mod cel_cost;
 pub mod dns;
 #[cfg(feature = "dynamic-object")]
 pub mod dynamic_object;

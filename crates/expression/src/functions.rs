@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
+use berth_apimachinery::cel_cost::{self, Charge};
 use kube_cel::KubeCelExt;
 use kube_cel::cel::common::ast::{CallExpr, Expr};
 use kube_cel::cel::extractors::This;
@@ -13,6 +14,8 @@ use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
 
 /// Maximum number of loop iterations in one evaluation.
 pub(crate) const MAX_ITERATIONS: u32 = 10_000;
+/// Maximum size of all values that one evaluation creates or copies, in bytes.
+pub(crate) const MAX_BYTES: u64 = 32 << 20;
 /// Maximum total time of the evaluations in one [`Budget`].
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(1);
 /// The function that counts a loop iteration. Expressions cannot call a function of this name.
@@ -33,6 +36,7 @@ pub(crate) static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
     let mut context = Context::default().with_all();
     context.add_function(COUNT_ITERATION, count_iteration);
     context.add_function("matches", matches);
+    cel_cost::add_functions(&mut context);
     context
 });
 
@@ -41,6 +45,8 @@ pub(crate) static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
 pub(crate) enum Exceeded {
     /// Loops took more than [`MAX_ITERATIONS`] iterations.
     Iterations,
+    /// The values took more than [`MAX_BYTES`].
+    Bytes,
     /// The time budget ended.
     Time,
 }
@@ -63,7 +69,7 @@ impl Budget {
         }
     }
 
-    /// Evaluates an expression within the limits on iterations and time.
+    /// Evaluates an expression within the limits on iterations, bytes and time.
     pub(crate) fn run(
         self,
         root: &IdedExpr,
@@ -74,13 +80,18 @@ impl Budget {
         }
         ITERATIONS.set(0);
         DEADLINE.set(Some(self.deadline));
+        Charge::start(MAX_BYTES, self.deadline);
         let result = Value::resolve(root, scope);
+        let is_within_bytes = Charge::end().is_some();
         // `||` and loops can hide the error of an exceeded limit, so the limits are checked again here.
         if ITERATIONS.get() > MAX_ITERATIONS {
             return Err(Exceeded::Iterations);
         }
-        if ITERATIONS.get() > 0 && Instant::now() > self.deadline {
+        if (ITERATIONS.get() > 0 || !is_within_bytes) && Instant::now() > self.deadline {
             return Err(Exceeded::Time);
+        }
+        if !is_within_bytes {
+            return Err(Exceeded::Bytes);
         }
         Ok(result)
     }

@@ -36,7 +36,7 @@ use kube_cel::cel::{Context, ExecutionError, Value};
 
 use self::check::Paths;
 use self::cluster_cache::{CachedCluster, ClusterCache};
-use self::functions::{Budget, Exceeded, MAX_ITERATIONS, MAX_TIME};
+use self::functions::{Budget, Exceeded, MAX_BYTES, MAX_ITERATIONS, MAX_TIME};
 use self::objects::Variables;
 use self::program::Program;
 use self::variables::Kind;
@@ -391,6 +391,10 @@ fn evaluate(
         Ok(Err(error)) => Err(EvaluationError::Cluster(failed(program, &describe(&error)))),
         Err(Exceeded::Iterations) => {
             let error = format!("its loops took more than {MAX_ITERATIONS} iterations");
+            Err(EvaluationError::Cluster(failed(program, &error)))
+        }
+        Err(Exceeded::Bytes) => {
+            let error = format!("its values took more than {} MiB", MAX_BYTES >> 20);
             Err(EvaluationError::Cluster(failed(program, &error)))
         }
         Err(Exceeded::Time) => Err(EvaluationError::Decision(PluginError::failed(format!(

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use berth_apimachinery::cel_cost;
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::parser::Parser;
 
 use super::check::{Check, Problem, Reads};
+use super::functions::exists;
 use super::rewrite::rewrite;
 use super::source_position::{SyntaxError, error_at, outside_strings, position_of};
 use super::variables::Kind;
@@ -87,6 +89,7 @@ impl Program {
             return Err(error_at(source, (1, 1), problem));
         }
         rewrite(&mut root);
+        cel_cost::meter(&mut root, &exists);
         Ok(Self {
             source: source.to_owned(),
             root,

@@ -240,6 +240,18 @@ fn loop_iterations_are_limited() {
 }
 
 #[test]
+fn the_size_of_values_is_limited() {
+    let grow = ".map(a, a + a + a + a + a + a + a + a + a + a)".repeat(8);
+    let hostile = format!("['0123456789']{grow} != [] || true");
+    let mut fixture = fixture(json!({ "filter": [{ "expression": hostile }] }));
+    let error = fixture.schedule("red").unwrap_err();
+    assert!(
+        error.contains("its values took more than 32 MiB"),
+        "{error}"
+    );
+}
+
+#[test]
 fn the_time_of_a_decision_is_limited() {
     let program = Program::parse("[1, 2].all(a, a > 0)", Kind::Bool).unwrap();
     let scope: Context<'_> = FUNCTIONS.new_inner_scope();

@@ -103,6 +103,8 @@ pub(crate) struct Scheduler {
     queue: Queue,
     book: CapacityBook,
     answers: ExternalAnswers,
+    /// True if the last decision took long. The next one does not hold a thread of the runtime.
+    decides_slowly: bool,
     parked: ParkedBindings,
     preemption_retries: PreemptionRetries,
     evictions: Evictions,
@@ -155,6 +157,7 @@ impl Scheduler {
             queue: Queue::new(options.order),
             book,
             answers: ExternalAnswers::new(estimators, extenders),
+            decides_slowly: false,
             parked: ParkedBindings::default(),
             preemption_retries: PreemptionRetries::default(),
             evictions: Evictions::default(),

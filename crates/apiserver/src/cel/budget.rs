@@ -1,23 +1,34 @@
-//! Limits on the work of evaluations: on the number of their loop steps, and on their time.
+//! Limits on the work of evaluations: on the number of their loop steps, on the size of their values, and on their time.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
+use berth_apimachinery::cel_cost::Charge;
 use kube_cel::cel::ExecutionError;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::block_in_place;
 
 /// Maximum number of loop steps of one evaluation.
 const PER_EVALUATION: u64 = 250_000;
 /// Maximum number of loop steps in all evaluations of one object.
 const PER_OBJECT: u64 = 10 * PER_EVALUATION;
+/// Maximum size of the values that one evaluation creates or copies, in bytes.
+const BYTES_PER_EVALUATION: u64 = 32 << 20;
+/// Maximum size of the values in all evaluations of one object, in bytes.
+const BYTES_PER_OBJECT: u64 = 4 * BYTES_PER_EVALUATION;
 /// Maximum time of all evaluations of one object.
 const MAX_TIME: Duration = Duration::from_secs(5);
 
-/// The remaining loop steps and the deadline for the evaluations of one object.
+/// The remaining loop steps and bytes, and the deadline, for the evaluations of one object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget {
     left: u64,
+    bytes: u64,
     deadline: Instant,
 }
+
+/// Maximum number of loop steps, and maximum size of the values in bytes, of evaluations on a thread of the runtime.
+const QUICK: (u64, u64) = (20_000, 2 << 20);
 
 thread_local! {
     /// The remaining budget of the evaluation that runs on this thread.
@@ -29,30 +40,57 @@ impl Budget {
     pub(crate) fn new() -> Self {
         Self {
             left: PER_OBJECT,
+            bytes: BYTES_PER_OBJECT,
             deadline: Instant::now() + MAX_TIME,
+        }
+    }
+
+    /// Calls `evaluate` with a small budget. If this budget does not suffice, calls it again with the full budget. The
+    /// other tasks of this thread of the runtime then continue on another thread. `evaluate` returns its result, and
+    /// whether it exhausted the budget.
+    pub(crate) fn spend<T>(evaluate: impl Fn(Self) -> (T, bool)) -> T {
+        let quick = Self {
+            left: QUICK.0,
+            bytes: QUICK.1,
+            ..Self::new()
+        };
+        let (result, exhausted) = evaluate(quick);
+        if !exhausted {
+            return result;
+        }
+        let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
+        match flavor {
+            Ok(RuntimeFlavor::MultiThread) => block_in_place(|| evaluate(Self::new()).0),
+            // A runtime with one thread has no other thread for its tasks.
+            _ => evaluate(Self::new()).0,
         }
     }
 
     /// Starts an evaluation on this thread.
     pub(super) fn begin(self) {
+        Charge::start(self.bytes.min(BYTES_PER_EVALUATION), self.deadline);
         RUNNING.set(Self {
             left: self.left.min(PER_EVALUATION),
             ..self
         });
     }
 
-    /// Deducts the loop steps of the evaluation on this thread. Returns false if the evaluation exceeded its budget.
+    /// Deducts the cost of the evaluation on this thread. Returns false if the evaluation exceeded its budget.
     pub(super) fn end(&mut self) -> bool {
         let given = self.left.min(PER_EVALUATION);
         let left = RUNNING.get().left;
         self.left -= given - left.min(given);
+        let Some(used) = Charge::end() else {
+            return false;
+        };
+        self.bytes -= used.min(self.bytes);
         left > 0
     }
 }
 
 /// Reports whether the evaluation on this thread has exceeded its budget.
 pub(super) fn exhausted() -> bool {
-    RUNNING.get().left == 0
+    RUNNING.get().left == 0 || Charge::is_exhausted()
 }
 
 /// Counts a loop step. Fails if the budget is exhausted.

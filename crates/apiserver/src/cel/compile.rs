@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use berth_apimachinery::cel_cost;
 use kube_cel::cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, SelectExpr, operators,
 };
@@ -72,6 +73,7 @@ pub(super) fn compile(
     if excluded || compiler.is_optional(&root) {
         return Err(format!("must evaluate to a {}", result_type.name()));
     }
+    cel_cost::meter(&mut root, &|name| has_function(known, name));
     Ok(root)
 }
 

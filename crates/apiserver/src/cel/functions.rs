@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use berth_apimachinery::cel_cost;
 use kube_cel::KubeCelExt;
 use kube_cel::cel::extractors::This;
 use kube_cel::cel::objects::OptionalValue;
@@ -58,6 +59,7 @@ pub(super) fn functions() -> Context<'static> {
     conversions::add(&mut context);
     logic::add(&mut context);
     context.add_function("matches", matches);
+    cel_cost::add_functions(&mut context);
     context.add_function("type", |value: Value| -> Result<Value, ExecutionError> {
         Ok(Value::String(Arc::new(type_name(&value).to_owned())))
     });

@@ -35,13 +35,19 @@ impl Condition {
     /// Evaluates the condition. Returns the problem if the evaluation fails.
     pub(crate) fn holds(&self, input: ConditionInput<'_>) -> Result<bool, String> {
         let values = [input.object, input.old_object, input.request];
-        let variables = VARIABLES
-            .into_iter()
-            .zip(values)
-            .filter(|(name, _)| self.0.mentions(name))
-            .map(|(name, value)| (name, convert(value)))
-            .collect();
-        match self.0.run(variables, &mut Budget::new()) {
+        let variables = || {
+            let variables = VARIABLES.into_iter().zip(values);
+            let mentioned = variables.filter(|(name, _)| self.0.mentions(name));
+            mentioned
+                .map(|(name, value)| (name, convert(value)))
+                .collect()
+        };
+        let result = Budget::spend(|mut budget| {
+            let result = self.0.run(variables(), &mut budget);
+            let is_exhausted = result == Err(Failure::Budget);
+            (result, is_exhausted)
+        });
+        match result {
             Ok(cel::Value::Bool(holds)) => Ok(holds),
             Ok(_) => Err("the expression does not evaluate to bool".to_owned()),
             Err(Failure::Budget) => Err("the expression is too expensive".to_owned()),

@@ -1,9 +1,10 @@
 //! The scheduling cycle of a binding. The cycle checks whether the binding needs scheduling, and selects its clusters.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use berth_api::go_json::placement_json;
+use berth_component_base::blocking::without_blocking_the_runtime;
 use berth_core::Request;
 use berth_events::{Note, Severity};
 use berth_telemetry::Span;
@@ -27,6 +28,10 @@ use crate::rules::schedule_trigger::{ScheduleType, schedule_type};
 
 /// Maximum number of decisions between two checks of the input channels.
 const DECISIONS_PER_TURN: usize = 64;
+
+/// Duration of a decision after which the next decision does not hold a thread of the runtime. Plugins, such as
+/// `Expression`, may take long.
+const SLOW_DECISION: Duration = Duration::from_millis(50);
 
 /// Result of a cycle.
 struct CycleOutcome {
@@ -255,11 +260,20 @@ impl Scheduler {
             plugin_state: &self.plugin_state,
             points: &points,
         };
+        let decides_slowly = self.decides_slowly;
         let ((decision, preemption), mut round, missing) = self.answers.decide(round, || {
-            let mut decision = engine.decide(snapshot, &request, &taken, Some(&mut times));
-            let preemption = search.run(engine, &decision.outcome, &mut decision.state);
-            (decision, preemption)
+            let mut decide = || {
+                let mut decision = engine.decide(snapshot, &request, &taken, Some(&mut times));
+                let preemption = search.run(engine, &decision.outcome, &mut decision.state);
+                (decision, preemption)
+            };
+            if decides_slowly {
+                without_blocking_the_runtime(decide)
+            } else {
+                decide()
+            }
         });
+        self.decides_slowly = now.elapsed() > SLOW_DECISION;
         let stages = if berth_telemetry::is_enabled() {
             times.stages()
         } else {

@@ -56,6 +56,19 @@ fn expensive_loops_are_stopped() {
 }
 
 #[test]
+fn large_values_are_stopped() {
+    let grow = ".map(a, a + a + a + a + a + a + a + a + a + a)";
+    let text = format!("['0123456789']{}[0]", grow.repeat(5));
+    for source in [
+        format!("['0123456789']{} == []", grow.repeat(8)),
+        format!("[1, 2, 3, 4, 5, 6, 7, 8, 9].all(x, {text}.lowerAscii().reverse() != '')"),
+        "size(lists.range(100000000)) > 0".to_owned(),
+    ] {
+        assert_eq!(value(&source), Err(Failure::Budget), "{source}");
+    }
+}
+
+#[test]
 fn values_are_converted() {
     for source in [
         "string(true) == 'true' && bool('true') && bool('F') == false && dyn(1) == 1",

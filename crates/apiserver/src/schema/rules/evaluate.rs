@@ -13,13 +13,15 @@ use crate::schema::{Additional, Schema};
 
 /// Returns the causes for the rules that `value` breaks. `old` is the value that an update replaces.
 pub(crate) fn evaluate(value: &Value, old: Option<&Value>, schema: &Schema) -> Vec<Cause> {
-    let mut run = Run {
-        causes: Vec::new(),
-        budget: Budget::new(),
-        exhausted: false,
-    };
-    run.walk(value, old, schema, "");
-    run.causes
+    Budget::spend(|budget| {
+        let mut run = Run {
+            causes: Vec::new(),
+            budget,
+            exhausted: false,
+        };
+        run.walk(value, old, schema, "");
+        (run.causes, run.exhausted)
+    })
 }
 
 struct Run {
@@ -121,6 +123,10 @@ impl Run {
                     .as_ref()
                     .and_then(|e| match e.run(variables(), &mut self.budget) {
                         Ok(cel::Value::String(text)) => Some(text.trim().to_owned()),
+                        Err(Failure::Budget) => {
+                            self.exhausted = true;
+                            None
+                        }
                         _ => None,
                     })
                     .filter(|text| !text.is_empty() && !text.contains('\n'));
