@@ -68,6 +68,7 @@ pub mod resource_selector;
 pub mod resource_type;
 mod rest_mapper;
 pub mod self_created_objects;
+mod suspension;
 pub mod taint_policy;
 mod timestamp;
 pub mod unified_auth;

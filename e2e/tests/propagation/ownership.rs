@@ -96,41 +96,46 @@ async fn objects_of_other_owners_are_neither_changed_nor_deleted() {
     fleet.stop().await;
 }
 
-/// With `preserveResourcesOnDeletion`, an object stays in a cluster that the policy no longer selects.
+/// `preserveResourcesOnDeletion` concerns the deletion of the template. An object that moves to another cluster leaves no
+/// copy behind, and can move back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn objects_are_preserved_while_the_policy_requires_it() {
+async fn objects_are_preserved_when_the_template_is_deleted_and_not_when_they_move() {
     let fleet = Fleet::start(2).await;
     let [m1, m2] = &fleet.members[..] else {
         panic!("the fleet must have two members")
     };
-    let map = config_map("settings");
-    let placing = with_spec(
-        policy(&map, &["m1", "m2"]),
-        json!({ "preserveResourcesOnDeletion": true }),
-    );
-    fleet.apply(map.clone()).await;
-    fleet.apply(placing.clone()).await;
-    for member in [m1, m2] {
-        member.wait_until_exists(&map).await;
+    let (map, other) = (config_map("settings"), config_map("other"));
+    for map in [&map, &other] {
+        fleet.apply(map.clone()).await;
+        let preserve = json!({ "preserveResourcesOnDeletion": true });
+        fleet.apply(with_spec(policy(map, &["m1"]), preserve)).await;
+        m1.wait_until_exists(map).await;
     }
-    // A cluster that is no longer selected keeps its object.
-    let only_m1 = json!({ "placement": { "clusterAffinity": { "clusterNames": ["m1"] } } });
-    fleet.edit(&placing, json!({ "spec": only_m1 })).await;
+    let placing = policy(&map, &["m1"]);
+    for (name, from, to) in [("m2", m1, m2), ("m1", m2, m1)] {
+        let moved = json!({ "placement": { "clusterAffinity": { "clusterNames": [name] } } });
+        fleet.edit(&placing, json!({ "spec": moved })).await;
+        to.wait_until_exists(&map).await;
+        from.wait_until_gone(&map).await;
+        fleet
+            .wait_for_fully_applied("settings-configmap", "True")
+            .await;
+    }
     let unmanaged = |map: &Value| map["metadata"]["labels"]["karmada.io/managed"].is_null();
-    m2.wait_for(&map, "unmanaged", unmanaged).await;
+    fleet.delete(&map).await;
+    m1.wait_for(&map, "unmanaged", unmanaged).await;
 
-    // Without `preserveResourcesOnDeletion`, the object in m1 is deleted with the template. The object in m2 stays.
+    // Without `preserveResourcesOnDeletion`, the object is deleted with its template.
     let unset = json!({ "spec": { "preserveResourcesOnDeletion": null } });
-    fleet.edit(&placing, unset).await;
-    let work = berth_api::names::work_name("ConfigMap", "settings", "default");
+    fleet.edit(&policy(&other, &["m1"]), unset).await;
+    let work = berth_api::names::work_name("ConfigMap", "other", "default");
     fleet
         .wait_for_typed(&fleet.works("m1"), &work, "no flag", |work| {
             work.spec.preserve_resources_on_deletion != Some(true)
         })
         .await;
-    fleet.delete(&map).await;
-    m1.wait_until_gone(&map).await;
-    assert!(m2.get(&map).await.is_some());
+    fleet.delete(&other).await;
+    m1.wait_until_gone(&other).await;
     fleet.stop().await;
 }
 

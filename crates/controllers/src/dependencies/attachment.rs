@@ -229,11 +229,13 @@ fn snapshot(record: &BindingRecord) -> Value {
 
 fn refreshed(entry: &Value, record: &BindingRecord) -> Value {
     let mut entry = entry.clone();
+    let former = entry["clusters"].as_array().cloned().unwrap_or_default();
+    let copies = record.copies(&former);
     if let Some(fields) = entry.as_object_mut() {
-        if record.clusters.is_empty() {
+        if copies.is_empty() {
             fields.remove("clusters");
         } else {
-            fields.insert("clusters".to_owned(), json!(record.clusters));
+            fields.insert("clusters".to_owned(), json!(copies));
         }
     }
     entry

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use berth_api::binding::ObjectReference;
+use berth_api::binding::{BindingSuspension, ObjectReference};
 use berth_api::dependency::{self, DependentObjectReference};
 use berth_api::names::{binding_name, binding_reference_key};
 use berth_api::well_known::{
@@ -11,10 +11,11 @@ use berth_api::well_known::{
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde::Deserialize as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::binding_key::BindingKey;
 use crate::fingerprint::Fingerprints;
+use crate::suspension::suspends;
 
 /// The role of a binding in the propagation of dependencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,10 @@ pub(super) struct BindingRecord {
     pub(super) is_placed: bool,
     /// The JSON items of `spec.clusters`, with unknown fields.
     pub(super) clusters: Vec<Value>,
+    /// The clusters from which the template's copy is being evicted, with its replicas. A copy that is purged directly
+    /// needs its dependencies no longer.
+    pub(super) evicted: Vec<Value>,
+    pub(super) suspension: Option<BindingSuspension>,
     /// The JSON items of `spec.requiredBy`, with unknown fields.
     pub(super) required_by: Vec<Value>,
     pub(super) conflict_resolution: Option<String>,
@@ -90,10 +95,33 @@ impl BindingRecord {
             propagates: spec["propagateDeps"] == true,
             is_placed: spec["placement"].is_object(),
             clusters: list("clusters"),
+            evicted: list("gracefulEvictionTasks")
+                .iter()
+                .filter(|task| task["purgeMode"] != "Directly")
+                .map(evicted_target)
+                .collect(),
+            suspension: Option::deserialize(&spec["suspension"])?,
             required_by: list("requiredBy"),
             conflict_resolution: spec["conflictResolution"].as_str().map(str::to_owned),
             preserve: spec["preserveResourcesOnDeletion"].as_bool(),
         })
+    }
+
+    /// Returns the clusters that may have a copy of the template: the clusters of the binding, clusters from which the
+    /// copy is being evicted, and clusters of `former` to which dispatching is suspended.
+    pub(super) fn copies(&self, former: &[Value]) -> Vec<Value> {
+        let suspended = former.iter().filter(|cluster| {
+            let suspension = self.suspension.as_ref();
+            let name = cluster["name"].as_str().unwrap_or_default();
+            suspension.is_some_and(|suspension| suspends(suspension, name))
+        });
+        let mut copies = self.clusters.clone();
+        for cluster in self.evicted.iter().chain(suspended) {
+            if copies.iter().all(|known| known["name"] != cluster["name"]) {
+                copies.push(cluster.clone());
+            }
+        }
+        copies
     }
 
     /// Reports whether the binding has the distributor's finalizer.
@@ -137,6 +165,15 @@ impl BindingRecord {
             name: self.resource.name.clone(),
         }
     }
+}
+
+/// Returns the target cluster that an eviction task has removed.
+fn evicted_target(task: &Value) -> Value {
+    let mut target = json!({ "name": task["fromCluster"] });
+    if let Some(replicas) = task["replicas"].as_i64() {
+        target["replicas"] = json!(replicas);
+    }
+    target
 }
 
 /// Returns the reference label of a binding. The attached bindings of this binding have a label with this key.

@@ -13,8 +13,9 @@
 //! Work, and `member_object` sends the requests about one object.
 //!
 //! An object without the label `karmada.io/managed` is never deleted, and is overwritten only if the conflict
-//! resolution is `overwrite`. An object that a Work no longer contains ([`removed_objects`]) is deleted. A Work keeps its finalizer until its objects are deleted, so that a restart does not lose
-//! deletions.
+//! resolution is `overwrite`. An object that a Work no longer contains is deleted ([`removed_objects`]). A Work keeps its
+//! finalizer until its objects are gone, so that a restart does not lose deletions, and so that a client that waits for
+//! the Work also waits for the objects.
 
 mod connection;
 pub(crate) mod drift;

@@ -131,10 +131,13 @@ impl Index {
             let cluster_works = works.entry(key.cluster.clone()).or_default();
             cluster_works.push(Arc::clone(work));
         }
-        let clusters = targets(&binding.spec).into_iter().filter_map(|target| {
-            let cluster = self.clusters.get(&target.name)?;
-            Some((target.name, Arc::clone(cluster)))
+        let targets = targets(&binding.spec).into_iter().map(|target| target.name);
+        let names = targets.chain(works.keys().cloned());
+        let clusters = names.filter_map(|name| {
+            let cluster = Arc::clone(self.clusters.get(&name)?);
+            Some((name, cluster))
         });
+        let clusters = clusters.collect();
         let resource = &binding.spec.resource;
         let namespace = resource.namespace.as_deref().unwrap_or_default();
         let in_namespace = |namespace: &str| -> Vec<Arc<OverridePolicy>> {
@@ -148,7 +151,7 @@ impl Index {
         SyncInput {
             binding: Arc::clone(binding),
             works,
-            clusters: clusters.collect(),
+            clusters,
             overrides: OverrideSet {
                 cluster: in_namespace(""),
                 namespaced: if namespace.is_empty() {
@@ -220,6 +223,16 @@ impl Index {
                 })
         });
         selected.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Returns the bindings that are being deleted and have a Work in a cluster.
+    pub(crate) fn deleted_bindings_in(&self, cluster: &str) -> Vec<BindingKey> {
+        let deleted = self.bindings.values().filter(|binding| binding.deleting);
+        let deleted = deleted.filter(|binding| {
+            let mut works = self.works_of(binding).into_iter();
+            works.any(|(key, _)| key.cluster == cluster)
+        });
+        deleted.map(|binding| binding.key.clone()).collect()
     }
 
     /// Returns the bindings that target a cluster.

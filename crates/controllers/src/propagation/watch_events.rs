@@ -9,6 +9,7 @@ use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 
 use super::binding::Binding;
+use super::binding::targets::awaits_deletions;
 use super::execution::member::Message;
 use super::index::WorkKey;
 use super::reconciler::{Job, Propagator, Source};
@@ -122,6 +123,9 @@ impl Propagator {
             Source::Works => self.handle_deleted_work(namespace, name),
             Source::Clusters => {
                 self.index.clusters.remove(name);
+                for binding in self.index.deleted_bindings_in(name) {
+                    self.enqueue(Job::Sync(binding));
+                }
                 self.send_to_member(name, Message::Cluster(None));
             }
             Source::Overrides(kind) => {
@@ -249,6 +253,11 @@ impl Propagator {
         };
         if affects_works {
             for binding in self.index.bindings_targeting(&name) {
+                self.enqueue(Job::Sync(binding));
+            }
+        }
+        if old.is_some_and(|old| awaits_deletions(&old) && !awaits_deletions(&cluster)) {
+            for binding in self.index.deleted_bindings_in(&name) {
                 self.enqueue(Job::Sync(binding));
             }
         }

@@ -258,3 +258,39 @@ fn bindings_of_other_objects_and_terminating_bindings_are_not_changed() {
         assert_eq!(plan, Plan::default());
     }
 }
+
+/// A dependency stays in a cluster as long as the cluster has a copy of the template: until an eviction ends, and while
+/// dispatching to the cluster is suspended.
+#[test]
+fn a_dependency_stays_beside_a_remaining_copy_of_its_template() {
+    let m1_and_m2 = json!([{ "name": "m1", "replicas": 1 }, { "name": "m2", "replicas": 2 }]);
+    let web = independent("web", m1_and_m2, json!({}));
+    let created = applied(None, &plan(&input(None, &[&web])));
+    let task = |mode: &str| {
+        json!({ "gracefulEvictionTasks": [{ "fromCluster": "m1", "replicas": 1, "purgeMode": mode,
+            "reason": "R", "producer": "p" }] })
+    };
+    let suspended = |cluster: &str| {
+        let clusters = json!({ "clusterNames": [cluster] });
+        json!({ "suspension": { "dispatchingOnClusters": clusters } })
+    };
+    for (about, more, expected) in [
+        ("evicted", task("Gracefully"), &["m2", "m1"][..]),
+        ("purged", task("Directly"), &["m2"]),
+        ("suspended", suspended("m1"), &["m2", "m1"]),
+        ("another cluster suspended", suspended("m2"), &["m2"]),
+        ("neither", json!({}), &["m2"]),
+    ] {
+        let only_m2 = json!([{ "name": "m2", "replicas": 3 }]);
+        let web = independent("web", only_m2, more);
+        let changed = plan(&input(Some(read(created.clone())), &[&web]));
+        let changed = applied(Some(&created), &changed);
+        let clusters = changed["spec"]["requiredBy"][0]["clusters"]
+            .as_array()
+            .unwrap();
+        let names = clusters
+            .iter()
+            .map(|cluster| cluster["name"].as_str().unwrap());
+        assert_eq!(names.collect::<Vec<_>>(), expected, "{about}");
+    }
+}

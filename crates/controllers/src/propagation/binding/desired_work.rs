@@ -18,8 +18,8 @@ use serde_json::{Map, Value, json};
 
 use super::Binding;
 use super::completions;
-use super::targets::is_suspended;
 use crate::overrides::{AppliedOverrides, OverrideError, OverrideSet};
+use crate::suspension::is_suspended;
 use berth_apimachinery::json_fields::{generation, kind_of, text_at};
 
 /// An error of rendering a Work.
@@ -44,7 +44,7 @@ pub(crate) struct DesiredWork {
     pub(crate) manifest: Value,
     /// True if dispatching to the cluster is suspended.
     pub(crate) suspended: bool,
-    /// True if the object stays in the cluster when the Work is deleted.
+    /// True if the object stays in the cluster when the template is deleted.
     pub(crate) preserved: bool,
 }
 

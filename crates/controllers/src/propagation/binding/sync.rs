@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use berth_api::names::cluster_of_execution_namespace;
 use berth_api::{Cluster, Work};
 use berth_events::EventRecorder;
 use berth_interpreter::{InterpretError, Interpreter};
@@ -16,7 +17,7 @@ use super::desired_work::{
     DesiredWork, RenderError, desired_work, divided_completions, missing_completions,
 };
 use super::inject_preserved_state::labels_to_inject;
-use super::targets::{directly_purged, expected_clusters, targets};
+use super::targets::{awaits_deletions, directly_purged, expected_clusters, targets};
 use super::work_patch::{new_work, patch_for};
 use super::{Binding, recorded_events};
 use crate::execution_namespace::create_execution_namespace;
@@ -25,6 +26,7 @@ use crate::overrides::recorded_events as override_events;
 use crate::overrides::{OverrideError, OverrideSet};
 use crate::resource_interpreter::ResourceInterpreter;
 use crate::rest_mapper::{KindError, RestMapper};
+use crate::suspension::is_suspended;
 
 /// Maximum number of attempts to write one object that other clients change at the same time.
 const CONFLICT_TRIES: usize = 5;
@@ -35,9 +37,19 @@ pub(crate) struct SyncInput {
     pub(crate) binding: Arc<Binding>,
     /// Works of the binding, by cluster.
     pub(crate) works: BTreeMap<String, Vec<Arc<Work>>>,
-    /// The target clusters that exist.
+    /// The clusters that exist: target clusters, and clusters of Works.
     pub(crate) clusters: BTreeMap<String, Arc<Cluster>>,
     pub(crate) overrides: OverrideSet,
+}
+
+impl SyncInput {
+    /// Reports whether the deletion of the binding waits for the deletion of a Work.
+    fn awaits_deletion(&self, work: &Work) -> bool {
+        let namespace = work.metadata.namespace.as_deref().unwrap_or_default();
+        let cluster = cluster_of_execution_namespace(namespace);
+        let cluster = cluster.and_then(|name| self.clusters.get(name));
+        cluster.is_some_and(|cluster| awaits_deletions(cluster))
+    }
 }
 
 /// An error of a sync.
@@ -143,7 +155,13 @@ impl WorkSyncer {
         let binding = &input.binding;
         if binding.deleting {
             let works = self.list_works(binding).await?;
-            self.delete(works.iter()).await?;
+            for work in &works {
+                self.delete(work).await?;
+            }
+            if works.iter().any(|work| input.awaits_deletion(work)) {
+                // The deletion of the Work starts the next sync.
+                return Ok(());
+            }
             return self.remove_finalizer(binding).await;
         }
         if self.initialize(binding).await? {
@@ -153,9 +171,15 @@ impl WorkSyncer {
         let expected = expected_clusters(&binding.spec);
         let orphans = input.works.iter();
         let orphans = orphans.filter(|(cluster, _)| !expected.contains(*cluster));
-        if let Err(error) = self.delete(orphans.flat_map(|(_, works)| works)).await {
-            recorded_events::cleanup_failed(&self.events, binding, &error.to_string());
-            return Err(error);
+        for (cluster, works) in orphans {
+            for work in works {
+                if let Err(error) = self.remove_orphan(&input, cluster, work, written).await {
+                    if !error.is_transient() {
+                        recorded_events::cleanup_failed(&self.events, binding, &error.to_string());
+                    }
+                    return Err(error);
+                }
+            }
         }
         // No Work is written while a purged cluster has a Work. The deletion of that Work starts the next sync.
         let purged = directly_purged(&binding.spec);
@@ -332,22 +356,75 @@ impl WorkSyncer {
         }
     }
 
-    async fn delete(&self, works: impl Iterator<Item = &Arc<Work>>) -> Result<(), SyncError> {
-        for work in works {
-            let meta = &work.metadata;
-            if meta.deletion_timestamp.is_some() {
-                continue;
-            }
-            let namespace = meta.namespace.as_deref().unwrap_or_default();
-            let api: Api<Work> = Api::namespaced(self.kinds.client(), namespace);
-            let name = meta.name.as_deref().unwrap_or_default();
-            match api.delete(name, &DeleteParams::default()).await {
-                Ok(_) => {}
-                Err(error) if has_code(&error, 404) => {}
-                Err(error) => return Err(error.into()),
-            }
+    /// Deletes a Work whose cluster is no longer a target. While dispatching to the cluster is suspended, the Work stays
+    /// and is only marked as suspended. `preserveResourcesOnDeletion` concerns the deletion of the template: a workload
+    /// that moves to another cluster leaves no object behind.
+    async fn remove_orphan(
+        &self,
+        input: &SyncInput,
+        cluster: &str,
+        work: &Arc<Work>,
+        written: &mut Vec<Work>,
+    ) -> Result<(), SyncError> {
+        if work.metadata.deletion_timestamp.is_some() {
+            return Ok(());
         }
-        Ok(())
+        let spec = &input.binding.spec;
+        if is_suspended(spec, cluster) {
+            if work.spec.suspend_dispatching != Some(true) {
+                let suspended = json!({ "suspendDispatching": true });
+                written.extend(self.patch_work_spec(work, suspended).await?);
+            }
+            return Ok(());
+        }
+        // A dependency whose last requiring template is deleted keeps the setting of this template.
+        let is_move = spec.placement.is_some() || spec.preserve_resources_on_deletion == Some(true);
+        let cluster = input.clusters.get(cluster);
+        let stays = cluster.is_some_and(|cluster| cluster.metadata.deletion_timestamp.is_none());
+        if work.spec.preserve_resources_on_deletion == Some(true) && is_move && stays {
+            let removed = json!({ "preserveResourcesOnDeletion": false });
+            written.extend(self.patch_work_spec(work, removed).await?);
+        }
+        self.delete(work).await
+    }
+
+    /// Changes fields of a Work's spec. Returns the written Work, or `None` if the Work no longer exists.
+    async fn patch_work_spec(&self, work: &Work, spec: Value) -> Result<Option<Work>, SyncError> {
+        let meta = &work.metadata;
+        let patch =
+            json!({ "metadata": { "resourceVersion": meta.resource_version }, "spec": spec });
+        let name = meta.name.as_deref().unwrap_or_default();
+        let patched = self
+            .works(work)
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await;
+        match patched {
+            Ok(work) => Ok(Some(work)),
+            Err(error) if has_code(&error, 404) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn delete(&self, work: &Work) -> Result<(), SyncError> {
+        let meta = &work.metadata;
+        if meta.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        let name = meta.name.as_deref().unwrap_or_default();
+        match self
+            .works(work)
+            .delete(name, &DeleteParams::default())
+            .await
+        {
+            Ok(_) => Ok(()),
+            Err(error) if has_code(&error, 404) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn works(&self, work: &Work) -> Api<Work> {
+        let namespace = work.metadata.namespace.as_deref().unwrap_or_default();
+        Api::namespaced(self.kinds.client(), namespace)
     }
 
     /// Lists the Works of a binding from the server, because the index may lack the newest Works.
@@ -361,8 +438,8 @@ impl WorkSyncer {
         Ok(listed.items.into_iter().map(Arc::new).collect())
     }
 
-    /// Removes the controller's finalizer from a deleted binding. The deleted Works have their own finalizer, which the
-    /// execution controller removes after it has deleted the objects in the members.
+    /// Removes the controller's finalizer from a deleted binding. Works that remain belong to members that do not
+    /// respond. They have their own finalizer, which the execution controller removes when their objects are gone.
     async fn remove_finalizer(&self, binding: &Binding) -> Result<(), SyncError> {
         let own = binding.kind().finalizer();
         if !binding.finalizers.iter().any(|name| name == own) {

@@ -3,8 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use berth_api::Cluster;
 use berth_api::binding::{BindingSpec, TargetCluster};
 use berth_api::policy::PurgeMode;
+use berth_api::well_known::CONDITION_READY;
+
+use crate::condition;
 
 /// Returns the target clusters: the clusters that the scheduler selected, then the clusters of the bindings in
 /// `requiredBy`.
@@ -40,13 +44,12 @@ pub(crate) fn directly_purged(spec: &BindingSpec) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Reports whether dispatching to a cluster is suspended.
-pub(crate) fn is_suspended(spec: &BindingSpec, cluster: &str) -> bool {
-    spec.suspension.as_ref().is_some_and(|suspension| {
-        let clusters = suspension.dispatching_on_clusters.as_ref();
-        let named = clusters.is_some_and(|s| s.cluster_names.iter().any(|name| name == cluster));
-        suspension.dispatching == Some(true) || named
-    })
+/// Reports whether the deletion of a binding waits until its copy in a cluster is deleted. A member that is not ready
+/// may never respond, and the deletion of a Cluster must not depend on the objects in its member.
+pub(crate) fn awaits_deletions(cluster: &Cluster) -> bool {
+    let conditions = cluster.status.as_ref().map(|status| &status.conditions[..]);
+    let is_ready = condition::is_true(conditions.unwrap_or_default(), CONDITION_READY);
+    is_ready && cluster.metadata.deletion_timestamp.is_none()
 }
 
 #[cfg(test)]
@@ -75,34 +78,5 @@ mod tests {
         let expected: Vec<String> = expected_clusters(&spec).into_iter().collect();
         assert_eq!(expected, ["a", "b", "c", "e"]);
         assert_eq!(directly_purged(&spec), BTreeSet::from(["d"]));
-    }
-
-    #[test]
-    fn dispatching_is_suspended_everywhere_or_on_named_clusters() {
-        for (suspension, cluster, expected) in [
-            (json!({}), "a", false),
-            (json!({"dispatching": true}), "a", true),
-            (json!({"dispatching": false}), "a", false),
-            (
-                json!({"dispatchingOnClusters": {"clusterNames": ["a"]}}),
-                "a",
-                true,
-            ),
-            (
-                json!({"dispatchingOnClusters": {"clusterNames": ["a"]}}),
-                "b",
-                false,
-            ),
-            (json!({"scheduling": true}), "a", false),
-        ] {
-            let spec: BindingSpec = serde_json::from_value(json!({"suspension": suspension,
-                "resource": {"apiVersion": "v1", "kind": "ConfigMap", "name": "c"}}))
-            .unwrap();
-            assert_eq!(
-                is_suspended(&spec, cluster),
-                expected,
-                "{suspension} {cluster}"
-            );
-        }
     }
 }

@@ -203,10 +203,16 @@ impl Member {
             self.address = address;
             self.connection = Connection::None;
             self.clear_objects();
+            self.clear_applied();
             self.enqueue_all();
         }
         if state != self.state {
             tracing::debug!(cluster = self.name, ?state, "cluster state changed");
+            if state.is_ready() && !self.state.is_ready() {
+                // The objects may have changed while the member was not ready. They are read and watched again, so that
+                // no report is older than the readiness.
+                self.clear_objects();
+            }
             self.state = state;
             self.enqueue_all();
         }
@@ -227,10 +233,14 @@ impl Member {
         self.enqueue(name, Priority::High);
     }
 
-    /// Removes the cached objects and the applied states, and ignores further events of the current connection.
+    /// Removes the cached objects, and ignores further events of the current watches.
     fn clear_objects(&mut self) {
         self.connection_id += 1;
         self.objects.clear();
+    }
+
+    /// Removes the applied states of all Works.
+    fn clear_applied(&mut self) {
         for record in self.works.values_mut() {
             record.clear_applied();
         }
@@ -349,6 +359,7 @@ impl Member {
         } else if result.unauthorized {
             // The next connection reads the Secret again.
             self.clear_objects();
+            self.clear_applied();
             self.fail_connection("the member refuses the token of its secret (Unauthorized)");
         }
     }

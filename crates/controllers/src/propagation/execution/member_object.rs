@@ -185,32 +185,50 @@ fn is_namespace_missing(status: &Status) -> bool {
     kind == Some("namespaces") || status.message.contains("namespaces")
 }
 
+/// The result of a deletion.
+#[derive(Debug)]
+pub(super) enum Deletion {
+    /// The member has no managed object of this name.
+    Gone,
+    /// The deletion is requested. The object still exists, because it has finalizers or a grace period.
+    Requested(Arc<ResourceType>),
+}
+
 /// Deletes the object of a manifest if the object is managed.
 pub(super) async fn delete(
     member: &RestMapper,
     manifest: &Value,
     cached: &Cached,
     counter: &WriteCounter<'_>,
-) -> Result<(), ObjectError> {
+) -> Result<Deletion, ObjectError> {
     let resource = match resource_type(member, manifest).await {
         Ok(resource) => resource,
-        Err(error) if error.is_unserved() => return Ok(()),
+        Err(error) if error.is_unserved() => return Ok(Deletion::Gone),
         Err(error) => return Err(error.into()),
     };
     let (api, name) = api_for(member, &resource, manifest);
     let mut cached = cached.clone();
     for _ in 0..CONFLICT_TRIES {
+        let is_cached = matches!(cached, Cached::Present(_));
         let object = match cached {
             Cached::Present(object) => object.value.clone(),
             // An object that is missing in the cache may exist: the response to its creation may be lost, and its watch
             // event may be late.
             Cached::Absent | Cached::Unknown => match api.get_opt(&name).await? {
-                None => return Ok(()),
+                None => return Ok(Deletion::Gone),
                 Some(object) => serde_json::to_value(object)?,
             },
         };
         if !is_managed(&object) {
-            return Ok(());
+            return Ok(Deletion::Gone);
+        }
+        // The response is not enough to know whether the object is gone, so it is read again.
+        cached = Cached::Unknown;
+        if is_deleting(&object) {
+            if is_cached {
+                continue;
+            }
+            return Ok(Deletion::Requested(resource));
         }
         let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
         // Background propagation also deletes the pods of Jobs.
@@ -222,15 +240,15 @@ pub(super) async fn delete(
             ..DeleteParams::background()
         };
         let deleted = match api.delete(&name, &params).await {
-            Err(error) if has_code(&error, 409) => {
-                cached = Cached::Unknown;
-                continue;
-            }
-            Err(error) if has_code(&error, 404) => Ok(()),
-            other => other.map(drop),
+            Err(error) if has_code(&error, 409) => continue,
+            Err(error) if has_code(&error, 404) => Ok(true),
+            // kube-apiserver returns the object while it exists, and for some kinds also afterwards.
+            other => other.map(|response| response.is_right()),
         };
         counter.count(MemberWrite::Delete, &deleted);
-        return Ok(deleted?);
+        if deleted? {
+            return Ok(Deletion::Gone);
+        }
     }
     Err(ObjectError::Conflicts)
 }
@@ -300,6 +318,28 @@ fn is_of_work(object: &Value, work: &Work) -> bool {
         && mark(WORK_NAME) == work.metadata.name.as_deref()
 }
 
+/// Returns the resource type of a manifest, and the managed object in the member.
+pub(super) async fn observe(
+    member: &RestMapper,
+    manifest: &Value,
+    cached: &Cached,
+) -> Result<(Arc<ResourceType>, Option<Arc<MemberObject>>), ObjectError> {
+    let resource = resource_type(member, manifest).await?;
+    let object = match cached {
+        Cached::Present(object) => Some(Arc::clone(object)),
+        Cached::Absent => None,
+        Cached::Unknown => {
+            let (api, name) = api_for(member, &resource, manifest);
+            let object = api.get_opt(&name).await?;
+            let object = object.and_then(|object| MemberObject::new(&resource, object));
+            object
+                .filter(|object| is_managed(&object.value))
+                .map(Arc::new)
+        }
+    };
+    Ok((resource, object))
+}
+
 /// Removes Karmada's marks from an object, which stays in the member.
 pub(super) async fn release(
     member: &RestMapper,
@@ -352,6 +392,11 @@ fn api_for(
 ) -> (Api<DynamicObject>, String) {
     let api = resource.api(member.client(), text_at(manifest, "/metadata/namespace"));
     (api, text_at(manifest, "/metadata/name").to_owned())
+}
+
+/// Returns the kind and the name of an object for messages, such as `Deployment default/web`.
+pub(super) fn title(manifest: &Value) -> String {
+    format!("{} {}", kind_of(manifest).1, full_name(manifest))
 }
 
 fn full_name(manifest: &Value) -> String {

@@ -17,6 +17,8 @@ pub(crate) enum ClusterState {
     NoEndpoint,
     /// The member is ready.
     Ready,
+    /// The member is ready, and its Cluster is being deleted.
+    Leaving,
     /// The member is not ready.
     NotReady,
     /// The member is not ready, and its Cluster is being deleted.
@@ -38,12 +40,20 @@ impl ClusterState {
         } else if conditions
             .is_some_and(|conditions| condition::is_true(conditions, CONDITION_READY))
         {
-            Self::Ready
+            match cluster.metadata.deletion_timestamp {
+                Some(_) => Self::Leaving,
+                None => Self::Ready,
+            }
         } else if cluster.metadata.deletion_timestamp.is_some() {
             Self::Terminating
         } else {
             Self::NotReady
         }
+    }
+
+    /// Reports whether the member is ready.
+    pub(crate) fn is_ready(self) -> bool {
+        matches!(self, Self::Ready | Self::Leaving)
     }
 }
 
@@ -54,14 +64,19 @@ pub(crate) enum WorkAction {
     None,
     /// Apply the manifests to the member, and report the status of the objects.
     Apply,
+    /// Report that dispatching is suspended, and report the status of the objects in the member.
+    Observe,
     /// Report that dispatching is suspended, and report the status of the cached objects.
     Suspend,
     /// Wait until the member is ready, and report the status of the cached objects.
     AwaitMember,
     /// Report that the cluster has no API endpoint.
     ReportNoEndpoint,
-    /// Delete or release the objects in the member, and then remove the finalizer.
+    /// Delete or release the objects in the member, and remove the finalizer when the objects are gone.
     Delete,
+    /// Request the deletion of the objects in the member or release the objects, and remove the finalizer. The deletion
+    /// of a Cluster must not depend on finalizers of objects in its member.
+    RequestDeletion,
     /// Remove the finalizer without a request to the member.
     RemoveFinalizer,
 }
@@ -69,7 +84,12 @@ pub(crate) enum WorkAction {
 impl WorkAction {
     /// Reports whether the action sends requests to the member.
     pub(crate) fn needs_member(self) -> bool {
-        matches!(self, Self::Apply | Self::Delete)
+        self.writes_member() || self == Self::Observe
+    }
+
+    /// Reports whether the action writes to the member.
+    pub(crate) fn writes_member(self) -> bool {
+        matches!(self, Self::Apply | Self::Delete | Self::RequestDeletion)
     }
 }
 
@@ -86,6 +106,7 @@ pub(crate) fn action_for(work: &Work, cluster: ClusterState) -> WorkAction {
         }
         return match cluster {
             ClusterState::Ready => WorkAction::Delete,
+            ClusterState::Leaving => WorkAction::RequestDeletion,
             ClusterState::Deleted | ClusterState::NoEndpoint | ClusterState::Terminating => {
                 WorkAction::RemoveFinalizer
             }
@@ -93,10 +114,14 @@ pub(crate) fn action_for(work: &Work, cluster: ClusterState) -> WorkAction {
         };
     }
     if work.spec.suspend_dispatching == Some(true) {
-        return WorkAction::Suspend;
+        return if cluster.is_ready() {
+            WorkAction::Observe
+        } else {
+            WorkAction::Suspend
+        };
     }
     match cluster {
-        ClusterState::Ready => WorkAction::Apply,
+        ClusterState::Ready | ClusterState::Leaving => WorkAction::Apply,
         ClusterState::NotReady | ClusterState::Terminating => WorkAction::AwaitMember,
         ClusterState::NoEndpoint => WorkAction::ReportNoEndpoint,
         ClusterState::Deleted | ClusterState::Pull => WorkAction::None,
@@ -124,7 +149,7 @@ mod tests {
         let push = json!({"syncMode": "Push", "apiEndpoint": "https://a"});
         for (spec, ready, deleting, expected) in [
             (push.clone(), "True", false, ClusterState::Ready),
-            (push.clone(), "True", true, ClusterState::Ready),
+            (push.clone(), "True", true, ClusterState::Leaving),
             (push.clone(), "Unknown", false, ClusterState::NotReady),
             (push, "False", true, ClusterState::Terminating),
             (
@@ -164,6 +189,7 @@ mod tests {
         let deleted = work(true, true, false);
         for (state, expected) in [
             (ClusterState::Ready, WorkAction::Delete),
+            (ClusterState::Leaving, WorkAction::RequestDeletion),
             (ClusterState::NotReady, WorkAction::None),
             (ClusterState::Terminating, WorkAction::RemoveFinalizer),
             (ClusterState::Deleted, WorkAction::RemoveFinalizer),
@@ -178,6 +204,10 @@ mod tests {
         );
         assert_eq!(
             action_for(&work(false, true, true), ClusterState::Ready),
+            WorkAction::Observe
+        );
+        assert_eq!(
+            action_for(&work(false, true, true), ClusterState::NotReady),
             WorkAction::Suspend
         );
         assert_eq!(

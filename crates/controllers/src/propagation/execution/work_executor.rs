@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use berth_api::Work;
-use berth_api::well_known::{EXECUTION_FINALIZER, TRACEPARENT};
+use berth_api::well_known::{CONDITION_APPLIED, EXECUTION_FINALIZER, TRACEPARENT};
 use berth_api::work::ResourceIdentifier;
 use berth_events::EventRecorder;
 use berth_telemetry::Span;
@@ -13,12 +13,13 @@ use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::drift::AppliedState;
-use super::member_object::{self, Applied, CONFLICT_TRIES, WriteCounter};
+use super::member_object::{self, Applied, CONFLICT_TRIES, Deletion, WriteCounter};
 use super::object_cache::{Cached, MemberObject};
 use super::recorded_events;
 use super::removed_objects::identifying_manifest;
 use super::work_action::WorkAction;
 use super::work_status::{ApplyOutcome, ManifestOutcome, NextStatus, Observations, next_status};
+use crate::condition;
 use crate::monitor::{MemberKind, Monitor, Outcome};
 use crate::resource_interpreter::ResourceInterpreter;
 use crate::resource_type::ResourceType;
@@ -75,6 +76,9 @@ pub(super) enum WorkError {
     /// An object cannot be interpreted.
     #[error("{}", .0.join("; "))]
     Interpret(Vec<String>),
+    /// Objects with a requested deletion still exist in the member.
+    #[error("still being deleted: {}", .0.join("; "))]
+    Terminating(Vec<String>),
     /// Other clients kept changing the Work.
     #[error("gave up after repeated conflicts on the work")]
     Conflicts,
@@ -93,11 +97,11 @@ impl WorkExecutor {
     /// Executes the action for a Work.
     pub(super) async fn execute(&self, input: WorkInput) -> WorkResult {
         let since = Instant::now();
-        let writes_member = matches!(input.action, WorkAction::Apply | WorkAction::Delete);
+        let writes_member = input.action.writes_member();
         let result = self.execute_action(input).await;
         if writes_member {
             let outcome = match result.failure {
-                None => Outcome::Success,
+                None | Some(WorkError::Terminating(_)) => Outcome::Success,
                 Some(_) => Outcome::Error,
             };
             self.monitor.workload_synced(outcome, since.elapsed());
@@ -120,13 +124,25 @@ impl WorkExecutor {
                 result.failure = self.remove_finalizer(&input.work).await.err();
                 return result;
             }
-            WorkAction::Delete => {
+            WorkAction::Delete | WorkAction::RequestDeletion => {
+                let awaited = input.action == WorkAction::Delete;
                 let removed = self.delete_objects(&input, &mut result).await;
                 result.failure = match removed {
-                    Ok(()) => self.remove_finalizer(&input.work).await.err(),
+                    Ok(left) if awaited && !left.is_empty() => Some(WorkError::Terminating(left)),
+                    Ok(_) => self.remove_finalizer(&input.work).await.err(),
                     Err(reason) => Some(WorkError::Member(vec![reason])),
                 };
                 return result;
+            }
+            WorkAction::Observe => {
+                observations.dispatching = Some(false);
+                let missing = self
+                    .observe_objects(&input, &mut result, &mut observations.objects)
+                    .await;
+                match missing {
+                    Ok(missing) => observations.applied = missing_objects(&input.work, missing),
+                    Err(reason) => result.failure = Some(WorkError::Member(vec![reason])),
+                }
             }
             WorkAction::Suspend => observations.dispatching = Some(false),
             WorkAction::AwaitMember => observations.dispatching = Some(true),
@@ -274,26 +290,33 @@ impl WorkExecutor {
     }
 
     /// Deletes the objects of a Work from the member. If the Work preserves its objects, the objects stay and lose only
-    /// Karmada's marks.
+    /// Karmada's marks. Returns the names of deleted objects that still exist.
     async fn delete_objects(
         &self,
         input: &WorkInput,
         result: &mut WorkResult,
-    ) -> Result<(), String> {
+    ) -> Result<Vec<String>, String> {
         let member = input.member.as_ref().map_err(Clone::clone)?;
         let manifests = &input.work.spec.workload.manifests;
         let preserved = input.work.spec.preserve_resources_on_deletion == Some(true);
+        let mut left = Vec::new();
         for (manifest, cached) in manifests.iter().zip(&input.cached) {
             let counter = &self.counter(manifest, &input.cluster);
             let deletion = async {
                 if preserved {
-                    member_object::release(member, manifest, &self.interpreter).await
+                    let released = member_object::release(member, manifest, &self.interpreter);
+                    released.await.map(|()| Deletion::Gone)
                 } else {
                     member_object::delete(member, manifest, cached, counter).await
                 }
             };
             match tokio::time::timeout(MEMBER_TIMEOUT, deletion).await {
-                Ok(Ok(())) => {}
+                Ok(Ok(Deletion::Gone)) => {}
+                Ok(Ok(Deletion::Requested(resource))) => {
+                    // The watch event of the deletion starts the next attempt.
+                    result.kinds.push(resource);
+                    left.push(member_object::title(manifest));
+                }
                 Ok(Err(error)) => {
                     result.unauthorized |= error.is_unauthorized();
                     return Err(error.to_string());
@@ -303,7 +326,7 @@ impl WorkExecutor {
         }
         match self.remove_objects(input, &[], result).await.pop() {
             Some(reason) => Err(reason),
-            None => Ok(()),
+            None => Ok(left),
         }
     }
 
@@ -333,6 +356,37 @@ impl WorkExecutor {
             }
         }
         failures
+    }
+
+    /// Reads the objects of a Work that are not cached yet, and has their kinds watched. Returns the names of the
+    /// objects that the member does not have.
+    async fn observe_objects(
+        &self,
+        input: &WorkInput,
+        result: &mut WorkResult,
+        objects: &mut [Option<Value>],
+    ) -> Result<Vec<String>, String> {
+        let member = input.member.as_ref().map_err(Clone::clone)?;
+        let manifests = input.work.spec.workload.manifests.iter();
+        let mut missing = Vec::new();
+        for ((manifest, cached), slot) in manifests.zip(&input.cached).zip(objects) {
+            let observation = member_object::observe(member, manifest, cached);
+            match tokio::time::timeout(MEMBER_TIMEOUT, observation).await {
+                Ok(Ok((resource, object))) => {
+                    result.kinds.push(resource);
+                    *slot = object.map(|object| object.value.clone());
+                    if slot.is_none() {
+                        missing.push(member_object::title(manifest));
+                    }
+                }
+                Ok(Err(error)) => {
+                    result.unauthorized |= error.is_unauthorized();
+                    return Err(error.to_string());
+                }
+                Err(_) => return Err(timeout_message(&input.cluster)),
+            }
+        }
+        Ok(missing)
     }
 
     /// Applies the manifests of a Work to the member.
@@ -412,6 +466,25 @@ impl WorkExecutor {
         };
         (applied, outcomes)
     }
+}
+
+/// Returns the outcome for a suspended Work whose objects were applied and are missing now, or `None` if there are no
+/// such objects. A missing object must not count as ready.
+fn missing_objects(work: &Work, missing: Vec<String>) -> Option<ApplyOutcome> {
+    let conditions = work.status.as_ref().map(|status| &status.conditions[..]);
+    let is_applied = condition::is_true(conditions.unwrap_or_default(), CONDITION_APPLIED);
+    (is_applied && !missing.is_empty()).then(|| ApplyOutcome::Failed {
+        done: work
+            .spec
+            .workload
+            .manifests
+            .len()
+            .saturating_sub(missing.len()),
+        reasons: vec![format!(
+            "{} does not exist in the cluster, and dispatching is suspended; resume dispatching to create it again",
+            missing.join(", ")
+        )],
+    })
 }
 
 /// Records a span for an application of a Work that wrote an object or failed. The parent of the span is in an
