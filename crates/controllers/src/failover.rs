@@ -1,9 +1,9 @@
 //! The failover controllers. They evict a binding from a cluster if the binding does not tolerate a taint of the
 //! cluster, or if the application is unhealthy in the cluster. They end a graceful eviction when the new copies of the
-//! application are healthy or a grace period ends.
+//! application are healthy or a grace period ends, and cancel it when its cause has ended ([`cancellation`]).
 //!
 //! ```text
-//! clusters: NoExecute taints ──┐
+//! clusters: taints, readiness ─┐
 //!                              ├─> toleration, unhealthy_tracker ─> eviction_queue ─> eviction ─┐
 //! bindings: status, tasks ─────┘                                                                ├─> writes (bounded)
 //!                              └─> graceful_eviction of gracefulEvictionTasks ──────────────────┘
@@ -20,6 +20,8 @@
 mod action;
 mod binding;
 mod cache;
+mod cancellation;
+mod cluster;
 mod eviction;
 mod eviction_meter;
 mod eviction_queue;
@@ -28,6 +30,7 @@ mod options;
 mod rate_limiter;
 mod read_preserved_state;
 mod reconciler;
+mod report;
 mod schedule;
 mod toleration;
 mod unhealthy_tracker;

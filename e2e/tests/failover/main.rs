@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
 mod application;
+mod cancellation;
 mod move_budget;
 mod scene;
 mod taint_policies;

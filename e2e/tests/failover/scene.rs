@@ -31,7 +31,7 @@ pub(crate) fn fast_options() -> FailoverOptions {
 pub(crate) struct Scene {
     pub(crate) bare: BareControlPlane,
     scheduler: RunningScheduler,
-    failover: JoinHandle<Result<(), ControllerError>>,
+    failover: Option<JoinHandle<Result<(), ControllerError>>>,
     monitor: Monitor,
     cancel: CancellationToken,
 }
@@ -89,36 +89,42 @@ impl Scene {
         let monitor = Monitor::default();
         Self {
             scheduler: RunningScheduler::start(Options::embedded(), client.clone()),
-            failover: tokio::spawn(failover::run(
+            failover: Some(tokio::spawn(failover::run(
                 client,
                 options,
                 monitor.clone(),
                 cancel.clone(),
-            )),
+            ))),
             monitor,
             cancel,
             bare,
         }
     }
 
+    /// Stops failover. [`Self::restart`] starts it again.
+    pub(crate) async fn stop_failover(&mut self) {
+        self.cancel.cancel();
+        if let Some(failover) = self.failover.take() {
+            failover.await.unwrap().unwrap();
+        }
+    }
+
     /// Restarts failover with other options.
     pub(crate) async fn restart(&mut self, options: FailoverOptions) {
-        self.cancel.cancel();
-        (&mut self.failover).await.unwrap().unwrap();
+        self.stop_failover().await;
         self.cancel = CancellationToken::new();
         let client = self.bare.remote_client().await;
         self.monitor = Monitor::default();
-        self.failover = tokio::spawn(failover::run(
+        self.failover = Some(tokio::spawn(failover::run(
             client,
             options,
             self.monitor.clone(),
             self.cancel.clone(),
-        ));
+        )));
     }
 
-    pub(crate) async fn stop(self) {
-        self.cancel.cancel();
-        self.failover.await.unwrap().unwrap();
+    pub(crate) async fn stop(mut self) {
+        self.stop_failover().await;
         self.scheduler.stop().await.unwrap();
         self.bare.stop().await;
     }
@@ -204,6 +210,43 @@ impl Scene {
         let parameters = PatchParams::default();
         let clusters = self.bare.clusters();
         clusters.patch(name, &parameters, &patch).await.unwrap();
+    }
+
+    /// Sets the condition `Ready` of a cluster.
+    pub(crate) async fn report_ready(&self, name: &str, ready: bool) {
+        let conditions = json!([{ "type": "Ready", "status": if ready { "True" } else { "False" },
+            "reason": "Test", "message": "", "lastTransitionTime": jiff::Timestamp::now() }]);
+        let patch = Patch::Merge(json!({ "status": { "conditions": conditions } }));
+        let (clusters, parameters) = (self.bare.clusters(), PatchParams::default());
+        clusters
+            .patch_status(name, &parameters, &patch)
+            .await
+            .unwrap();
+    }
+
+    /// Changes the replicas of a binding.
+    pub(crate) async fn scale(&self, name: &str, replicas: i32) {
+        let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
+        let (bindings, parameters) = (self.bare.bindings("default"), PatchParams::default());
+        bindings.patch(name, &parameters, &patch).await.unwrap();
+    }
+
+    /// Waits until a binding has these clusters and replicas.
+    pub(crate) async fn wait_for_clusters(&self, name: &str, wanted: &[(&str, i32)]) {
+        eventually(&format!("clusters {wanted:?} of {name}"), async || {
+            let mut clusters = self.get(name).await.spec.clusters;
+            clusters.sort_by(|a, b| a.name.cmp(&b.name));
+            let found: Vec<(&str, i32)> = clusters
+                .iter()
+                .map(|cluster| (cluster.name.as_str(), cluster.replicas))
+                .collect();
+            if found == wanted {
+                Ok(())
+            } else {
+                Err(format!("{found:?}"))
+            }
+        })
+        .await;
     }
 
     /// Writes the health of a resource in its clusters into the status of its binding.

@@ -1,16 +1,15 @@
 //! The decision about a binding: whether to evict the binding or to change its graceful eviction tasks, and when to
 //! examine the binding again.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::binding::Binding;
 use super::eviction::Reason;
 use super::graceful_eviction::{TaskUpdate, update_tasks};
 use super::options::FailoverOptions;
-use super::toleration::{EvictingTaint, Tolerated, tolerated};
+use super::report::Reports;
+use super::toleration::{Tolerated, tolerated};
 use super::unhealthy_tracker::UnhealthyTracker;
 
 /// The current time of two clocks. Timestamps in objects use the wall clock, and waiting uses the monotonic clock.
@@ -50,12 +49,12 @@ pub(super) enum Action {
 
 /// Returns the next action for a binding, and the time at which to examine it again.
 pub(super) fn next_action(
-    binding: &Binding,
-    taints: &HashMap<String, Vec<EvictingTaint>>,
+    reports: &Reports<'_>,
     unhealthy: &mut UnhealthyTracker,
     options: &FailoverOptions,
     clocks: Clocks,
 ) -> (Action, Option<Instant>) {
+    let binding = reports.binding;
     if binding.deleting {
         unhealthy.forget(&binding.key);
         return (Action::None, None);
@@ -63,21 +62,24 @@ pub(super) fn next_action(
     let mut next: Option<Instant> = None;
     let mut examine_at = |time: Instant| next = Some(next.map_or(time, |next| next.min(time)));
     if options.graceful_eviction && !binding.tasks.is_empty() {
-        let update = update_tasks(binding, options.graceful_eviction_timeout, clocks.wall);
+        let update = update_tasks(reports, options.graceful_eviction_timeout, clocks.wall);
         if update.patch.is_some() {
             return (Action::UpdateTasks(update), None);
         }
         if let Some(time) = update.next {
             examine_at(clocks.after(time));
         }
+        if let Some(time) = reports.next() {
+            examine_at(time + Duration::from_millis(1));
+        }
     }
     let mut evictions: Vec<(String, Reason)> = Vec::new();
     if options.taint_eviction.is_some() {
         for target in &binding.spec.clusters {
-            let Some(taints) = taints.get(&target.name) else {
+            let Some(cluster) = reports.cluster(&target.name) else {
                 continue;
             };
-            match tolerated(binding.placement.as_ref(), taints) {
+            match tolerated(binding.placement.as_ref(), &cluster.taints) {
                 Tolerated::Forever => {}
                 Tolerated::Until(end) if end > clocks.wall => examine_at(clocks.after(end)),
                 Tolerated::Until(_) | Tolerated::No => {
@@ -87,7 +89,7 @@ pub(super) fn next_action(
         }
     }
     if options.application_failover {
-        let verdict = unhealthy.observe(binding, clocks.now);
+        let verdict = unhealthy.observe(reports, clocks.now);
         if let Some(time) = verdict.next {
             examine_at(time + Duration::from_millis(1));
         }

@@ -1,5 +1,8 @@
 //! The fields of a binding that failover reads.
 
+use std::collections::HashMap;
+use std::time::Instant;
+
 use berth_api::binding::{AggregatedStatusItem, BindingSpec, BindingStatus, ResourceHealth};
 use berth_api::placement::Placement;
 use berth_api::well_known::APPLIED_PLACEMENT;
@@ -32,6 +35,8 @@ pub(super) struct Binding {
     generation: Option<i64>,
     /// True if the binding is being deleted.
     pub deleting: bool,
+    /// The times at which the reports of clusters were observed to change, by cluster.
+    pub(super) reported: HashMap<String, Instant>,
 }
 
 impl Binding {
@@ -61,7 +66,24 @@ impl Binding {
             placement: applied.and_then(|text| serde_json::from_str(text).ok()),
             generation: object.metadata.generation,
             deleting: object.metadata.deletion_timestamp.is_some(),
+            reported: HashMap::new(),
         })
+    }
+
+    /// Records which reports changed between an earlier version of the binding and this version. Without an earlier
+    /// version, all reports are new.
+    pub(super) fn record_changed_reports(&mut self, earlier: Option<&Self>, now: Instant) {
+        for item in &self.status.aggregated_status {
+            let cluster = &item.cluster_name;
+            let unchanged = earlier.filter(|earlier| earlier.status_in(cluster) == Some(item));
+            let changed = match unchanged {
+                Some(earlier) => earlier.reported.get(cluster).copied(),
+                None => Some(now),
+            };
+            if let Some(changed) = changed {
+                self.reported.insert(cluster.clone(), changed);
+            }
+        }
     }
 
     /// Returns the kind of the binding.
@@ -94,7 +116,7 @@ impl Binding {
         items.find(|item| item.cluster_name == cluster)
     }
 
-    /// Returns the health of the resource in a cluster, if it is known.
+    /// Returns the health that a cluster last reported.
     pub(super) fn health_in(&self, cluster: &str) -> Option<&ResourceHealth> {
         self.status_in(cluster)?.health.as_ref()
     }

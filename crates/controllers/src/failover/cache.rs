@@ -1,18 +1,17 @@
-//! The cache of failover: the observed bindings, and the `NoExecute` taints of clusters.
+//! The cache of failover: the observed bindings and clusters.
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
+use std::time::Instant;
 
-use berth_api::cluster::ClusterSpec;
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use kube::core::ApiResource;
-use serde::Deserialize as _;
 
 use super::binding::Binding;
-use super::toleration::EvictingTaint;
+use super::cluster::ClusterRecord;
 use crate::binding_key::BindingKey;
 use crate::reconciler::informer::{Listing, WatchEvent};
 
@@ -37,12 +36,11 @@ impl Source {
     }
 }
 
-/// The observed bindings and taints.
+/// The observed bindings and clusters.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     pub(super) bindings: HashMap<BindingKey, Binding>,
-    /// The `NoExecute` taints by cluster. Clusters without such taints are omitted.
-    pub(super) taints: HashMap<String, Vec<EvictingTaint>>,
+    pub(super) clusters: HashMap<String, ClusterRecord>,
     listed: HashSet<Source>,
 }
 
@@ -83,7 +81,12 @@ impl Cache {
         }
         let key = BindingKey::of(object);
         match Binding::read(object) {
-            Ok(binding) => {
+            Ok(mut binding) => {
+                let earlier = self.bindings.get(&key);
+                // A report in the first list may be old.
+                if earlier.is_some() || self.has_synced() {
+                    binding.record_changed_reports(earlier, Instant::now());
+                }
                 self.bindings.insert(key.clone(), binding);
                 Affected {
                     changed: vec![key],
@@ -97,51 +100,58 @@ impl Cache {
         }
     }
 
+    /// Replaces a binding by a newer version, which a write returned.
+    pub(super) fn put_written(&mut self, earlier: &Binding, written: &DynamicObject) {
+        // The written binding replaces the cached binding only if the watch has not delivered another version.
+        let known = self.bindings.get_mut(&earlier.key);
+        if let Some(known) = known.filter(|known| known.version == earlier.version)
+            && let Ok(mut stored) = Binding::read(written)
+        {
+            stored.record_changed_reports(Some(&*known), Instant::now());
+            *known = stored;
+        }
+    }
+
     fn put_cluster(&mut self, object: &DynamicObject) -> Affected {
         let name = object.name_any();
-        let taints = match ClusterSpec::deserialize(&object.data["spec"]) {
-            Ok(spec) => spec.taints,
+        let cluster = serde_json::to_value(object).and_then(serde_json::from_value::<Cluster>);
+        let cluster = match cluster {
+            Ok(cluster) => cluster,
             Err(error) => {
-                tracing::warn!(cluster = name, %error, "cannot read a Cluster: its taints are ignored");
-                Vec::new()
+                tracing::warn!(cluster = name, %error, "cannot read a Cluster: it is ignored");
+                return self.remove_clusters(|removed| *removed == name);
             }
         };
-        let now = Timestamp::now();
-        let earlier = self.taints.remove(&name).unwrap_or_default();
-        let mut evicting = Vec::new();
-        for taint in &taints {
-            let Some(new) = EvictingTaint::new(taint, now) else {
-                continue;
-            };
-            let known = earlier.iter().find(|old| old.is_same(&new));
-            evicting.push(match known {
-                Some(old) if taint.time_added.is_none() => new.with_since(old.since()),
-                _ => new,
-            });
-        }
-        if evicting == earlier {
-            if !evicting.is_empty() {
-                self.taints.insert(name, evicting);
-            }
+        let earlier = self.clusters.get(&name);
+        let record = ClusterRecord::new(cluster, earlier, Timestamp::now(), Instant::now());
+        if earlier == Some(&record) {
             return Affected::default();
         }
-        if !evicting.is_empty() {
-            self.taints.insert(name.clone(), evicting);
-        }
-        let placed = self
-            .bindings
-            .values()
-            .filter(|binding| binding.is_placed_on(&name));
+        self.clusters.insert(name.clone(), record);
+        self.affected_by(&[name])
+    }
+
+    fn remove_clusters(&mut self, mut is_removed: impl FnMut(&String) -> bool) -> Affected {
+        let removed = self.clusters.extract_if(|name, _| is_removed(name));
+        let removed: Vec<String> = removed.map(|(name, _)| name).collect();
+        self.affected_by(&removed)
+    }
+
+    /// Returns the bindings that are placed on one of these clusters or are being evicted from it.
+    fn affected_by(&self, clusters: &[String]) -> Affected {
+        let affected = self.bindings.values().filter(|binding| {
+            let mut clusters = clusters.iter();
+            clusters.any(|name| binding.is_placed_on(name) || binding.has_task_for(name))
+        });
         Affected {
-            changed: placed.map(|binding| binding.key.clone()).collect(),
+            changed: affected.map(|binding| binding.key.clone()).collect(),
             deleted: Vec::new(),
         }
     }
 
     fn handle_deleted(&mut self, source: Source, key: &BindingKey) -> Affected {
         if source == Source::Clusters {
-            self.taints.remove(&key.name);
-            return Affected::default();
+            return self.remove_clusters(|name| *name == key.name);
         }
         self.bindings.remove(key);
         Affected {
@@ -153,8 +163,7 @@ impl Cache {
     /// Removes the objects of a source that a list does not contain.
     fn retain(&mut self, source: Source, listing: &Listing) -> Affected {
         if source == Source::Clusters {
-            self.taints.retain(|name, _| listing.contains("", name));
-            return Affected::default();
+            return self.remove_clusters(|name| !listing.contains("", name));
         }
         let namespaced = source == Source::Bindings;
         let (kept, deleted) = mem::take(&mut self.bindings)
@@ -224,7 +233,8 @@ mod tests {
             "the last missing list affects all bindings"
         );
         for (effect, affected) in [
-            ("NoSchedule", &[][..]),
+            ("NoSchedule", &["a"][..]),
+            ("NoSchedule", &[]),
             ("NoExecute", &["a"]),
             ("NoExecute", &[]),
             ("NoSchedule", &["a"]),
@@ -259,6 +269,6 @@ mod tests {
             "the ClusterResourceBinding is kept"
         );
         list(&mut cache, Source::Clusters, vec![]);
-        assert!(cache.taints.is_empty());
+        assert!(cache.clusters.is_empty());
     }
 }

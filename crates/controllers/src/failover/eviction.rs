@@ -10,6 +10,13 @@ use super::options::{FailoverOptions, TaintEviction};
 use super::read_preserved_state::{PreservedStateError, read_preserved_state};
 use crate::binding_key::BindingKind;
 
+/// The reason of tasks for evictions by taints.
+const TAINT_UNTOLERATED: &str = "TaintUntolerated";
+/// The producer of tasks for evictions by taints.
+const TAINT_MANAGER: &str = "TaintManager";
+/// The reason of tasks for evictions of unhealthy applications.
+const APPLICATION_FAILURE: &str = "ApplicationFailure";
+
 /// The reason for an eviction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
@@ -17,6 +24,17 @@ pub(super) enum Reason {
     Taint,
     /// The application is unhealthy in the cluster.
     Unhealthy,
+}
+
+impl Reason {
+    /// Returns the reason of a task, or `None` for a task of a user or of another controller.
+    pub(super) fn of(task: &GracefulEvictionTask) -> Option<Self> {
+        match (task.reason.as_str(), task.producer.as_str()) {
+            (TAINT_UNTOLERATED, TAINT_MANAGER) => Some(Self::Taint),
+            (APPLICATION_FAILURE, _) => Some(Self::Unhealthy),
+            _ => None,
+        }
+    }
 }
 
 /// An error that prevents an eviction.
@@ -55,10 +73,15 @@ pub(super) fn eviction_task(
             let state = preserve(policy.and_then(|p| p.state_preservation.as_ref()))?;
             Ok(GracefulEvictionTask {
                 from_cluster: cluster.to_owned(),
+                // As in Karmada, a task with preserved state does not list these clusters.
+                clusters_before_failover: match state {
+                    Some(_) => Vec::new(),
+                    None => former_clusters(binding),
+                },
                 preserved_label_state: state.unwrap_or_default(),
                 purge_mode: Some(mode),
-                reason: "TaintUntolerated".to_owned(),
-                producer: "TaintManager".to_owned(),
+                reason: TAINT_UNTOLERATED.to_owned(),
+                producer: TAINT_MANAGER.to_owned(),
                 ..GracefulEvictionTask::default()
             })
         }
@@ -81,12 +104,31 @@ pub(super) fn eviction_task(
                 suppress_deletion: (mode == PurgeMode::Never).then_some(true),
                 grace_period_seconds: policy.grace_period_seconds.filter(|_| graceful),
                 purge_mode: Some(mode),
-                reason: "ApplicationFailure".to_owned(),
+                reason: APPLICATION_FAILURE.to_owned(),
                 producer: application_producer(binding.kind()).to_owned(),
                 ..GracefulEvictionTask::default()
             })
         }
     }
+}
+
+/// Returns the clusters that have a copy: the target clusters, the clusters from which the copy is being evicted, and
+/// the clusters that had a copy before these evictions.
+fn former_clusters(binding: &Binding) -> Vec<String> {
+    let spec = &binding.spec;
+    let targets = spec.clusters.iter().map(|target| &target.name);
+    let tasks = spec.graceful_eviction_tasks.iter();
+    let former = tasks.flat_map(|task| {
+        let before = task.clusters_before_failover.iter();
+        before.chain([&task.from_cluster])
+    });
+    let mut clusters: Vec<String> = Vec::new();
+    for name in targets.chain(former) {
+        if !clusters.contains(name) {
+            clusters.push(name.clone());
+        }
+    }
+    clusters
 }
 
 fn default_mode(options: &FailoverOptions) -> PurgeMode {
@@ -168,7 +210,8 @@ mod tests {
                 "gracefulEvictionTasks": [
                     {"fromCluster": "m3", "reason": "r", "producer": "p", "new": 2},
                     {"fromCluster": "m1", "replicas": 2, "purgeMode": "Directly",
-                     "reason": "TaintUntolerated", "producer": "TaintManager"},
+                     "reason": "TaintUntolerated", "producer": "TaintManager",
+                     "clustersBeforeFailover": ["m1", "m2", "m3"]},
                 ],
             })
         );
@@ -194,6 +237,12 @@ mod tests {
 
     #[test]
     fn the_policy_sets_the_purge_mode() {
+        const OTHER_FIELDS: [&str; 4] = [
+            "fromCluster",
+            "reason",
+            "producer",
+            "clustersBeforeFailover",
+        ];
         for (failover, reason, expected) in [
             (json!({}), Reason::Taint, json!({"purgeMode": "Directly"})),
             (
@@ -225,7 +274,7 @@ mod tests {
             let binding = binding(&json!({ "clusters": [{"name": "m1"}], "failover": failover }));
             let mut found = evicted(&binding, "m1", reason)["gracefulEvictionTasks"][0].clone();
             let found = found.as_object_mut().unwrap();
-            found.retain(|key, _| !["fromCluster", "reason", "producer"].contains(&key.as_str()));
+            found.retain(|key, _| !OTHER_FIELDS.contains(&key.as_str()));
             assert_eq!(Value::from(found.clone()), expected, "{failover}");
         }
     }
@@ -264,7 +313,11 @@ mod tests {
             let off = FailoverOptions::default();
             let found = eviction_task(&binding, "m1", reason, &off).unwrap();
             assert!(found.preserved_label_state.is_empty());
-            assert!(found.clusters_before_failover.is_empty());
+            let before = match reason {
+                Reason::Taint => &["m1", "m2"][..],
+                Reason::Unhealthy => &[],
+            };
+            assert_eq!(found.clusters_before_failover, before);
             let refused = eviction_task(&binding, "m2", reason, &options()).unwrap_err();
             assert!(matches!(refused, EvictionError::State(_)), "{refused}");
         }

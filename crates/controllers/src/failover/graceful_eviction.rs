@@ -1,12 +1,15 @@
-//! The decision which graceful eviction tasks of a binding are finished, and when to check the remaining tasks.
+//! The decision which graceful eviction tasks of a binding are finished or cancelled, and when to check the remaining
+//! tasks.
 
 use std::time::Duration;
 
-use berth_api::binding::{GracefulEvictionTask, ResourceHealth};
+use berth_api::binding::GracefulEvictionTask;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::binding::Binding;
+use super::cancellation::{Targets, has_cause_ended};
+use super::report::Reports;
+use crate::suspension::is_suspended;
 use crate::timestamp::whole_seconds;
 
 /// A change of the eviction tasks of a binding.
@@ -16,15 +19,19 @@ pub(super) struct TaskUpdate {
     pub patch: Option<Value>,
     /// The clusters whose tasks are finished. The old copies in these clusters are then deleted.
     pub finished: Vec<String>,
+    /// The clusters whose tasks are cancelled. The same patch makes them target clusters again.
+    pub cancelled: Vec<String>,
     /// The time at which the next task ends.
     pub next: Option<Timestamp>,
 }
 
 /// Checks the tasks of a binding. New tasks get a creation timestamp, which starts their grace period.
-pub(super) fn update_tasks(binding: &Binding, timeout: Duration, now: Timestamp) -> TaskUpdate {
-    let has_recovered = binding.is_observed_by_scheduler() && is_healthy_everywhere(binding);
+pub(super) fn update_tasks(reports: &Reports<'_>, timeout: Duration, now: Timestamp) -> TaskUpdate {
+    let binding = reports.binding;
+    let has_moved = binding.is_observed_by_scheduler() && reports.is_healthy_everywhere();
+    let mut targets = Targets::new(&binding.clusters);
     let mut kept = Vec::new();
-    let mut finished = Vec::new();
+    let (mut finished, mut cancelled) = (Vec::new(), Vec::new());
     let mut next: Option<Timestamp> = None;
     let mut changed = false;
     for (stored, task) in binding
@@ -32,6 +39,14 @@ pub(super) fn update_tasks(binding: &Binding, timeout: Duration, now: Timestamp)
         .iter()
         .zip(&binding.spec.graceful_eviction_tasks)
     {
+        // A task with `suppressDeletion` is in the hands of a user.
+        let is_automatic = task.suppress_deletion.is_none();
+        let has_cause = !(is_automatic && has_cause_ended(reports, task, now));
+        if !has_cause && targets.give_back(reports, task) {
+            cancelled.push(task.from_cluster.clone());
+            changed = true;
+            continue;
+        }
         let Some(created) = &task.creation_timestamp else {
             let mut stamped = stored.clone();
             stamped["creationTimestamp"] = json!(whole_seconds(now).to_string());
@@ -40,23 +55,31 @@ pub(super) fn update_tasks(binding: &Binding, timeout: Duration, now: Timestamp)
             continue;
         };
         let end = end(task, created.0, timeout);
+        let has_timed_out = has_cause && now >= end;
         let done = match task.suppress_deletion {
             Some(suppressed) => !suppressed,
-            None => now >= end || has_recovered,
+            // The end of the task would delete the copy when dispatching resumes.
+            None if is_suspended(&binding.spec, &task.from_cluster) => false,
+            None => has_timed_out || has_moved,
         };
         if done {
             finished.push(task.from_cluster.clone());
             changed = true;
         } else {
-            if task.suppress_deletion.is_none() {
+            if is_automatic && end > now {
                 next = Some(next.map_or(end, |next| next.min(end)));
             }
             kept.push(stored.clone());
         }
     }
+    let mut spec = json!({ "gracefulEvictionTasks": kept });
+    if targets.has_changed() {
+        spec["clusters"] = json!(targets.clusters);
+    }
     TaskUpdate {
-        patch: changed.then(|| json!({ "spec": { "gracefulEvictionTasks": kept } })),
+        patch: changed.then(|| json!({ "spec": spec })),
         finished,
+        cancelled,
         next,
     }
 }
@@ -74,28 +97,14 @@ fn end(task: &GracefulEvictionTask, created: Timestamp, timeout: Duration) -> Ti
     end.unwrap_or(Timestamp::MAX)
 }
 
-fn is_healthy_everywhere(binding: &Binding) -> bool {
-    let mut targets = binding.spec.clusters.iter();
-    targets.all(|target| {
-        let item = binding.status_in(&target.name);
-        item.is_some_and(|item| {
-            item.health == Some(ResourceHealth::Healthy)
-                && covers_replicas(item.status.as_ref(), target.replicas)
-        })
-    })
-}
-
-/// Reports whether a status counts at least the assigned replicas. A status that is older than an increase of the
-/// replicas may be healthy, but counts fewer replicas. A status without a replica count is accepted.
-fn covers_replicas(status: Option<&Value>, assigned: i32) -> bool {
-    let reported = status.and_then(|status| status.get("replicas")?.as_i64());
-    reported.is_none_or(|reported| reported >= i64::from(assigned))
-}
-
 #[cfg(test)]
 pub(super) mod tests {
+    use std::time::Instant;
+
     use kube::api::DynamicObject;
 
+    use super::super::binding::Binding;
+    use super::super::report::tests::clusters;
     use super::*;
 
     /// Returns a binding with this spec and generation 3.
@@ -132,6 +141,13 @@ pub(super) mod tests {
 
     const TIMEOUT: Duration = Duration::from_mins(10);
 
+    /// Checks the tasks of a binding. The members m1, m2 and m3 are ready.
+    fn update(binding: &Binding, now: Timestamp) -> TaskUpdate {
+        let clock = Instant::now();
+        let clusters = clusters(&[("m1", true), ("m2", true), ("m3", true)], clock);
+        update_tasks(&Reports::new(binding, &clusters, clock), TIMEOUT, now)
+    }
+
     #[test]
     fn a_new_task_gets_a_creation_timestamp() {
         let binding =
@@ -141,10 +157,11 @@ pub(super) mod tests {
             &json!({ "new": 1, "creationTimestamp": "1970-01-01T00:16:40Z" }),
         );
         assert_eq!(
-            update_tasks(&binding, TIMEOUT, at(1000)),
+            update(&binding, at(1000)),
             TaskUpdate {
                 patch: Some(json!({ "spec": { "gracefulEvictionTasks": [stamped] } })),
                 finished: Vec::new(),
+                cancelled: Vec::new(),
                 next: None,
             }
         );
@@ -235,9 +252,9 @@ pub(super) mod tests {
             );
             // A task that is unfinished at the start of a second is unfinished until the end of this second.
             let within = SignedDuration::from_millis(if stays { 999 } else { 0 });
-            let update = update_tasks(&binding, TIMEOUT, at(now) + within);
-            assert_eq!(update.patch.is_none(), stays, "{about}");
-            assert_eq!(update.finished.is_empty(), stays, "{about}");
+            let found = update(&binding, at(now) + within);
+            assert_eq!(found.patch.is_none(), stays, "{about}");
+            assert_eq!(found.finished.is_empty(), stays, "{about}");
         }
     }
 
@@ -259,8 +276,8 @@ pub(super) mod tests {
                 &json!({ "schedulerObservedGeneration": 3, "aggregatedStatus": [
                     { "clusterName": "m2", "health": "Healthy", "status": status }] }),
             );
-            let update = update_tasks(&binding, TIMEOUT, at(1001));
-            assert_eq!(update.patch.is_none(), stays, "{status}");
+            let found = update(&binding, at(1001));
+            assert_eq!(found.patch.is_none(), stays, "{status}");
         }
     }
 
@@ -275,9 +292,6 @@ pub(super) mod tests {
             &json!({ "clusters": [{ "name": "m9" }], "gracefulEvictionTasks": [
             task("m1", &created), task("m2", &soon), task("m3", &never)] }),
         );
-        assert_eq!(
-            update_tasks(&binding, TIMEOUT, at(1001)).next,
-            Some(at(1031))
-        );
+        assert_eq!(update(&binding, at(1001)).next, Some(at(1031)));
     }
 }

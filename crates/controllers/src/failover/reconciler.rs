@@ -16,6 +16,7 @@ use super::eviction_meter::EvictionMeter;
 use super::eviction_queue::EvictionQueue;
 use super::options::FailoverOptions;
 use super::rate_limiter::{MoveBudget, RateLimiter, interval};
+use super::report::Reports;
 use super::schedule::Schedule;
 use super::unhealthy_tracker::UnhealthyTracker;
 use super::writer::{Announcement, WriteOutcome, Writer};
@@ -101,13 +102,7 @@ impl Reconciler for Failover {
         match written {
             WriteOutcome::Stored(stored) => {
                 self.failures.remove(&key);
-                // The written binding replaces the cached binding only if the watch has not delivered another version.
-                let known = self.cache.bindings.get_mut(&key);
-                if let Some(known) = known.filter(|known| known.version == binding.version)
-                    && let Ok(stored) = Binding::read(&stored)
-                {
-                    *known = stored;
-                }
+                self.cache.put_written(&binding, &stored);
                 self.schedule.add(key, now);
             }
             WriteOutcome::Conflict => self.schedule.add(key, now + SHORT_DELAY),
@@ -218,8 +213,8 @@ impl Failover {
         if self.busy.contains(key) {
             return;
         }
-        let (taints, options) = (&self.cache.taints, &self.options);
-        let (action, next) = next_action(binding, taints, &mut self.unhealthy, options, clocks);
+        let reports = Reports::new(binding, &self.cache.clusters, clocks.now);
+        let (action, next) = next_action(&reports, &mut self.unhealthy, &self.options, clocks);
         let binding = binding.clone();
         if let Some(time) = next {
             self.schedule.add(key.clone(), time);
@@ -228,7 +223,11 @@ impl Failover {
             Action::None => {}
             Action::UpdateTasks(update) => {
                 if let Some(patch) = update.patch {
-                    let announcement = Announcement::Evicted(update.finished);
+                    let (finished, cancelled) = (update.finished, update.cancelled);
+                    let announcement = Announcement::TasksEnded {
+                        finished,
+                        cancelled,
+                    };
                     self.start(binding, patch, announcement, None, workers);
                 }
             }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use berth_api::binding::ResourceHealth;
 
-use super::binding::Binding;
+use super::report::Reports;
 use crate::binding_key::BindingKey;
 
 /// The default time for which an unhealthy application is tolerated.
@@ -27,8 +27,11 @@ pub(super) struct Verdict {
 }
 
 impl UnhealthyTracker {
-    /// Records the health of a binding, and returns the decision. Unknown health counts as a recovery.
-    pub(super) fn observe(&mut self, binding: &Binding, now: Instant) -> Verdict {
+    /// Records the health of a binding, and returns the decision. Unknown health counts as a recovery. The health in a
+    /// member that is not ready is unknown. In a member that has just become ready, the application is evicted only
+    /// when the report counts.
+    pub(super) fn observe(&mut self, reports: &Reports<'_>, now: Instant) -> Verdict {
+        let binding = reports.binding;
         let policy = binding.spec.failover.as_ref();
         let policy = policy.and_then(|failover| failover.application.as_ref());
         // As in Karmada, application failover needs `propagateDeps`.
@@ -42,14 +45,16 @@ impl UnhealthyTracker {
             .and_then(|seconds| u64::try_from(seconds).ok())
             .map_or(DEFAULT_TOLERATION, Duration::from_secs);
         let mut since = self.0.remove(&binding.key).unwrap_or_default();
-        since.retain(|cluster, _| is_unhealthy(binding, cluster));
+        since.retain(|cluster, _| is_unhealthy(reports, cluster));
         let mut verdict = Verdict::default();
         for target in &binding.spec.clusters {
-            if !is_unhealthy(binding, &target.name) {
+            let counts_from = reports.counts_from(&target.name);
+            let Some(counts_from) = counts_from.filter(|_| is_unhealthy(reports, &target.name))
+            else {
                 continue;
-            }
+            };
             let begin = *since.entry(target.name.clone()).or_insert(now);
-            let end = begin + tolerated;
+            let end = (begin + tolerated).max(counts_from);
             if now > end {
                 verdict.evict_from.push(target.name.clone());
             } else {
@@ -68,8 +73,10 @@ impl UnhealthyTracker {
     }
 }
 
-fn is_unhealthy(binding: &Binding, cluster: &str) -> bool {
-    binding.is_placed_on(cluster)
+fn is_unhealthy(reports: &Reports<'_>, cluster: &str) -> bool {
+    let binding = reports.binding;
+    reports.is_ready(cluster)
+        && binding.is_placed_on(cluster)
         && !binding.has_task_for(cluster)
         && binding.health_in(cluster) == Some(&ResourceHealth::Unhealthy)
 }
@@ -78,8 +85,15 @@ fn is_unhealthy(binding: &Binding, cluster: &str) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::binding::Binding;
     use super::super::graceful_eviction::tests::binding_with;
+    use super::super::report::tests::clusters;
     use super::*;
+
+    fn observe(tracker: &mut UnhealthyTracker, binding: &Binding, now: Instant) -> Verdict {
+        let clusters = clusters(&[("m1", true)], now);
+        tracker.observe(&Reports::new(binding, &clusters, now), now)
+    }
 
     fn binding(health: &str) -> Binding {
         with(health, true, &json!({}))
@@ -103,7 +117,7 @@ mod tests {
         let (mut tracker, start) = (UnhealthyTracker::default(), Instant::now());
         let mut at = |seconds, binding| {
             let now = start + Duration::from_secs(seconds);
-            tracker.observe(&binding, now).evict_from
+            observe(&mut tracker, &binding, now).evict_from
         };
         assert!(at(0, binding("Unhealthy")).is_empty());
         assert!(at(10, binding("Unhealthy")).is_empty());
@@ -114,10 +128,14 @@ mod tests {
     fn a_recovery_or_unknown_health_restarts_the_toleration_time() {
         for between in ["Healthy", "Unknown"] {
             let (mut tracker, start) = (UnhealthyTracker::default(), Instant::now());
-            tracker.observe(&binding("Unhealthy"), start);
-            tracker.observe(&binding(between), start + Duration::from_secs(5));
+            observe(&mut tracker, &binding("Unhealthy"), start);
+            observe(
+                &mut tracker,
+                &binding(between),
+                start + Duration::from_secs(5),
+            );
             let again = start + Duration::from_secs(11);
-            let verdict = tracker.observe(&binding("Unhealthy"), again);
+            let verdict = observe(&mut tracker, &binding("Unhealthy"), again);
             assert_eq!(verdict.evict_from, [""; 0], "{between}");
             assert_eq!(verdict.next, Some(again + Duration::from_secs(10)));
         }
@@ -146,9 +164,35 @@ mod tests {
             ),
         ] {
             let (mut tracker, start) = (UnhealthyTracker::default(), Instant::now());
-            tracker.observe(&binding, start);
-            let verdict = tracker.observe(&binding, start + Duration::from_mins(1));
+            observe(&mut tracker, &binding, start);
+            let later = start + Duration::from_mins(1);
+            let verdict = observe(&mut tracker, &binding, later);
             assert_eq!(verdict, Verdict::default(), "{about}");
         }
+    }
+
+    #[test]
+    fn the_health_in_a_member_that_is_not_ready_is_unknown() {
+        let (mut tracker, start) = (UnhealthyTracker::default(), Instant::now());
+        let unhealthy = binding("Unhealthy");
+        let mut at = |seconds, is_ready, ready_since: Option<u64>| {
+            let now = start + Duration::from_secs(seconds);
+            let mut clusters = clusters(&[("m1", is_ready)], start);
+            if let Some(since) = ready_since {
+                let record = clusters.get_mut("m1").unwrap();
+                record.ready_since = Some(start + Duration::from_secs(since));
+            }
+            tracker.observe(&Reports::new(&unhealthy, &clusters, now), now)
+        };
+        at(0, true, None);
+        assert_eq!(at(11, false, None), Verdict::default());
+        let next = start + Duration::from_secs(80);
+        let expected = Verdict {
+            evict_from: Vec::new(),
+            next: Some(next),
+        };
+        assert_eq!(at(20, true, Some(20)), expected, "the report may be old");
+        assert_eq!(at(31, true, Some(20)), expected, "the report may be old");
+        assert_eq!(at(81, true, Some(20)).evict_from, ["m1"]);
     }
 }

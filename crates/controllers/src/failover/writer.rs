@@ -15,6 +15,9 @@ use crate::binding_key::BindingKind;
 /// The reason of events about failed evictions.
 const FAILED: &str = "EvictWorkloadFromClusterFailed";
 
+/// The reason of events about evictions that ended because their cause ended.
+const CANCELLED: &str = "EvictWorkloadFromClusterCancelled";
+
 /// The outcome of a write.
 #[derive(Debug)]
 pub(super) enum WriteOutcome {
@@ -32,7 +35,12 @@ pub(super) enum WriteOutcome {
 #[derive(Clone, Debug)]
 pub(super) enum Announcement {
     /// The eviction from these clusters ends with this write. An event is recorded if the write succeeds.
-    Evicted(Vec<String>),
+    TasksEnded {
+        /// The clusters in which the old copy is deleted.
+        finished: Vec<String>,
+        /// The clusters in which the old copy stays.
+        cancelled: Vec<String>,
+    },
     /// The eviction from these clusters begins with this write. An event is recorded if the write fails.
     Evicting(Vec<String>),
 }
@@ -71,9 +79,20 @@ impl Writer {
             Err(error) => WriteOutcome::Failed(Box::new(error)),
         };
         match (&written, announcement) {
-            (WriteOutcome::Stored(_), Announcement::Evicted(clusters)) => {
-                for cluster in clusters {
+            (
+                WriteOutcome::Stored(_),
+                Announcement::TasksEnded {
+                    finished,
+                    cancelled,
+                },
+            ) => {
+                for cluster in finished {
                     self.record_result(binding, &cluster, true);
+                }
+                for cluster in cancelled {
+                    let message =
+                        format!("Evict from cluster {cluster} cancelled: its cause has ended.");
+                    record(&self.events, binding, Severity::Normal, CANCELLED, &message);
                 }
             }
             (WriteOutcome::Failed(_), Announcement::Evicting(clusters)) => {
