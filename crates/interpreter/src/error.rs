@@ -80,7 +80,10 @@ impl InterpretError {
         match self {
             Self::Webhook { .. } => true,
             Self::Script { source, .. } => is_delayed(source),
-            Self::Shape { .. } | Self::Quantity { .. } | Self::Field(_) => false,
+            Self::Shape { .. }
+            | Self::Quantity { .. }
+            | Self::Field(_)
+            | Self::Identity { .. } => false,
         }
     }
 }
