@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::scene::{Scene, binding, fast_options, targets};
 
-/// Checks that a member with ten bindings and a budget of three loses three bindings, also if it is tainted several
-/// times.
+/// Checks that a member with ten bindings and a budget of three loses at most three bindings, also if it is tainted
+/// several times.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn evictions_within_a_minute_do_not_exceed_the_move_budget() {
     let options = FailoverOptions {
@@ -53,6 +53,7 @@ async fn evictions_within_a_minute_do_not_exceed_the_move_budget() {
     scene.taint("m2", &down).await;
     scene.wait_for_metric(on_m2_waits).await;
     scene.wait_until_drained_up_to_now().await;
-    assert_eq!(evicted().await, 3);
+    // A recovery cancels evictions. The budget also limits how often a binding is evicted again.
+    assert!(evicted().await <= 3);
     scene.stop().await;
 }

@@ -140,7 +140,7 @@ impl WorkExecutor {
                     .observe_objects(&input, &mut result, &mut observations.objects)
                     .await;
                 match missing {
-                    Ok(missing) => observations.applied = missing_objects(&input.work, missing),
+                    Ok(missing) => observations.applied = missing_objects(&input.work, &missing),
                     Err(reason) => result.failure = Some(WorkError::Member(vec![reason])),
                 }
             }
@@ -470,7 +470,7 @@ impl WorkExecutor {
 
 /// Returns the outcome for a suspended Work whose objects were applied and are missing now, or `None` if there are no
 /// such objects. A missing object must not count as ready.
-fn missing_objects(work: &Work, missing: Vec<String>) -> Option<ApplyOutcome> {
+fn missing_objects(work: &Work, missing: &[String]) -> Option<ApplyOutcome> {
     let conditions = work.status.as_ref().map(|status| &status.conditions[..]);
     let is_applied = condition::is_true(conditions.unwrap_or_default(), CONDITION_APPLIED);
     (is_applied && !missing.is_empty()).then(|| ApplyOutcome::Failed {
