@@ -168,7 +168,7 @@ fn failed_scores_without_a_default_fail_the_decision() {
     .schedule("red")
     .unwrap_err();
     assert!(
-        error.ends_with("cluster bare: the expression \"100 - int(cluster.metadata.annotations['carbon'])\" failed: an argument of a function is missing"),
+        error.ends_with("cluster bare: the expression \"100 - int(cluster.metadata.annotations['carbon'])\" failed: no such key: carbon"),
         "{error}"
     );
 }

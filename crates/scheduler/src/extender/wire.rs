@@ -201,7 +201,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for BoundedList<T> {
     type Value = Option<Vec<T>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list")
+        f.write_str("a sequence")
     }
 
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
