@@ -18,6 +18,7 @@
 //! | `cel_cost` | limits on the values of CEL expressions | `cel-cost` |
 //! | `api_error` | messages for errors of a kube client | `api-error` |
 //! | `dynamic_object` | conversion between typed objects and dynamic objects | `dynamic-object` |
+//! | `server_verifier` | verification of TLS servers | `server-verifier` |
 
 #[cfg(feature = "api-error")]
 pub mod api_error;
@@ -40,3 +41,5 @@ pub mod log_limit;
 pub mod namespaced_name;
 pub mod process_metrics;
 pub mod quantity;
+#[cfg(feature = "server-verifier")]
+pub mod server_verifier;

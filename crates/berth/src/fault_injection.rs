@@ -12,12 +12,13 @@ use std::path::PathBuf;
 use berth_api::Cluster;
 use berth_apiserver::Reachability;
 use berth_component_base::kube_client::{self, ConnectError, Target};
+use berth_component_base::list_watch;
 use berth_component_base::user_agent::Component;
 use clap::Args;
 use futures::TryStreamExt as _;
 use kube::api::{Api, Patch, PatchParams};
 use kube::config::Kubeconfig;
-use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::runtime::watcher::Event;
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -164,24 +165,21 @@ pub(crate) async fn run(
     cancel: CancellationToken,
 ) {
     let clusters: Api<Cluster> = Api::all(client);
-    let stream = watcher(clusters, watcher::Config::default().any_semantic())
-        .default_backoff()
-        .applied_objects();
-    let mut stream = std::pin::pin!(stream);
+    let mut events = list_watch::events(clusters, list_watch::Config::default());
     loop {
         let event = tokio::select! {
             () = cancel.cancelled() => return,
-            event = stream.try_next() => event,
+            event = events.try_next() => event,
         };
         match event {
-            Ok(Some(cluster)) => {
+            Ok(Some(Event::Apply(cluster) | Event::InitApply(cluster))) => {
                 if let Some(member) = members.get(&cluster.name_any()) {
                     let fault = cluster.annotations().get(FAULT_ANNOTATION);
                     member.set(fault.is_none_or(|value| value != UNREACHABLE));
                 }
             }
             Ok(None) => return,
-            Err(error) => tracing::debug!(%error, "the watch of clusters failed; retrying"),
+            Ok(Some(Event::Init | Event::InitDone | Event::Delete(_))) | Err(_) => {}
         }
     }
 }

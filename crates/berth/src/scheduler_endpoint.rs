@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use berth_component_base::kube_client;
+use berth_component_base::user_agent::Component;
 use berth_scheduler::binding::BindingKey;
 use berth_scheduler::debug_api::{
     ActiveConfiguration, CONFIGURATION_PATH, DECISIONS_PATH, DecisionDetails,
@@ -194,7 +196,8 @@ impl SchedulerEndpointArgs {
         let mut config = config.map_err(|error| failed(error.to_string()))?;
         control_plane::retry_requests(&mut config);
         config.proxy_url = None;
-        let client = Client::try_from(config).map_err(|error| failed(error.to_string()))?;
+        let client = kube_client::client(config, Component::CommandLine);
+        let client = client.map_err(|error| failed(error.to_string()))?;
         Ok(SchedulerEndpoint {
             url: url.to_owned(),
             client,

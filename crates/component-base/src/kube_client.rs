@@ -1,9 +1,12 @@
 //! Clients of API servers: their configuration, credentials, request limit and reachability.
 
 pub mod any_certificate;
+pub mod certificate_problem;
 mod credential_reload;
 mod rate_limit;
 mod reachability;
+pub mod response_limits;
+pub mod transport;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +17,7 @@ use berth_apimachinery::api_error::root_cause;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::header::USER_AGENT;
-use http::{HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::client::{Body, ClientBuilder, DynBody};
 use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
@@ -24,8 +27,7 @@ use tower::{BoxError, Service, ServiceExt as _};
 use self::credential_reload::ReloadingTransport;
 pub use self::rate_limit::{Rate, RateLimit};
 use self::reachability::Reachability;
-
-type Transport = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;
+use self::transport::Transport;
 
 /// Address and credentials of the control plane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -226,7 +228,7 @@ pub fn counted_client(
 /// # Errors
 /// When a certificate or key of the configuration is unusable.
 pub fn client(config: kube::Config, component: Component) -> Result<kube::Client, ConnectError> {
-    let builder = builder(config)?.with_layer(&named_by(component));
+    let builder = builder(&config)?.with_layer(&named_by(component));
     Ok(builder.build())
 }
 
@@ -272,8 +274,9 @@ pub fn over(
     })
 }
 
-fn builder(config: kube::Config) -> Result<ClientBuilder<Transport>, ConnectError> {
-    ClientBuilder::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))
+fn builder(config: &kube::Config) -> Result<ClientBuilder<Transport>, ConnectError> {
+    let builder = transport::builder(config, HeaderMap::new());
+    builder.map_err(|error| ConnectError::Client(Box::new(error)))
 }
 
 /// Creates a builder with a transport that reloads the certificate files of the target's kubeconfig.
@@ -288,7 +291,7 @@ fn rotating(
             let transport = BoxService::new(transport);
             Ok(ClientBuilder::new(transport, config.default_namespace))
         }
-        None => builder(config),
+        None => builder(&config),
     }
 }
 

@@ -26,9 +26,10 @@ use std::time::Duration;
 use berth_api::Cluster;
 use berth_api::cluster::SyncMode;
 use berth_apimachinery::dynamic_object::decode;
+use berth_component_base::list_watch;
 use futures::TryStreamExt as _;
 use kube::api::{Api, ApiResource, DynamicObject};
-use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::runtime::watcher::Event;
 use kube::{Client, ResourceExt as _};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -77,8 +78,7 @@ pub async fn run(
     };
     let resource = ApiResource::erase::<Cluster>(&());
     let clusters: Api<DynamicObject> = Api::all_with(client, &resource);
-    let stream = watcher(clusters, watcher::Config::default().any_semantic()).default_backoff();
-    let mut stream = std::pin::pin!(stream);
+    let mut events = list_watch::events(clusters, list_watch::Config::default());
     let mut listed: Option<Vec<String>> = None;
     loop {
         let event = tokio::select! {
@@ -87,27 +87,27 @@ pub async fn run(
                 drain(&mut members.tasks).await;
                 return;
             }
-            event = stream.try_next() => event,
+            event = events.try_next() => event,
         };
         match event {
-            Ok(Some(watcher::Event::Init)) => listed = Some(Vec::new()),
-            Ok(Some(watcher::Event::InitApply(cluster))) => {
+            Ok(Some(Event::Init)) => listed = Some(Vec::new()),
+            Ok(Some(Event::InitApply(cluster))) => {
                 if let Some(listed) = &mut listed {
                     listed.push(cluster.name_any());
                 }
                 members.apply(cluster);
             }
-            Ok(Some(watcher::Event::InitDone)) => {
+            Ok(Some(Event::InitDone)) => {
                 if let Some(listed) = listed.take() {
                     members.senders.retain(|name, _| listed.contains(name));
                 }
             }
-            Ok(Some(watcher::Event::Apply(cluster))) => members.apply(cluster),
-            Ok(Some(watcher::Event::Delete(cluster))) => {
+            Ok(Some(Event::Apply(cluster))) => members.apply(cluster),
+            Ok(Some(Event::Delete(cluster))) => {
                 members.senders.remove(&cluster.name_any());
             }
             Ok(None) => return,
-            Err(error) => tracing::debug!(%error, "the watch of clusters broke; trying again"),
+            Err(_) => {}
         }
     }
 }

@@ -4,20 +4,20 @@
 //! `spec.proxyHeader`. SOCKS5 proxies receive no headers.
 
 pub mod impersonation;
-mod proxy_tunnel;
 
 use berth_apimachinery::api_error::api_error_message;
 use std::time::Duration;
 
 use berth_api::Cluster;
 use berth_api::cluster::LocalSecretReference;
+use berth_component_base::kube_client::transport;
+use berth_component_base::list_watch::{self, AfterOutage, Budget};
 use berth_component_base::user_agent::Component;
 use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
 use kube::api::Api;
-use kube::runtime::watcher;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 
@@ -25,8 +25,8 @@ use rustls_pki_types::pem::PemObject as _;
 const WRITE_TIMEOUT: Duration = Duration::from_secs(32);
 /// The time limit for connecting to a member.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The number of seconds after which a watch is renewed.
-const WATCH_SECONDS: u32 = 90;
+/// The time after which a watch is renewed.
+const WATCH: Duration = Duration::from_secs(90);
 /// The time limit between two reads of a connection. It is longer than a watch, so that only broken connections exceed
 /// the limit.
 const READ_TIMEOUT: Duration = Duration::from_secs(110);
@@ -107,11 +107,27 @@ pub enum MemberClientError {
     },
 }
 
-/// Returns the configuration for watches of a member.
-pub(crate) fn watch_config() -> watcher::Config {
-    watcher::Config::default()
-        .any_semantic()
-        .timeout(WATCH_SECONDS)
+impl MemberClientError {
+    /// Reports whether the control plane did not say anything about the Secret, so that it may be unchanged.
+    pub(crate) fn is_outage(&self) -> bool {
+        match self {
+            Self::Secret { source, .. } => match &**source {
+                kube::Error::Api(status) => status.code >= 500 || status.code == 429,
+                _ => true,
+            },
+            _ => false,
+        }
+    }
+}
+
+/// Returns the configuration for watches of a member. All watches with the same budget together keep within its limits.
+pub(crate) fn watch_config(budget: Budget) -> list_watch::Config {
+    list_watch::Config {
+        watch: WATCH,
+        after_outage: AfterOutage::List,
+        budget: Some(budget),
+        ..list_watch::Config::default()
+    }
 }
 
 /// Reads the Secret of a cluster and builds a client for the member.
@@ -122,25 +138,35 @@ pub async fn connect(
     control_plane: &kube::Client,
     cluster: &Cluster,
 ) -> Result<kube::Client, MemberClientError> {
-    let name = cluster.name_any();
-    let reference = cluster
-        .spec
-        .secret_ref
-        .as_ref()
-        .ok_or_else(|| MemberClientError::NoSecret(name.clone()))?;
-    let secret = secret(control_plane, cluster, reference).await?;
-    let config = config(cluster, &secret)?;
-    let headers = proxy_headers(cluster)?;
-    let tunneled = config.proxy_url.clone().filter(|url| {
-        let has_headers = matches!(url.scheme_str(), Some("http" | "https"));
-        has_headers && !headers.is_empty()
-    });
-    let client = match tunneled {
-        Some(proxy) => proxy_tunnel::client(&config, proxy, headers),
-        None => kube::Client::try_from(config),
-    };
+    let secret = credentials(control_plane, cluster).await?;
+    connect_with(cluster, &secret)
+}
+
+/// Reads the Secret with the credentials of a cluster.
+///
+/// # Errors
+/// When the Cluster has no Secret, or the Secret cannot be read.
+pub(crate) async fn credentials(
+    control_plane: &kube::Client,
+    cluster: &Cluster,
+) -> Result<Secret, MemberClientError> {
+    let reference = cluster.spec.secret_ref.as_ref();
+    let reference = reference.ok_or_else(|| MemberClientError::NoSecret(cluster.name_any()))?;
+    secret(control_plane, cluster, reference).await
+}
+
+/// Builds a client for a member with the credentials of its Secret.
+///
+/// # Errors
+/// When the Cluster or its Secret is incomplete or malformed.
+pub(crate) fn connect_with(
+    cluster: &Cluster,
+    secret: &Secret,
+) -> Result<kube::Client, MemberClientError> {
+    let config = config(cluster, secret)?;
+    let client = transport::limited_client(&config, proxy_headers(cluster)?);
     client.map_err(|source| MemberClientError::Build {
-        cluster: name,
+        cluster: cluster.name_any(),
         source: Box::new(source),
     })
 }
@@ -328,8 +354,7 @@ mod tests {
     #[test]
     fn a_watch_ends_before_the_read_timeout() {
         let config = config(&cluster(), &secret(&[("token", "t"), ("caBundle", PEM)])).unwrap();
-        let watch = Duration::from_secs(watch_config().timeout.unwrap().into());
-        assert!(watch + CONNECT_TIMEOUT < config.read_timeout.unwrap());
+        assert!(WATCH + CONNECT_TIMEOUT < config.read_timeout.unwrap());
     }
 
     #[test]

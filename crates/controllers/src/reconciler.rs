@@ -22,16 +22,17 @@ pub(crate) mod work_queue;
 use std::sync::Arc;
 use std::time::Duration;
 
+use berth_component_base::list_watch::Config;
+use futures::FutureExt as _;
 use kube::Client;
 use kube::api::{Api, DynamicObject};
 use kube::core::ApiResource;
-use kube::runtime::watcher;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::informer::{AfterOutage, WatchEvent, inform};
+use self::informer::{WatchEvent, inform};
 use crate::monitor::Monitor;
 use crate::monitor::watchdog::LoopActivity;
 
@@ -91,15 +92,9 @@ impl<E: Send + 'static> Inputs<E> {
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
         let stop = self.shutdown.child_token();
         let sender = self.sender.clone();
-        let informer = inform(
-            api,
-            AfterOutage::Resume,
-            watcher::Config::default(),
-            to_event,
-            sender,
-            stop.clone(),
-        );
-        self.tasks.spawn(informer);
+        // Only watches of servers with limits return errors.
+        let informer = inform(api, Config::default(), to_event, sender, stop.clone());
+        self.tasks.spawn(informer.map(drop));
         stop
     }
 

@@ -5,20 +5,18 @@ pub(crate) mod list_progress;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use berth_apimachinery::api_error::is_unreachable;
+use berth_component_base::list_watch::{self, Config};
 use futures::StreamExt as _;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::Api;
-use kube::runtime::watcher::{self, watcher};
+use kube::runtime::watcher::Event;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::lazy_object::LazyObject;
 
-/// Pause after the first failure of a watch. Each further failure doubles the pause.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// Maximum pause after a failure.
+/// Maximum pause after a failure. A scheduler that waits longer would take over late after an outage.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A watch event.
@@ -47,44 +45,28 @@ pub(crate) async fn run<K, M>(
     K: kube::Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
     M: Send + 'static,
 {
-    let mut pause = FIRST_PAUSE;
-    let seconds = u32::try_from(timeout.as_secs()).unwrap_or(u32::MAX);
-    let config = watcher::Config::default().any_semantic().timeout(seconds);
-    let mut stream = watcher(api, config).boxed();
+    let config = Config {
+        watch: timeout,
+        longest_pause: LONGEST_PAUSE,
+        ..Config::default()
+    };
+    let mut events = list_watch::events(api, config);
     loop {
         let event = tokio::select! {
             () = cancel.cancelled() => return,
-            event = stream.next() => event,
+            event = events.next() => event,
         };
         let event = match event {
             None => return,
-            Some(Err(error)) => {
-                let kind = K::kind(&());
-                if is_unreachable(&error) {
-                    tracing::debug!(%kind, %error, "the watch broke; trying again");
-                } else {
-                    tracing::warn!(%kind, %error, "the watch broke; trying again");
+            Some(Err(_)) => continue,
+            Some(Ok(event)) => match event {
+                Event::Init => WatchEvent::ListStarted,
+                Event::InitDone => WatchEvent::ListCompleted,
+                Event::InitApply(object) | Event::Apply(object) => {
+                    WatchEvent::Applied(Box::new(object))
                 }
-                tokio::select! {
-                    () = cancel.cancelled() => return,
-                    () = tokio::time::sleep(pause) => {}
-                }
-                pause = (pause * 2).min(LONGEST_PAUSE);
-                continue;
-            }
-            Some(Ok(event)) => {
-                pause = FIRST_PAUSE;
-                match event {
-                    watcher::Event::Init => WatchEvent::ListStarted,
-                    watcher::Event::InitDone => WatchEvent::ListCompleted,
-                    watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
-                        WatchEvent::Applied(Box::new(object))
-                    }
-                    watcher::Event::Delete(object) => {
-                        WatchEvent::Deleted(Box::new(object.metadata().clone()))
-                    }
-                }
-            }
+                Event::Delete(object) => WatchEvent::Deleted(Box::new(object.metadata().clone())),
+            },
         };
         if sender.send(wrap(event)).await.is_err() {
             return;

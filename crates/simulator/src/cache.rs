@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use berth_apimachinery::dynamic_object::decode_event;
+use berth_component_base::list_watch;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
@@ -16,7 +17,7 @@ use k8s_openapi::api::networking::v1::Ingress;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, ApiResource, DynamicObject};
-use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::runtime::watcher::Event;
 use kube::{Client, Resource, ResourceExt as _};
 
 use crate::owned_pods::controller_of;
@@ -109,15 +110,15 @@ impl<K: Resource> ObjectCache<K> {
         }
     }
 
-    fn apply(&mut self, event: watcher::Event<K>) {
+    fn apply(&mut self, event: Event<K>) {
         match event {
-            watcher::Event::Init => self.listed = Some(BTreeMap::new()),
-            watcher::Event::InitApply(mut object) => {
+            Event::Init => self.listed = Some(BTreeMap::new()),
+            Event::InitApply(mut object) => {
                 object.meta_mut().managed_fields = None;
                 let listed = self.listed.get_or_insert_default();
                 listed.insert(key(&object), object);
             }
-            watcher::Event::InitDone => {
+            Event::InitDone => {
                 let before = std::mem::take(&mut self.objects);
                 self.objects = self.listed.take().unwrap_or_default();
                 self.has_synced = true;
@@ -131,8 +132,8 @@ impl<K: Resource> ObjectCache<K> {
                 let uids = all.flat_map(|metadata| [metadata.uid.clone(), owners(metadata)]);
                 self.changed.extend(uids.flatten());
             }
-            watcher::Event::Apply(object) => self.put(object),
-            watcher::Event::Delete(object) => self.remove(&key(&object)),
+            Event::Apply(object) => self.put(object),
+            Event::Delete(object) => self.remove(&key(&object)),
         }
     }
 }
@@ -146,13 +147,9 @@ fn version<K: Resource>(object: &K) -> u64 {
 }
 
 /// Watches a kind forever. The watch recovers from errors.
-fn watch_kind(
-    client: &Client,
-    resource: &ApiResource,
-) -> BoxStream<'static, watcher::Event<DynamicObject>> {
+fn watch_kind(client: &Client, resource: &ApiResource) -> BoxStream<'static, Event<DynamicObject>> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), resource);
-    watcher(api, watcher::Config::default().any_semantic())
-        .default_backoff()
+    list_watch::events(api, list_watch::Config::default())
         .filter_map(|event| async { event.ok() })
         .boxed()
 }
@@ -167,7 +164,7 @@ macro_rules! kinds {
 
         /// A change of a watched object.
         pub(crate) enum Change {
-            $( $variant(Box<watcher::Event<$kind>>), )*
+            $( $variant(Box<Event<$kind>>), )*
         }
 
         impl Cache {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use berth_apimachinery::server_verifier::ServerVerifier;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
@@ -14,9 +15,9 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio::net::TcpStream;
 use tower::util::BoxCloneSyncService;
@@ -195,7 +196,7 @@ fn causes(error: &dyn std::error::Error) -> String {
 fn tls_config(bundle: Option<&str>) -> Result<ClientConfig, ClientError> {
     let unusable = ClientError::Authorities;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| ClientError::Tls(error.to_string()))?;
     let Some(bundle) = bundle else {
@@ -205,17 +206,17 @@ fn tls_config(bundle: Option<&str>) -> Result<ClientConfig, ClientError> {
     };
     let pem = STANDARD.decode(bundle);
     let pem = pem.map_err(|error| unusable(error.to_string()))?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let added = certificate
-            .map_err(|error| error.to_string())
-            .and_then(|der| roots.add(der).map_err(|error| error.to_string()));
-        added.map_err(unusable)?;
-    }
-    if roots.is_empty() {
+    let trusted: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let trusted = trusted.map_err(|error| unusable(error.to_string()))?;
+    if trusted.is_empty() {
         return Err(unusable("it contains no certificate".to_owned()));
     }
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    let verifier = ServerVerifier::new(provider, trusted);
+    let verifier = verifier.map_err(|error| unusable(error.to_string()))?;
+    let builder = builder.dangerous();
+    Ok(builder
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth())
 }
 
 async fn connect(

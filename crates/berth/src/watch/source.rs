@@ -5,10 +5,11 @@ use std::fmt::Debug;
 
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_apimachinery::api_error::api_error_message;
+use berth_component_base::list_watch;
 use berth_scheduler::binding::{Binding, BindingKey};
 use futures::StreamExt as _;
 use kube::api::{Api, ListParams};
-use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::runtime::watcher::Event;
 use kube::{Client, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
@@ -111,34 +112,26 @@ async fn watch<K>(
 ) where
     K: kube::Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    let config = watcher::Config::default().any_semantic();
-    let mut events = watcher(api, config).default_backoff().boxed();
+    let mut events = list_watch::events(api, list_watch::Config::default());
     let mut listed = Vec::new();
     while let Some(event) = events.next().await {
         let sent = match event {
-            Ok(watcher::Event::Init) => {
+            Ok(Event::Init) => {
                 listed.clear();
                 continue;
             }
-            Ok(watcher::Event::InitApply(object)) => {
+            Ok(Event::InitApply(object)) => {
                 listed.push(object.clone());
                 sender.send(convert(ObjectEvent::Applied(object))).await
             }
-            Ok(watcher::Event::InitDone) => {
+            Ok(Event::InitDone) => {
                 sender
                     .send(convert(ObjectEvent::Listed(std::mem::take(&mut listed))))
                     .await
             }
-            Ok(watcher::Event::Apply(object)) => {
-                sender.send(convert(ObjectEvent::Applied(object))).await
-            }
-            Ok(watcher::Event::Delete(object)) => {
-                sender.send(convert(ObjectEvent::Deleted(object))).await
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the watch failed; retrying");
-                continue;
-            }
+            Ok(Event::Apply(object)) => sender.send(convert(ObjectEvent::Applied(object))).await,
+            Ok(Event::Delete(object)) => sender.send(convert(ObjectEvent::Deleted(object))).await,
+            Err(_) => continue,
         };
         if sent.is_err() {
             return;

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use kube::client::Body;
 use kube::config::Kubeconfig;
 use tower::{BoxError, Service};
 
-use crate::kube_client::{self, Target};
+use crate::kube_client::{self, Target, transport};
 
 /// Interval between checks of the files.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -44,7 +44,7 @@ impl ReloadingTransport {
         if seen.len() < 2 {
             return Ok(None);
         }
-        let client = kube::Client::try_from(config.clone())?;
+        let client = transport::builder(config, HeaderMap::new())?.build();
         let current = Arc::new(ArcSwap::from_pointee(client));
         tokio::spawn(follow(
             files,
@@ -103,8 +103,10 @@ async fn follow(
             let fresh = kube_client::config(&files.target).await?;
             config.root_cert = fresh.root_cert;
             config.auth_info = fresh.auth_info;
-            kube::Client::try_from(config.clone())
-                .map_err(|error| kube_client::ConnectError::Client(Box::new(error)))
+            let builder = transport::builder(&config, HeaderMap::new());
+            let builder =
+                builder.map_err(|error| kube_client::ConnectError::Client(Box::new(error)))?;
+            Ok::<_, kube_client::ConnectError>(builder.build())
         };
         match made.await {
             Ok(client) => {

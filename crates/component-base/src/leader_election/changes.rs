@@ -12,6 +12,8 @@ use tokio::time::Instant;
 
 /// Pause after a failed watch. A retry may fail again, because the permission to watch may be missing.
 const HOLD_OFF: Duration = Duration::from_secs(10);
+/// A watch that ends sooner has failed.
+const SHORTEST: Duration = Duration::from_secs(1);
 
 /// A watch of one Lease, which is restarted after errors.
 pub(super) struct Changes {
@@ -25,7 +27,8 @@ type Events = BoxStream<'static, Result<WatchEvent<Lease>, kube::Error>>;
 enum State {
     Idle,
     Beginning(BoxFuture<'static, Result<Events, kube::Error>>),
-    Watching(Events),
+    /// The watch has been running since this time.
+    Watching(Events, Instant),
     /// The watch is not restarted before this time.
     Failed(Instant),
 }
@@ -41,7 +44,7 @@ impl Changes {
 
     /// Reports whether the watch is running.
     pub(super) fn are_watched(&self) -> bool {
-        matches!(self.state, State::Watching(_))
+        matches!(self.state, State::Watching(..))
     }
 
     /// Waits for the next event of the watch. Returns the Lease, or `None` if the Lease was deleted. If the watch has
@@ -57,19 +60,23 @@ impl Changes {
                     self.state = State::Beginning(begin.boxed());
                 }
                 State::Beginning(begun) => match begun.await {
-                    Ok(changes) => self.state = State::Watching(changes),
+                    Ok(changes) => self.state = State::Watching(changes, Instant::now()),
                     Err(error) => {
                         tracing::debug!(%error, "cannot watch the lease; reading it periodically");
                         self.state = State::Failed(Instant::now() + HOLD_OFF);
                     }
                 },
-                State::Watching(changes) => match changes.next().await {
+                State::Watching(changes, since) => match changes.next().await {
                     Some(Ok(WatchEvent::Added(lease) | WatchEvent::Modified(lease))) => {
                         return Some(lease);
                     }
                     Some(Ok(WatchEvent::Deleted(_))) => return None,
                     Some(Ok(WatchEvent::Bookmark(_))) => {}
                     Some(Ok(WatchEvent::Error(_)) | Err(_)) => {
+                        self.state = State::Failed(Instant::now() + HOLD_OFF);
+                    }
+                    // A proxy may end each watch at once.
+                    None if since.elapsed() < SHORTEST => {
                         self.state = State::Failed(Instant::now() + HOLD_OFF);
                     }
                     None => self.state = State::Idle,

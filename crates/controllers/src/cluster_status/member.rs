@@ -3,16 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
 use berth_api::cluster::{ClusterSpec, ClusterStatus};
 use berth_apimachinery::dynamic_object::decode_event;
+use berth_component_base::list_watch::{self, Budget, Limits};
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, Pod, Secret};
 use kube::api::{Api, ApiResource, DynamicObject};
-use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::runtime::watcher;
 use kube::{Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
@@ -20,11 +21,20 @@ use tokio::time::MissedTickBehavior;
 
 use super::readiness::{ProbeResult, Readiness};
 use super::status_writer::{self, StatusUpdate};
-use super::summary_input::{NodeResources, PodResources};
+use super::summary_input::{NodeResources, PodResources, weigh_node, weigh_pod};
 use super::{ClusterStatusOptions, apis, model_grades, probe, summary};
 use crate::condition;
-use crate::member_client;
+use crate::member_client::{self, MemberClientError};
 use crate::monitor::Monitor;
+
+/// Maximum number of nodes and pods of a member, and maximum size of the fields that are kept. A Kubernetes cluster has up
+/// to 5,000 nodes and 150,000 pods.
+const LIMITS: Limits = Limits {
+    objects: 200_000,
+    bytes: 256 << 20,
+};
+/// Time until nodes and pods are watched again after they exceeded the limits.
+const PAUSE_BEYOND_LIMITS: Duration = Duration::from_mins(5);
 
 /// Collects the status of a member until the channel with its Cluster is closed.
 pub(super) async fn run(
@@ -94,6 +104,8 @@ impl Drop for Member {
 /// The connection to a member, and the nodes and pods that its watches have reported.
 struct Connection {
     client: Client,
+    /// UID and version of the Secret that the connection uses.
+    secret: SecretVersion,
     changes: BoxStream<'static, Change>,
     /// True if nodes and pods are watched.
     has_resources: bool,
@@ -101,6 +113,15 @@ struct Connection {
     pods: Store<PodResources>,
     /// True if a collection of the status waits for the first lists of nodes and pods.
     is_awaited: bool,
+    /// The reason for which nodes and pods are not watched, and the time of the next attempt.
+    beyond_limits: Option<(String, Instant)>,
+}
+
+type SecretVersion = (Option<String>, Option<String>);
+
+fn version_of(secret: &Secret) -> SecretVersion {
+    let metadata = &secret.metadata;
+    (metadata.uid.clone(), metadata.resource_version.clone())
 }
 
 /// The objects of one kind, by namespace and name.
@@ -114,6 +135,8 @@ struct Store<T> {
 enum Change {
     Nodes(Box<watcher::Event<Node>>),
     Pods(Box<watcher::Event<Pod>>),
+    /// The nodes and pods exceed the limits of the member.
+    BeyondLimits(String),
 }
 
 /// Returns the fields of a Cluster that the connection depends on.
@@ -148,6 +171,7 @@ impl Member {
         match connection.changes.next().await {
             Some(Change::Nodes(event)) => connection.nodes.handle(*event, NodeResources::of),
             Some(Change::Pods(event)) => connection.pods.handle(*event, PodResources::of),
+            Some(Change::BeyondLimits(reason)) => connection.stop_watches(reason),
             None => return std::future::pending().await,
         }
         connection.is_awaited && connection.has_synced()
@@ -156,15 +180,17 @@ impl Member {
     /// Probes the member and writes the status of its Cluster.
     async fn reconcile(&mut self) {
         let since = Instant::now();
-        let result = self.probe().await;
+        let timeout = self.readiness.probe_timeout(since, &self.options);
+        let result = self.probe(timeout).await;
         self.log_change(&result);
         let status = self.cluster.status.clone().unwrap_or_default();
         let was_ready =
             condition::find(&status.conditions, "Ready").map(|ready| ready.status == "True");
         let ready = result.condition();
-        let accepted =
-            self.readiness
-                .accept(ready.status, was_ready, Instant::now(), &self.options);
+        let now = Instant::now();
+        let accepted = self
+            .readiness
+            .accept(ready.status, was_ready, since, now, &self.options);
         let mut update = StatusUpdate::default();
         if accepted {
             update
@@ -172,18 +198,28 @@ impl Member {
                 .push(("Ready", ready.status, ready.reason, ready.message));
         }
         if result == ProbeResult::Ready && accepted {
-            let Some((collected, complete_apis)) = self.collect().await else {
+            let collected = tokio::time::timeout(probe::COLLECT_TIMEOUT, self.collect()).await;
+            let (complete, reason, message) = match collected {
+                Ok(Some((collected, complete_apis))) => {
+                    update.collected = Some(collected);
+                    complete_apis
+                }
                 // This function runs again as soon as the first lists are complete.
-                return;
+                Ok(None) => return,
+                Err(_) => {
+                    let limit = probe::COLLECT_TIMEOUT;
+                    let message =
+                        format!("cannot discover the APIs of the cluster within {limit:?}");
+                    (false, "Partial", message)
+                }
             };
-            update.collected = Some(collected);
-            let (complete, reason, message) = complete_apis;
             update.conditions.push((
                 "CompleteAPIEnablements",
                 complete,
                 reason.to_owned(),
                 message,
             ));
+            update.conditions.extend(self.limits_condition());
         }
         match status_writer::write(&self.control_plane, &self.cluster, &update).await {
             Ok(Some(cluster)) => self.cluster = Arc::new(cluster),
@@ -213,26 +249,57 @@ impl Member {
         }
     }
 
-    /// Probes the member. Connects to the member first if there is no connection.
-    async fn probe(&mut self) -> ProbeResult {
-        if self.connection.is_none() {
-            match member_client::connect(&self.control_plane, &self.cluster).await {
-                Ok(client) => {
-                    let connection = Connection::new(client, self.options.resource_modeling);
-                    self.connection = Some(connection);
-                }
-                Err(error) => return ProbeResult::NoClient(error.to_string()),
-            }
-        }
-        let client = self.connection.as_ref().map(|c| c.client.clone());
-        match client {
-            Some(client) if probe::is_healthy(&client).await => ProbeResult::Ready,
-            // The next probe connects again, because the credentials of the member may have changed.
-            _ => {
+    /// Probes the member. Connects to the member first if there is no connection, or if the Secret of the connection has
+    /// changed.
+    async fn probe(&mut self, timeout: Duration) -> ProbeResult {
+        let client = match self.connect().await {
+            Ok(client) => client,
+            Err(error) => {
                 self.connection = None;
-                ProbeResult::NotReachable
+                return ProbeResult::NoClient(error.to_string());
             }
+        };
+        let result = probe::health(&client, timeout).await;
+        if result != ProbeResult::Ready {
+            // The next probe uses a new connection, because the address may lead to another server.
+            self.connection = None;
         }
+        result
+    }
+
+    /// Returns a client with the present credentials of the member.
+    async fn connect(&mut self) -> Result<Client, MemberClientError> {
+        let secret = member_client::credentials(&self.control_plane, &self.cluster).await;
+        let current = self.connection.as_ref();
+        let secret = match (secret, current) {
+            (Ok(secret), _) => secret,
+            // An outage of the control plane says nothing about the member.
+            (Err(error), Some(current)) if error.is_outage() => return Ok(current.client.clone()),
+            (Err(error), _) => return Err(error),
+        };
+        let version = version_of(&secret);
+        if let Some(current) = current.filter(|current| current.is_usable(&version)) {
+            return Ok(current.client.clone());
+        }
+        let client = member_client::connect_with(&self.cluster, &secret)?;
+        let name = self.cluster.name_any();
+        let has_resources = self.options.resource_modeling;
+        let connection = Connection::new(client.clone(), name, version, has_resources);
+        self.connection = Some(connection);
+        Ok(client)
+    }
+
+    /// Returns the condition about the limits of the member. Only members that have exceeded their limits have it.
+    fn limits_condition(&self) -> Option<(&'static str, bool, String, String)> {
+        const KIND: &str = "WithinLimits";
+        let exceeded = self.connection.as_ref()?.beyond_limits.as_ref();
+        if let Some((reason, _)) = exceeded {
+            return Some((KIND, false, "TooManyObjects".to_owned(), reason.clone()));
+        }
+        let conditions = &self.cluster.status.as_ref()?.conditions;
+        condition::find(conditions, KIND)?;
+        let message = "nodes and pods are watched".to_owned();
+        Some((KIND, true, "WithinLimits".to_owned(), message))
     }
 
     /// Collects the version, APIs and summaries of the member, and the condition `CompleteAPIEnablements`. Returns
@@ -266,44 +333,73 @@ impl Member {
 
 impl Connection {
     /// Creates a connection to a member. Watches the nodes and pods if `has_resources` is set.
-    fn new(client: Client, has_resources: bool) -> Self {
+    fn new(client: Client, name: String, secret: SecretVersion, has_resources: bool) -> Self {
         let changes = if has_resources {
-            let nodes = watch_kind::<Node>(&client).map(Change::Nodes);
-            let pods = watch_kind::<Pod>(&client).map(Change::Pods);
+            let config = member_client::watch_config(Budget::new(name, LIMITS));
+            let nodes = watch_kind(&client, config.clone(), weigh_node, Change::Nodes);
+            let pods = watch_kind(&client, config, weigh_pod, Change::Pods);
             stream::select(nodes, pods).boxed()
         } else {
             stream::pending().boxed()
         };
         Self {
             client,
+            secret,
             changes,
             has_resources,
             nodes: Store::new(),
             pods: Store::new(),
             is_awaited: false,
+            beyond_limits: None,
         }
     }
 
     fn has_synced(&self) -> bool {
         !self.has_resources || (self.nodes.has_synced && self.pods.has_synced)
     }
+
+    /// Reports whether the connection uses this version of the Secret, and need not start its watches again.
+    fn is_usable(&self, secret: &SecretVersion) -> bool {
+        let retry = self.beyond_limits.as_ref().map(|(_, retry)| *retry);
+        self.secret == *secret && retry.is_none_or(|retry| Instant::now() < retry)
+    }
+
+    /// Ends the watches of nodes and pods, and frees their memory.
+    fn stop_watches(&mut self, reason: String) {
+        self.changes = stream::pending().boxed();
+        self.has_resources = false;
+        self.nodes = Store::new();
+        self.pods = Store::new();
+        self.beyond_limits = Some((reason, Instant::now() + PAUSE_BEYOND_LIMITS));
+    }
 }
 
 /// Watches the objects of a kind in a member. The watch retries after errors. The next probe reports an outage.
-fn watch_kind<K>(client: &Client) -> BoxStream<'static, Box<watcher::Event<K>>>
+fn watch_kind<K>(
+    client: &Client,
+    config: list_watch::Config,
+    weigh: fn(&DynamicObject, usize) -> usize,
+    change: fn(Box<watcher::Event<K>>) -> Change,
+) -> BoxStream<'static, Change>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Send + 'static,
 {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::erase::<K>(&()));
-    watcher(api, member_client::watch_config())
-        .default_backoff()
-        .filter_map(|event| async {
-            decode_event(event.ok()?)
+    list_watch::weighed_events(api, config, weigh)
+        .filter_map(move |event| async move {
+            let event = match event {
+                Ok(event) => event,
+                Err(error @ list_watch::Error::Limit(_)) => {
+                    return Some(Change::BeyondLimits(error.to_string()));
+                }
+                Err(_) => return None,
+            };
+            decode_event(event)
                 .inspect_err(|error| {
                     tracing::debug!(%error, "cannot read an object of a member; skipping it");
                 })
                 .ok()
-                .map(Box::new)
+                .map(|event| change(Box::new(event)))
         })
         .boxed()
 }
@@ -345,3 +441,6 @@ impl<T> Store<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,8 @@
 
 use berth_api::pod_requests::{self, Amounts, amounts};
 use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::DynamicObject;
+use serde_json::Value;
 
 /// The resources of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,6 +47,30 @@ impl PodResources {
             requests: spec.map(pod_requests::of).unwrap_or_default(),
         }
     }
+}
+
+/// Size of the stored fields without the names of resources, in bytes.
+const BASE_WEIGHT: usize = 256;
+
+/// Returns the approximate size of the stored fields of a node.
+pub(super) fn weigh_node(node: &DynamicObject, _: usize) -> usize {
+    BASE_WEIGHT + weigh_amounts(&node.data["status"]["allocatable"])
+}
+
+/// Returns the approximate size of the stored fields of a pod.
+pub(super) fn weigh_pod(pod: &DynamicObject, _: usize) -> usize {
+    let spec = &pod.data["spec"];
+    let containers = [&spec["containers"], &spec["initContainers"]];
+    let containers = containers.into_iter().filter_map(Value::as_array).flatten();
+    let requests = containers.map(|container| &container["resources"]["requests"]);
+    let requests: usize = requests.map(weigh_amounts).sum();
+    let node = spec["nodeName"].as_str().map_or(0, str::len);
+    BASE_WEIGHT + node + weigh_amounts(&spec["overhead"]) + requests
+}
+
+fn weigh_amounts(amounts: &Value) -> usize {
+    let amounts = amounts.as_object().into_iter().flatten();
+    amounts.map(|(name, _)| name.len() + 64).sum()
 }
 
 #[cfg(test)]

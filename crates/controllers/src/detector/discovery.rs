@@ -1,15 +1,16 @@
 //! Discovery of the resource types that the server serves. It runs at the start, every 30 seconds, and after each
 //! change of a CustomResourceDefinition.
 
-use berth_apimachinery::api_error::is_unreachable;
 use std::collections::HashSet;
 use std::time::Duration;
 
+use berth_apimachinery::api_error::is_unreachable;
+use berth_component_base::list_watch;
 use futures::StreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::discovery::{ApiGroup, Discovery, Scope, verbs};
-use kube::runtime::{WatchStreamExt, watcher};
+use kube::runtime::watcher;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -132,9 +133,8 @@ fn preferred(group: &ApiGroup) -> Vec<ResourceType> {
 async fn watch_definitions(client: kube::Client, established: watch::Sender<Established>) {
     let resource = ApiResource::erase::<CustomResourceDefinition>(&());
     let api: Api<DynamicObject> = Api::all_with(client, &resource);
-    let stream = watcher(api, watcher::Config::default().any_semantic()).default_backoff();
-    let mut stream = std::pin::pin!(stream);
-    while let Some(event) = stream.next().await {
+    let mut events = list_watch::events(api, list_watch::Config::default());
+    while let Some(event) = events.next().await {
         match event {
             Ok(watcher::Event::Init) => established.send_modify(Established::clear),
             Ok(watcher::Event::Apply(definition) | watcher::Event::InitApply(definition)) => {
@@ -150,10 +150,7 @@ async fn watch_definitions(client: kube::Client, established: watch::Sender<Esta
             Ok(watcher::Event::Delete(definition)) => established.send_modify(|known| {
                 known.remove(&names(&definition));
             }),
-            Ok(watcher::Event::InitDone) => {}
-            Err(error) => {
-                tracing::debug!(%error, "watch of CustomResourceDefinitions failed, trying again");
-            }
+            Ok(watcher::Event::InitDone) | Err(_) => {}
         }
     }
 }

@@ -6,6 +6,7 @@ use berth_apimachinery::api_error::root_cause;
 use std::error::Error;
 
 use berth_api::Cluster;
+use berth_component_base::kube_client::transport;
 use http::header::{AUTHORIZATION, HOST};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Request, Response, Uri, Version};
@@ -17,12 +18,10 @@ use hyper_util::client::legacy::connect::proxy::SocksV5;
 use hyper_util::client::legacy::connect::{Connection, HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use kube::ResourceExt as _;
-use kube::client::ConfigExt as _;
 use tower::Service;
 
 use super::{
-    CONNECT_TIMEOUT, MemberClientError, ca_certificates, endpoint, proxy_headers, proxy_tunnel,
-    secret, token,
+    CONNECT_TIMEOUT, MemberClientError, ca_certificates, endpoint, proxy_headers, secret, token,
 };
 
 const USER: &str = "impersonate-user";
@@ -147,7 +146,7 @@ impl ImpersonatingClient {
             }
             Some(proxy) => {
                 let headers = self.proxy_headers.clone();
-                let tunnel = proxy_tunnel::tunnel(&self.config, proxy, headers);
+                let tunnel = transport::tunnel(&self.config, proxy, headers);
                 let tunnel = tunnel.map_err(|error| self.build_error(error))?;
                 self.exchange(tunnel, request).await
             }
@@ -168,9 +167,7 @@ impl ImpersonatingClient {
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<BoxError>,
     {
-        let connector = self
-            .config
-            .rustls_https_connector_with_connector(connector)
+        let connector = transport::https_connector(&self.config, connector)
             .map_err(|error| self.build_error(error))?;
         let mut connector = TimeoutConnector::new(connector);
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));

@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use berth_component_base::list_watch::{self, Config, Error};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use kube::ResourceExt as _;
 use kube::api::{Api, DynamicObject};
-use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::runtime::watcher::Event;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -54,121 +55,73 @@ impl<'a> FromIterator<&'a DynamicObject> for Listing {
     }
 }
 
-/// The way in which a watch continues after an outage of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AfterOutage {
-    /// Continue from the last resource version.
-    Resume,
-    /// List the objects again. A member may return at the same address empty or restored from a backup. A watch from
-    /// the last resource version would then report no event.
-    List,
-}
-
-/// Watches objects until the token is cancelled, and sends each event as a message. Errors of the server are retried. A
-/// slow receiver slows down the watch, and no event is lost.
+/// Watches objects until the token is cancelled, and sends each event as a message. A slow receiver slows down the watch,
+/// and no event is lost. Returns an error if the objects exceed the limits of the server. Other errors are retried.
 pub(crate) async fn inform<M: Send>(
     api: Api<DynamicObject>,
-    after_outage: AfterOutage,
-    config: watcher::Config,
+    config: Config,
     message: impl Fn(WatchEvent) -> M + Send,
     sender: mpsc::Sender<M>,
     shutdown: CancellationToken,
-) {
+) -> Result<(), Error> {
     let watching = async {
-        let mut informer = Informer::new(api, after_outage, config);
-        while let Some(event) = informer.next().await {
+        let mut informer = Informer::new(api, config);
+        while let Some(event) = informer.next().await? {
             if sender.send(message(event)).await.is_err() {
-                return;
+                break;
             }
         }
+        Ok(())
     };
     tokio::select! {
-        () = shutdown.cancelled() => {}
-        () = watching => {}
+        () = shutdown.cancelled() => Ok(()),
+        ended = watching => ended,
     }
 }
 
 /// The watch of one resource and its current list. The type is not generic, so that it compiles once for all
 /// controllers.
 struct Informer {
-    api: Api<DynamicObject>,
-    after_outage: AfterOutage,
-    config: watcher::Config,
-    stream: BoxStream<'static, watcher::Result<watcher::Event<DynamicObject>>>,
+    events: BoxStream<'static, Result<Event<DynamicObject>, Error>>,
     /// The names of the objects that the current list has returned so far.
     listing: Listing,
 }
 
 impl Informer {
-    fn new(api: Api<DynamicObject>, after_outage: AfterOutage, config: watcher::Config) -> Self {
-        let config = config.any_semantic();
+    fn new(api: Api<DynamicObject>, config: Config) -> Self {
         Self {
-            stream: start(&api, &config),
-            api,
-            after_outage,
-            config,
+            events: list_watch::events(api, config),
             listing: Listing::default(),
         }
     }
 
     /// Returns the next event, or `None` when the watch has ended.
-    async fn next(&mut self) -> Option<WatchEvent> {
+    async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
         loop {
-            match self.stream.next().await? {
-                Ok(watcher::Event::Init) => self.listing = Listing::default(),
-                Ok(watcher::Event::InitApply(object)) => {
+            return Ok(match self.events.next().await {
+                None => None,
+                Some(Ok(Event::Init)) => {
+                    self.listing = Listing::default();
+                    continue;
+                }
+                Some(Ok(Event::InitApply(object))) => {
                     self.listing.add(&object);
-                    return Some(WatchEvent::Applied(strip_managed_fields(object)));
+                    Some(WatchEvent::Applied(strip_managed_fields(object)))
                 }
-                Ok(watcher::Event::InitDone) => {
-                    return Some(WatchEvent::Listed(std::mem::take(&mut self.listing)));
+                Some(Ok(Event::InitDone)) => {
+                    Some(WatchEvent::Listed(std::mem::take(&mut self.listing)))
                 }
-                Ok(watcher::Event::Apply(object)) => {
-                    return Some(WatchEvent::Applied(strip_managed_fields(object)));
+                Some(Ok(Event::Apply(object))) => {
+                    Some(WatchEvent::Applied(strip_managed_fields(object)))
                 }
-                Ok(watcher::Event::Delete(object)) => {
-                    return Some(WatchEvent::Deleted(strip_managed_fields(object)));
+                Some(Ok(Event::Delete(object))) => {
+                    Some(WatchEvent::Deleted(strip_managed_fields(object)))
                 }
-                Err(error) => {
-                    let url = self.api.resource_url();
-                    tracing::debug!(url, %error, "watch failed, trying again");
-                    if self.after_outage == AfterOutage::List && is_outage(&error) {
-                        self.stream = start(&self.api, &self.config);
-                    }
-                    if is_unserved(&error) {
-                        return Some(WatchEvent::Unserved);
-                    }
-                }
-            }
+                Some(Err(error @ Error::Limit(_))) => return Err(error),
+                Some(Err(error)) if error.is_unserved() => Some(WatchEvent::Unserved),
+                Some(Err(_)) => continue,
+            });
         }
-    }
-}
-
-fn start(
-    api: &Api<DynamicObject>,
-    config: &watcher::Config,
-) -> BoxStream<'static, watcher::Result<watcher::Event<DynamicObject>>> {
-    watcher(api.clone(), config.clone())
-        .default_backoff()
-        .boxed()
-}
-
-/// Reports whether the server responded that it does not serve the resource.
-fn is_unserved(error: &watcher::Error) -> bool {
-    match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 404,
-        _ => false,
-    }
-}
-
-/// Reports whether a watch broke without a response of the server. A failed list needs no check: it is always repeated.
-fn is_outage(error: &watcher::Error) -> bool {
-    match error {
-        watcher::Error::WatchStartFailed(error) | watcher::Error::WatchFailed(error) => {
-            !matches!(error, kube::Error::Api(_))
-        }
-        _ => false,
     }
 }
 
@@ -231,11 +184,9 @@ mod tests {
         let api = Api::namespaced_with(client, "n", &kind);
         let (sender, mut events) = mpsc::channel(16);
         let shutdown = CancellationToken::new();
-        let config = watcher::Config::default();
         let informer = tokio::spawn(inform(
             api,
-            AfterOutage::Resume,
-            config,
+            Config::default(),
             |event| event,
             sender,
             shutdown.clone(),
@@ -258,6 +209,6 @@ mod tests {
         }
         assert_eq!(seen, ["a", "b", "all: ab", "c", "b", "all: b"]);
         shutdown.cancel();
-        informer.await.unwrap();
+        informer.await.unwrap().unwrap();
     }
 }

@@ -5,11 +5,12 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_component_base::list_watch;
 use berth_core::Fleet;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use kube::api::Api;
-use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::runtime::watcher::Event;
 use kube::{Client, ResourceExt as _};
 use parking_lot::{Mutex, RwLock};
 use serde::de::DeserializeOwned;
@@ -89,19 +90,19 @@ impl Watches {
         }
     }
 
-    fn on_cluster(&mut self, event: watcher::Event<Cluster>) {
+    fn on_cluster(&mut self, event: Event<Cluster>) {
         self.clusters.on_event(&self.shared, event);
         self.update_has_synced();
     }
 
-    fn on_namespaced_binding(&mut self, event: watcher::Event<ResourceBinding>) {
+    fn on_namespaced_binding(&mut self, event: Event<ResourceBinding>) {
         self.namespaced.on_event(&self.shared, event, |object| {
             BindingRow::new(&object.metadata, &object.spec, object.status.as_ref())
         });
         self.update_has_synced();
     }
 
-    fn on_cluster_scoped_binding(&mut self, event: watcher::Event<ClusterResourceBinding>) {
+    fn on_cluster_scoped_binding(&mut self, event: Event<ClusterResourceBinding>) {
         self.cluster_scoped.on_event(&self.shared, event, |object| {
             BindingRow::new(&object.metadata, &object.spec, object.status.as_ref())
         });
@@ -119,17 +120,12 @@ impl Watches {
     }
 }
 
-fn events<K>(api: Api<K>) -> impl futures::Stream<Item = watcher::Event<K>>
+fn events<K>(api: Api<K>) -> impl futures::Stream<Item = Event<K>>
 where
     K: kube::Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    watcher(api, watcher::Config::default())
-        .default_backoff()
-        .filter_map(async |event| {
-            event
-                .inspect_err(|error| tracing::warn!(%error, "the watch failed; retrying"))
-                .ok()
-        })
+    list_watch::events(api, list_watch::Config::default())
+        .filter_map(async |event| event.ok())
         .boxed()
 }
 
@@ -143,10 +139,10 @@ struct ClusterWatch {
 }
 
 impl ClusterWatch {
-    fn on_event(&mut self, shared: &SharedState, event: watcher::Event<Cluster>) {
+    fn on_event(&mut self, shared: &SharedState, event: Event<Cluster>) {
         match event {
-            watcher::Event::Init => self.listed.clear(),
-            watcher::Event::InitApply(cluster) => {
+            Event::Init => self.listed.clear(),
+            Event::InitApply(cluster) => {
                 self.listed.insert(cluster.name_any());
                 shared.fleet.lock().apply(&cluster);
                 let row = ClusterRow::new(&cluster);
@@ -156,7 +152,7 @@ impl ClusterWatch {
                     .clusters
                     .insert(cluster.name_any(), row);
             }
-            watcher::Event::InitDone => {
+            Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);
                 self.has_synced = true;
                 shared.change(|store| {
@@ -169,7 +165,7 @@ impl ClusterWatch {
                     });
                 });
             }
-            watcher::Event::Apply(cluster) => {
+            Event::Apply(cluster) => {
                 shared.fleet.lock().apply(&cluster);
                 let (name, row) = (cluster.name_any(), ClusterRow::new(&cluster));
                 let is_unchanged = shared.store.read().clusters.get(&name) == Some(&row);
@@ -179,7 +175,7 @@ impl ClusterWatch {
                     });
                 }
             }
-            watcher::Event::Delete(cluster) => {
+            Event::Delete(cluster) => {
                 shared.fleet.lock().remove(&cluster.name_any());
                 shared.change(|store| {
                     store.clusters.remove(&cluster.name_any());
@@ -210,31 +206,31 @@ impl BindingWatch {
     fn on_event<K: kube::Resource>(
         &mut self,
         shared: &SharedState,
-        event: watcher::Event<K>,
+        event: Event<K>,
         row: impl Fn(&K) -> BindingRow,
     ) {
         let now = Timestamp::now();
         match event {
-            watcher::Event::Init => self.listed.clear(),
-            watcher::Event::InitApply(object) => {
+            Event::Init => self.listed.clear(),
+            Event::InitApply(object) => {
                 let (name, row) = (name_of(&object), row(&object));
                 self.listed.insert(name.clone());
                 let moved_at = self.has_synced.then_some(now);
                 shared.store.write().apply_binding(name, row, moved_at);
             }
-            watcher::Event::InitDone => {
+            Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);
                 self.has_synced = true;
                 shared.change(|store| store.retain_bindings(self.namespaced, &listed, now));
             }
-            watcher::Event::Apply(object) => {
+            Event::Apply(object) => {
                 let (name, row) = (name_of(&object), row(&object));
                 let is_unchanged = shared.store.read().bindings.get(&name) == Some(&row);
                 if !is_unchanged {
                     shared.change(|store| store.apply_binding(name, row, Some(now)));
                 }
             }
-            watcher::Event::Delete(object) => {
+            Event::Delete(object) => {
                 shared.change(|store| store.remove_binding(&name_of(&object), now));
             }
         }

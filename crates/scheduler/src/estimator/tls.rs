@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
 
 use super::options::{ClientIdentity, Tls};
+use berth_apimachinery::server_verifier::ServerVerifier;
 use berth_component_base::kube_client::any_certificate::AnyCertificate;
 
 /// The reason why TLS cannot be set up.
@@ -37,11 +38,9 @@ pub(super) fn client_config(tls: &Tls) -> Result<Option<Arc<ClientConfig>>, TlsE
     let (builder, identity) = match tls {
         Tls::Plain => return Ok(None),
         Tls::Verified { ca, identity } => {
-            let mut roots = RootCertStore::empty();
-            for certificate in certificates(ca)? {
-                roots.add(certificate)?;
-            }
-            (builder.with_root_certificates(roots), identity)
+            let verifier = Arc::new(ServerVerifier::new(provider, certificates(ca)?)?);
+            let builder = builder.dangerous();
+            (builder.with_custom_certificate_verifier(verifier), identity)
         }
         Tls::Unverified { identity } => {
             let verifier = Arc::new(AnyCertificate::new(provider));

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rustls::ClientConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
+use berth_apimachinery::server_verifier::ServerVerifier;
 use berth_component_base::kube_client::any_certificate::AnyCertificate;
 
 /// TLS settings of the connections to an extender.
@@ -113,11 +114,10 @@ impl Tls {
         let builder = match &self.trust {
             Trust::System => builder.with_platform_verifier()?,
             Trust::Authorities(pem) => {
-                let mut roots = RootCertStore::empty();
-                for certificate in certificates(pem)? {
-                    roots.add(certificate)?;
-                }
-                builder.with_root_certificates(roots)
+                let verifier = ServerVerifier::new(provider, certificates(pem)?)?;
+                builder
+                    .dangerous()
+                    .with_custom_certificate_verifier(Arc::new(verifier))
             }
             Trust::Any => builder
                 .dangerous()

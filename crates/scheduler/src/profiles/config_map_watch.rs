@@ -6,14 +6,14 @@
 
 use std::time::Duration;
 
-use berth_apimachinery::api_error::is_unreachable;
 use berth_apimachinery::namespaced_name::NamespacedName;
+use berth_component_base::list_watch;
 use berth_events::{EventRecorder, Note, Severity};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
 use kube::Resource as _;
 use kube::api::Api;
-use kube::runtime::watcher::{self, watcher};
+use kube::runtime::watcher::Event;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -21,8 +21,8 @@ use super::builder::{ActiveConfig, FrameworkBuilder};
 use crate::config::config_map::{declared_in, text_of};
 use crate::config::{Effective, ProfileFlags};
 
-/// Pause after a failed watch request.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Maximum pause after a failed request.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A new configuration that the scheduler must use.
 #[derive(Debug)]
@@ -53,11 +53,13 @@ impl ConfigMapWatch {
     pub(crate) async fn run(mut self, cancel: CancellationToken) {
         let api: Api<ConfigMap> =
             Api::namespaced(self.builder.client.clone(), &self.name.namespace);
-        let seconds = u32::try_from(self.watch_timeout.as_secs()).unwrap_or(u32::MAX);
-        let config = watcher::Config::default()
-            .fields(&format!("metadata.name={}", self.name.name))
-            .timeout(seconds);
-        let mut events = watcher(api, config).boxed();
+        let config = list_watch::Config {
+            fields: Some(format!("metadata.name={}", self.name.name)),
+            watch: self.watch_timeout,
+            longest_pause: LONGEST_PAUSE,
+            ..list_watch::Config::default()
+        };
+        let mut events = list_watch::events(api, config);
         loop {
             let event = tokio::select! {
                 () = cancel.cancelled() => return,
@@ -65,27 +67,16 @@ impl ConfigMapWatch {
             };
             match event {
                 None => return,
-                Some(Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object))) => {
+                Some(Ok(Event::Apply(object) | Event::InitApply(object))) => {
                     tokio::select! {
                         () = cancel.cancelled() => return,
                         () = self.apply(&object) => {}
                     }
                 }
-                Some(Ok(watcher::Event::Delete(_))) => {
+                Some(Ok(Event::Delete(_))) => {
                     tracing::warn!(name = %self.name, "the ConfigMap was deleted; its last configuration stays in force");
                 }
-                Some(Ok(watcher::Event::Init | watcher::Event::InitDone)) => {}
-                Some(Err(error)) => {
-                    if is_unreachable(&error) {
-                        tracing::debug!(name = %self.name, %error, "the watch of the ConfigMap broke; trying again");
-                    } else {
-                        tracing::warn!(name = %self.name, %error, "the watch of the ConfigMap broke; trying again");
-                    }
-                    tokio::select! {
-                        () = cancel.cancelled() => return,
-                        () = tokio::time::sleep(PAUSE) => {}
-                    }
-                }
+                Some(Ok(Event::Init | Event::InitDone) | Err(_)) => {}
             }
         }
     }

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use berth_apimachinery::api_error::is_unreachable;
+use berth_component_base::list_watch::{self, Config};
 use futures::StreamExt as _;
 use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
-use kube::runtime::watcher::{self, watcher};
+use kube::runtime::watcher::Event;
 
 use super::qos::QosClass;
 use super::{LABELS, Source, TemplateKey, TemplateProperties, Templates, Update};
@@ -33,56 +34,60 @@ async fn watch(templates: &Templates, source: &Source, gvk: &GroupVersionKind) {
             Ok((resource, _)) => break resource,
             Err(error) => {
                 let why = error.to_string();
-                failure
-                    .report(templates, &why, is_unreachable(&error))
-                    .await;
+                if failure.report(templates, &why) && !is_unreachable(&error) {
+                    let kind = &gvk.kind;
+                    tracing::warn!(kind, error = why, "cannot read templates; trying again");
+                }
+                tokio::time::sleep(failure.pause()).await;
             }
         }
     };
     let api: Api<DynamicObject> = Api::all_with(source.client.clone(), &resource);
-    let mut stream = watcher(api, watcher::Config::default()).boxed();
+    let config = Config {
+        longest_pause: LONGEST_PAUSE,
+        ..Config::default()
+    };
+    let mut events = list_watch::events(api, config);
     let mut list: HashMap<TemplateKey, TemplateProperties> = HashMap::new();
-    while let Some(event) = stream.next().await {
+    while let Some(event) = events.next().await {
         match event {
             Ok(event) => {
-                // A list that has started may still fail.
-                if !matches!(event, watcher::Event::Init) {
-                    failure.reset();
-                }
+                failure = Failure::of(gvk);
                 match event {
-                    watcher::Event::Init => list.clear(),
-                    watcher::Event::InitApply(object) => {
+                    Event::Init => list.clear(),
+                    Event::InitApply(object) => {
                         list.insert(key_of(&object), properties_of(&object));
                     }
-                    watcher::Event::InitDone => {
+                    Event::InitDone => {
                         templates.update(gvk, Update::All(std::mem::take(&mut list)));
                     }
-                    watcher::Event::Apply(object) => {
+                    Event::Apply(object) => {
                         templates.update(
                             gvk,
                             Update::One(key_of(&object), Some(properties_of(&object))),
                         );
                     }
-                    watcher::Event::Delete(object) => {
+                    Event::Delete(object) => {
                         templates.update(gvk, Update::One(key_of(&object), None));
                     }
                 }
             }
             Err(error) => {
                 let why = describe(&error, &resource);
-                failure
-                    .report(templates, &why, is_unreachable(&error))
-                    .await;
+                if failure.report(templates, &why) && error.refused_verb(403).is_some() {
+                    let kind = &gvk.kind;
+                    tracing::warn!(kind, error = why, "cannot read templates; trying again");
+                }
             }
         }
     }
 }
 
-/// The failures of one watch. An error that repeats is logged only once.
+/// The failures of one watch. An error that repeats is reported only once.
 struct Failure<'a> {
     gvk: &'a GroupVersionKind,
     pause: Duration,
-    logged: String,
+    reported: String,
 }
 
 impl<'a> Failure<'a> {
@@ -90,38 +95,32 @@ impl<'a> Failure<'a> {
         Self {
             gvk,
             pause: FIRST_PAUSE,
-            logged: String::new(),
+            reported: String::new(),
         }
     }
 
-    /// Logs a new failure and reports it to the cache. Then pauses.
-    async fn report(&mut self, templates: &Templates, why: &str, unreachable: bool) {
-        if self.logged != why {
-            let kind = &self.gvk.kind;
-            if unreachable {
-                tracing::debug!(kind, error = why, "cannot read templates; trying again");
-            } else {
-                tracing::warn!(kind, error = why, "cannot read templates; trying again");
-            }
+    /// Reports a failure to the cache. Returns true if the failure is new.
+    fn report(&mut self, templates: &Templates, why: &str) -> bool {
+        let is_new = self.reported != why;
+        if is_new {
             templates.update(self.gvk, Update::Failed(why.to_owned()));
-            why.clone_into(&mut self.logged);
+            why.clone_into(&mut self.reported);
         }
-        tokio::time::sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        is_new
     }
 
-    fn reset(&mut self) {
-        *self = Self::of(self.gvk);
+    /// Returns the pause before the next discovery.
+    fn pause(&mut self) -> Duration {
+        let pause = self.pause;
+        self.pause = (pause * 2).min(LONGEST_PAUSE);
+        pause
     }
 }
 
 /// Describes a watch error. If the scheduler lacks a permission, the text names the manifest that grants it.
-fn describe(error: &watcher::Error, resource: &ApiResource) -> String {
-    let verb = match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 403 => "list",
-        watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 403 => "watch",
-        watcher::Error::WatchError(status) if status.code == 403 => "watch",
-        other => return other.to_string(),
+fn describe(error: &list_watch::Error, resource: &ApiResource) -> String {
+    let Some(verb) = error.refused_verb(403) else {
+        return error.to_string();
     };
     let ApiResource { group, plural, .. } = resource;
     let dot = if group.is_empty() { "" } else { "." };

@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use berth_api::well_known::{MANAGED, MANAGED_VALUE};
 use berth_api::{Cluster, Work, names};
+use berth_component_base::list_watch::{self, Budget, Limits};
 use kube::api::{Api, DynamicObject};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{Address, Connection};
@@ -22,7 +24,7 @@ use super::work_executor::{WorkExecutor, WorkInput, WorkResult};
 use super::work_record::WorkRecord;
 use crate::member_client;
 use crate::monitor::watchdog::LoopActivity;
-use crate::reconciler::informer::{AfterOutage, WatchEvent, inform};
+use crate::reconciler::informer::{WatchEvent, inform};
 use crate::reconciler::work_queue::{Priority, WorkQueue};
 use crate::reconciler::{drain, pending, until};
 use crate::resource_type::ResourceType;
@@ -38,6 +40,13 @@ const MAX_BATCH: usize = 256;
 /// Delay between the event of an object and the reconciliation of its Work, so that several events cause one
 /// reconciliation. The status of a workload changes several times while its pods start.
 const EVENT_BATCH_DELAY: Duration = Duration::from_millis(100);
+/// Maximum objects and bytes of objects that all watches of a member together keep.
+const LIMITS: Limits = Limits {
+    objects: 100_000,
+    bytes: 256 << 20,
+};
+/// Delay before the next connection to a member that exceeded its limits.
+const DELAY_BEYOND_LIMITS: Duration = Duration::from_mins(5);
 /// Maximum delay before a retry.
 const MAX_RETRY_DELAY: Duration = Duration::from_mins(1);
 
@@ -58,7 +67,8 @@ struct MemberEvent {
     /// The connection that sent the event. Events of former connections are ignored.
     connection_id: u64,
     kind: KindKey,
-    event: WatchEvent,
+    /// The event, or the reason for which the watch ended: the objects exceed the limits of the member.
+    event: Result<WatchEvent, String>,
 }
 
 /// A queued job.
@@ -90,6 +100,8 @@ struct Member {
     connection_id: u64,
     works: HashMap<String, WorkRecord>,
     objects: ObjectCache,
+    /// The limits of the watches of the current connection.
+    budget: Budget,
     queue: WorkQueue<Job, ()>,
     jobs: JoinSet<JobResult>,
     activity: Arc<LoopActivity>,
@@ -115,6 +127,7 @@ pub(crate) async fn run(
     let activity = monitor.watch_loop(format!("{QUEUE} of {name}"), pending(&event_sender));
     let member = Member {
         execution_namespace: names::execution_namespace(&name),
+        budget: Budget::new(name.clone(), LIMITS),
         name,
         max_jobs,
         cluster: None,
@@ -237,6 +250,7 @@ impl Member {
     fn clear_objects(&mut self) {
         self.connection_id += 1;
         self.objects.clear();
+        self.budget = Budget::new(self.name.clone(), LIMITS);
     }
 
     /// Removes the applied states of all Works.
@@ -263,8 +277,12 @@ impl Member {
         if event.connection_id != self.connection_id {
             return;
         }
-        let listed = matches!(event.event, WatchEvent::Listed(_));
-        let changed = self.objects.handle_watch_event(&event.kind, event.event);
+        let watch_event = match event.event {
+            Ok(watch_event) => watch_event,
+            Err(reason) => return self.disconnect_beyond_limits(&reason),
+        };
+        let listed = matches!(watch_event, WatchEvent::Listed(_));
+        let changed = self.objects.handle_watch_event(&event.kind, watch_event);
         let Some(changed) = changed else {
             return;
         };
@@ -303,9 +321,26 @@ impl Member {
         }
     }
 
-    /// Marks the connection as failed. A new reason is logged, and reported in the status of the Works.
+    /// Ends all watches of a member that has too many objects, and frees their memory.
+    fn disconnect_beyond_limits(&mut self, reason: &str) {
+        self.clear_objects();
+        self.queue.finish(&Job::Connect);
+        self.queue
+            .push_at(Job::Connect, Instant::now() + DELAY_BEYOND_LIMITS);
+        self.set_failed(&format!(
+            "{reason}; delete objects with the label {MANAGED}={MANAGED_VALUE} that no Work contains, or propagate \
+             to more members"
+        ));
+    }
+
+    /// Marks the connection as failed, and tries again after a growing delay.
     fn fail_connection(&mut self, reason: &str) {
         self.queue.fail(&Job::Connect, ());
+        self.set_failed(reason);
+    }
+
+    /// Marks the connection as failed. A new reason is logged, and reported in the status of the Works.
+    fn set_failed(&mut self, reason: &str) {
         let cluster = &self.name;
         let message = format!("no connection to cluster {cluster}: {reason}");
         if !matches!(&self.connection, Connection::Failed(known) if *known == message) {
@@ -375,7 +410,10 @@ impl Member {
         let shutdown = self.shutdown.child_token();
         let api: Api<DynamicObject> = Api::all_with(kinds.client(), &resource.api);
         let kind = self.objects.add_kind(resource, shutdown.clone());
-        let config = member_client::watch_config().labels(&format!("{MANAGED}={MANAGED_VALUE}"));
+        let config = list_watch::Config {
+            labels: Some(format!("{MANAGED}={MANAGED_VALUE}")),
+            ..member_client::watch_config(self.budget.clone())
+        };
         let connection_id = self.connection_id;
         let message = move |event| MemberEvent {
             connection_id,
@@ -383,14 +421,14 @@ impl Member {
             event,
         };
         let sender = self.event_sender.clone();
-        self.watches.spawn(inform(
-            api,
-            AfterOutage::List,
-            config,
-            message,
-            sender,
-            shutdown,
-        ));
+        self.watches.spawn(async move {
+            let events = sender.clone();
+            let ended = inform(api, config, |event| message(Ok(event)), events, shutdown).await;
+            if let Err(error) = ended {
+                // An error means that the task of the member has ended.
+                let _ = sender.send(message(Err(error.to_string()))).await;
+            }
+        });
     }
 
     /// Starts queued jobs up to the concurrency limit.
