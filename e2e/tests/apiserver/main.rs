@@ -44,6 +44,7 @@ mod listing;
 mod maintained_objects;
 mod malformed_requests;
 mod missing_objects;
+mod name_references;
 mod namespace_deletion;
 #[path = "../crash/numbers.rs"]
 mod numbers;

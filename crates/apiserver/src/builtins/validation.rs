@@ -47,7 +47,10 @@ pub(crate) fn validate(
         }
         Some(Subresource::Finalize) => other_kinds::finalizers(&object, true),
         Some(Subresource::Status | Subresource::Approval) => status::status(resource, &object),
-        Some(Subresource::Ephemeral) => pod_update::ephemeral(&object),
+        Some(Subresource::Ephemeral) => {
+            pod::spec(&object.get("spec"));
+            pod_update::ephemeral(&object);
+        }
         Some(Subresource::Resize) => pod::spec(&object.get("spec")),
         Some(Subresource::Binding) => {}
     }

@@ -58,6 +58,7 @@ const SPEC: &[Rule] = &[
         "podFailurePolicy.rules[].onExitCodes",
         IfSet(&[("operator", RequiredOneOf(&["In", "NotIn"]))]),
     ),
+    ("", By(containers_of_failure_policy)),
     ("template", By(pod::template)),
     ("template.spec.restartPolicy", By(restart_policy)),
 ];
@@ -72,6 +73,17 @@ fn restart_policy(policy: &Field<'_>) {
         policy.required("must be OnFailure or Never");
     } else {
         OneOf(&["OnFailure", "Never"]).apply(policy);
+    }
+}
+
+/// Checks that the rules about exit codes name containers of the pod template.
+fn containers_of_failure_policy(spec: &Field<'_>) {
+    let pod = spec.get("template.spec");
+    for rule in spec.items("podFailurePolicy.rules") {
+        let name = rule.get("onExitCodes.containerName");
+        if name.is_set() && !pod::has_container(&pod, name.text()) {
+            name.invalid("must be one of the container or initContainer names in the pod template");
+        }
     }
 }
 

@@ -116,6 +116,20 @@ pub(super) fn common(container: &Field<'_>, spec: &Field<'_>) {
     apply(CONTAINER, container);
     ports(container, spec.value["hostNetwork"] == true);
     volume::mounts(container, spec);
+    volume::devices(container, spec);
+    volume::files(container, spec);
+    device_claims(&container.get("resources"), spec);
+}
+
+/// Checks that the resources of a container or of a pod name claims of the pod.
+pub(super) fn device_claims(resources: &Field<'_>, spec: &Field<'_>) {
+    for claim in resources.items("claims") {
+        let name = claim.get("name");
+        let mut known = spec.items("resourceClaims");
+        if !known.any(|known| known.text_of("name") == name.text()) {
+            name.reported_at(claim.path).not_found();
+        }
+    }
 }
 
 fn image(image: &Field<'_>) {

@@ -190,6 +190,11 @@ impl<'a> Field<'a> {
         self.report(Cause::not_supported(path, &self.shown(), &allowed));
     }
 
+    /// Reports that the field refers to a name that does not exist.
+    pub(super) fn not_found(&self) {
+        self.report(Cause::not_found(self.path.as_str(), self.value));
+    }
+
     pub(super) fn duplicate(&self) {
         self.report(Cause::duplicate(self.path.as_str(), &self.shown()));
     }

@@ -28,6 +28,10 @@ const SPEC: &[Rule] = &[
     ("readinessGates[].conditionType", By(qualified)),
     ("resources", By(resources::of_container)),
     (
+        "",
+        By(|spec| container::device_claims(&spec.get("resources"), spec)),
+    ),
+    (
         "serviceAccountName nodeName priorityClassName",
         OptionalText(text_rules::subdomain),
     ),
@@ -67,13 +71,30 @@ fn volumes(spec: &Field<'_>) {
 }
 
 fn containers(spec: &Field<'_>) {
-    unique_labels(spec.items("containers").chain(spec.items("initContainers")));
+    unique_labels(
+        ["containers", "initContainers", "ephemeralContainers"]
+            .into_iter()
+            .flat_map(|list| spec.items(list)),
+    );
     for container in spec.items("containers") {
         container::main(&container, spec);
     }
     for container in spec.items("initContainers") {
         container::init(&container, spec);
     }
+    for container in spec.items("ephemeralContainers") {
+        container::common(&container, spec);
+        let target = container.get("targetContainerName");
+        if !target.is_empty() && !has_container(spec, target.text()) {
+            target.not_found();
+        }
+    }
+}
+
+/// Reports whether a pod has a container or an init container with this name.
+pub(super) fn has_container(spec: &Field<'_>, name: &str) -> bool {
+    let mut all = spec.items("containers").chain(spec.items("initContainers"));
+    all.any(|container| container.text_of("name") == name)
 }
 
 /// Checks that the names of items are unique DNS labels.

@@ -1,9 +1,9 @@
-//! Validation of volumes and volume mounts.
+//! Validation of volumes, and of the references of containers to volumes.
 
+use super::checks::set_among;
 use super::field::Field;
 use super::rules::Check::{IfSet, Required};
 use super::rules::{Rule, apply};
-use crate::error::Cause;
 
 const VOLUME: &[Rule] = &[
     ("hostPath", IfSet(&[("path", Required)])),
@@ -30,13 +30,46 @@ pub(super) fn mounts(container: &Field<'_>, spec: &Field<'_>) {
         let (name, path) = (mount.get("name"), mount.get("mountPath"));
         Required.apply(&name);
         Required.apply(&path);
-        let is_known = |volume: Field<'_>| volume.text_of("name") == name.text();
-        if !spec.items("volumes").any(is_known) {
-            name.report(Cause::not_found(name.path.as_str(), name.value));
-        }
+        named(&name, spec);
         if paths.contains(&path.text()) {
             path.invalid("must be unique");
         }
         paths.push(path.text());
     }
+}
+
+/// Checks the volume devices of a container. Only claims can be block devices.
+pub(super) fn devices(container: &Field<'_>, spec: &Field<'_>) {
+    for device in container.items("volumeDevices") {
+        let name = device.get("name");
+        Required.apply(&name);
+        Required.apply(&device.get("devicePath"));
+        if named(&name, spec).is_some_and(|volume| {
+            set_among(&volume, &["persistentVolumeClaim", "ephemeral"]).is_empty()
+        }) {
+            name.invalid("can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode");
+        }
+    }
+}
+
+/// Checks the environment variables that read a file of a volume. Only an `emptyDir` can have such files.
+pub(super) fn files(container: &Field<'_>, spec: &Field<'_>) {
+    for variable in container.items("env") {
+        let name = variable.get("valueFrom.fileKeyRef.volumeName");
+        if variable.get("valueFrom.fileKeyRef").is_set()
+            && named(&name, spec).is_some_and(|volume| !volume.get("emptyDir").is_set())
+        {
+            name.invalid("referenced volume must be of type emptyDir");
+        }
+    }
+}
+
+/// Returns the volume with a name. Reports a name that no volume has.
+fn named<'a>(name: &Field<'_>, spec: &Field<'a>) -> Option<Field<'a>> {
+    let mut volumes = spec.items("volumes");
+    let found = volumes.find(|volume| volume.text_of("name") == name.text());
+    if found.is_none() {
+        name.not_found();
+    }
+    found
 }

@@ -1,6 +1,6 @@
 //! Validation of deployments, stateful sets, daemon sets, replica sets and replication controllers.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::checks::{at_most_all, count_or_percent, selector};
 use super::field::Field;
@@ -78,7 +78,11 @@ pub(super) fn workload(plural: &str, object: &Field<'_>) {
     }
     NotNegative.apply(&spec.get("replicas"));
     NotNegative.apply(&spec.get("minReadySeconds"));
-    apply(TEMPLATE, &spec);
+    if plural == "statefulsets" {
+        apply(TEMPLATE, &spec.with(&with_identity_of_pods(spec.value)));
+    } else {
+        apply(TEMPLATE, &spec);
+    }
     apply(
         match plural {
             "deployments" => DEPLOYMENT,
@@ -169,16 +173,40 @@ fn stateful_strategy(strategy: &Field<'_>) {
     }
 }
 
+/// Returns the spec of a stateful set with a pod template as the controller uses it: the controller sets the host name
+/// and the subdomain of each pod, and each claim template becomes a volume, in place of a volume with the same name.
+fn with_identity_of_pods(spec: &Value) -> Value {
+    let mut template = spec["template"].clone();
+    if let Some(pod) = template.get_mut("spec").and_then(Value::as_object_mut) {
+        pod.remove("hostname");
+        pod.remove("subdomain");
+        let claims = spec["volumeClaimTemplates"].as_array();
+        for claim in claims.into_iter().flatten() {
+            let name = claim["metadata"]["name"].as_str().unwrap_or_default();
+            let volume = json!({"name": name, "persistentVolumeClaim": {"claimName": name}});
+            let volumes = pod.entry("volumes").or_insert(Value::Null);
+            if volumes.is_null() {
+                *volumes = json!([]);
+            }
+            let Some(volumes) = volumes.as_array_mut() else {
+                break;
+            };
+            match volumes.iter_mut().find(|known| known["name"] == name) {
+                Some(same) => *same = volume,
+                None => volumes.push(volume),
+            }
+        }
+    }
+    json!({"template": template})
+}
+
+/// Checks the fields that an update cannot change. An update may keep invalid values of these fields.
 fn claim_templates(spec: &Field<'_>) {
     if spec.old.is_none() {
         OptionalText(text_rules::dns_label).apply(&spec.get("serviceName"));
-    }
-    // Causes name a volume of the pod template, because each claim template becomes a volume of the pods.
-    let volume = format!("{}.template.spec.volumes[0].name", spec.path);
-    for template in spec.items("volumeClaimTemplates") {
-        persistent_volume_claim::spec(&template.get("spec"));
-        let name = template.get("metadata.name").reported_at(volume.as_str());
-        OptionalText(text_rules::dns_label).apply(&name);
+        for template in spec.items("volumeClaimTemplates") {
+            persistent_volume_claim::spec(&template.get("spec"));
+        }
     }
 }
 
