@@ -21,6 +21,9 @@ use crate::table_names;
 
 /// The issuer of tokens, and the default audience of tokens.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
+/// Seconds by which the clock may have moved since a token was issued, the same as in Kubernetes. Without it, a clock
+/// that is set back makes new tokens invalid.
+const LEEWAY: i64 = 60;
 /// Maximum number of tokens whose verified claims are cached.
 const MAX_CACHED: usize = 1024;
 
@@ -38,6 +41,14 @@ pub(crate) struct Claims {
     bound: BoundObjects,
     nbf: i64,
     sub: String,
+}
+
+impl Claims {
+    /// Reports whether the token is valid at a time in seconds of the Unix epoch.
+    fn are_valid_at(&self, time: i64) -> bool {
+        let has_ended = |end: i64| time >= end.saturating_add(LEEWAY);
+        !self.exp.is_some_and(has_ended) && time >= self.nbf.saturating_sub(LEEWAY)
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -206,8 +217,7 @@ impl Signer {
         audiences: &[String],
     ) -> Result<Bearer, TokenError> {
         let claims = self.claims(token).ok_or(TokenError::Unknown)?;
-        let at = now();
-        if claims.exp.is_some_and(|end| at >= end) || at < claims.nbf {
+        if !claims.are_valid_at(now()) {
             return Err(TokenError::Expired);
         }
         let own = [ISSUER.to_owned()];
@@ -291,6 +301,22 @@ mod tests {
     }
 
     #[test]
+    fn tokens_tolerate_clocks_that_differ_by_a_minute() {
+        let signer = signer();
+        let claims = signer.claims(&token(&signer, 600, ISSUER)).unwrap();
+        let issued = claims.iat;
+        for (time, valid) in [
+            (issued - 61, false),
+            (issued - 60, true),
+            (issued, true),
+            (issued + 659, true),
+            (issued + 660, false),
+        ] {
+            assert_eq!(claims.are_valid_at(time), valid, "{}", time - issued);
+        }
+    }
+
+    #[test]
     fn a_token_is_valid_while_its_account_exists() {
         let store = Store::open(Box::new(Volatile), Box::new(|_, _| ())).unwrap();
         let table: TableName = "serviceaccounts".into();
@@ -305,7 +331,7 @@ mod tests {
         let identity = signer.verify(&store, &good, &[]).unwrap().identity;
         assert_eq!(identity.user, "system:serviceaccount:n:bot");
         let error = |token: &str| signer.verify(&store, token, &[]).unwrap_err();
-        assert_eq!(error(&token(&signer, -1, ISSUER)), TokenError::Expired);
+        assert_eq!(error(&token(&signer, -61, ISSUER)), TokenError::Expired);
         let other = error(&token(&signer, 600, "other"));
         assert_eq!(other, TokenError::Audience);
         let foreign = token(&super::tests::signer(), 600, ISSUER);
