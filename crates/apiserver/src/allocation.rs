@@ -42,8 +42,8 @@ struct Inner {
 impl Default for Inner {
     fn default() -> Self {
         Self {
-            ports: Pool::new(PORTS.0, PORTS.1, "ports", "30000-32767"),
-            addresses: Pool::new(ADDRESSES.0, ADDRESSES.1, "IPs", "10.96.0.0/12"),
+            ports: Pool::new(PORTS.0, PORTS.1, (32, 128), "ports", "30000-32767"),
+            addresses: Pool::new(ADDRESSES.0, ADDRESSES.1, (16, 256), "IPs", "10.96.0.0/12"),
             allocated: HashMap::new(),
         }
     }
@@ -166,6 +166,7 @@ impl Allocation {
                     pool: &mut inner.ports,
                     key,
                     reserved: &mut reserved.items.ports,
+                    old,
                     dry_run,
                 };
                 ports.allocate(service)
@@ -320,6 +321,23 @@ mod tests {
                 .message
                 .contains("does not match the current range")
         );
+    }
+
+    /// Checks that the server leaves the lower part of the range to users, as long as other ports are free.
+    #[test]
+    fn low_ports_are_allocated_last() {
+        let (all, key) = (Allocation::default(), Key::new("n", "a"));
+        let of = |count: i64| {
+            let ports: Vec<Value> = (1..=count).map(|port| json!({"port": port})).collect();
+            let mut service = service(json!({"type": "NodePort", "ports": ports}));
+            let reserved = all.reserve(&key, &mut service, None, false).unwrap();
+            let ports = service["spec"]["ports"].as_array().unwrap().iter();
+            let least = ports.map(|port| port["nodePort"].as_i64().unwrap()).min();
+            drop(reserved);
+            least
+        };
+        assert_eq!(of(2682), Some(30_086));
+        assert_eq!(of(2683), Some(30_000));
     }
 
     #[test]

@@ -296,7 +296,9 @@ async fn updates_keep_allocations_that_still_apply() {
         ),
         (
             "balanced",
-            json!({"healthCheckNodePort": 30_999}),
+            // The change is refused before the port is allocated, so that it does not matter that another Service has
+            // the port.
+            json!({"healthCheckNodePort": port}),
             "spec.healthCheckNodePort: Forbidden: field is immutable",
         ),
         (

@@ -34,6 +34,9 @@ impl Item for Ipv4Addr {
     }
 }
 
+/// Minimum number of items that are allocated last.
+const LEAST_RESERVED: u32 = 16;
+
 /// The reason for which an item is not available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unavailable {
@@ -46,6 +49,8 @@ pub(super) enum Unavailable {
 pub(super) struct Pool<T> {
     first: T,
     last: T,
+    /// The number of items at the start of the range that are allocated last, so that users can choose them.
+    reserved_for_requests: u32,
     /// A description of the range for error messages.
     shown: String,
     allocated: HashMap<T, Key>,
@@ -54,10 +59,21 @@ pub(super) struct Pool<T> {
 }
 
 impl<T: Item> Pool<T> {
-    pub(super) fn new(first: T, last: T, title: &str, range: &str) -> Self {
+    /// Creates a pool. As in Kubernetes, `step` determines which part of the range, but at most `most` items, is
+    /// allocated last.
+    pub(super) fn new(
+        first: T,
+        last: T,
+        (step, most): (u32, u32),
+        title: &str,
+        range: &str,
+    ) -> Self {
+        let count = first.steps_to(last) + 1;
+        let reserved_for_requests = (count / step).clamp(LEAST_RESERVED.min(most), most);
         Self {
             first,
             last,
+            reserved_for_requests: reserved_for_requests.min(count),
             shown: format!("The range of valid {title} is {range}"),
             allocated: HashMap::new(),
             reserved: HashMap::new(),
@@ -84,12 +100,18 @@ impl<T: Item> Pool<T> {
     /// Reserves any free item for a Service. Returns `None` if no item is free.
     pub(super) fn reserve_any(&mut self, key: &Key) -> Option<T> {
         let count = self.first.steps_to(self.last) + 1;
+        let (lower, upper) = (
+            self.reserved_for_requests,
+            count - self.reserved_for_requests,
+        );
         let [a, b, c, d, ..] = *uuid::Uuid::new_v4().as_bytes();
-        let start = u32::from_be_bytes([a, b, c, d]) % count;
+        let start = u32::from_be_bytes([a, b, c, d]) % upper.max(1);
         let free =
             |item: &T| !self.allocated.contains_key(item) && !self.reserved.contains_key(item);
-        let found = (0..count)
-            .map(|step| self.first.plus((start + step) % count))
+        let found = (0..upper)
+            .map(|step| lower + (start + step) % upper)
+            .chain(0..lower)
+            .map(|step| self.first.plus(step))
             .find(free)?;
         self.add_reservation(found, key);
         Some(found)

@@ -12,6 +12,8 @@ pub(super) struct PortAllocation<'a> {
     pub(super) pool: &'a mut Pool<i64>,
     pub(super) key: &'a Key,
     pub(super) reserved: &'a mut Vec<i64>,
+    /// The Service before an update.
+    pub(super) old: Option<&'a Value>,
     /// True for a dry run. A dry run accepts a requested port outside of the range.
     pub(super) dry_run: bool,
 }
@@ -94,6 +96,13 @@ impl PortAllocation<'_> {
 
     fn health(&mut self, spec: &mut Value) -> Result<(), ApiError> {
         let requested = spec["healthCheckNodePort"].as_i64().unwrap_or(0);
+        let before = self
+            .old
+            .and_then(|old| old["spec"]["healthCheckNodePort"].as_i64());
+        if requested != 0 && before.is_some_and(|before| before != 0 && before != requested) {
+            // Validation refuses the change.
+            return Ok(());
+        }
         if requested == 0 {
             spec["healthCheckNodePort"] = json!(self.any("HealthCheck NodePort")?);
             return Ok(());
