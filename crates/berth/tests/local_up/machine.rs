@@ -179,6 +179,23 @@ impl Machine {
         command
     }
 
+    /// Runs hack/local-up.sh with the default reaction to SIGINT. A test that runs in the background inherits that
+    /// SIGINT is ignored, and bash cannot trap a signal that it inherits as ignored.
+    pub(crate) fn run_interruptible(&self, arguments: &[&str]) -> Output {
+        let command = self.command(arguments);
+        let mut wrapped = Command::new(self.path("bin/env"));
+        wrapped
+            .arg("--default-signal=INT")
+            .arg(command.get_program())
+            .args(command.get_args())
+            .env_clear();
+        for (name, value) in command.get_envs() {
+            wrapped.env(name, value.unwrap_or_default());
+        }
+        let folder = command.get_current_dir().expect("a folder");
+        wrapped.current_dir(folder).output().expect("env runs")
+    }
+
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().expect("bash runs")
     }

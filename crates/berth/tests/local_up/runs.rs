@@ -152,7 +152,7 @@ fn after_a_failure_of_the_last_step_the_next_run_reuses_the_clusters() {
 fn a_cluster_whose_creation_is_interrupted_is_deleted() {
     let machine = Machine::complete();
     fs::write(machine.path("fake-tools/interrupt"), "").unwrap();
-    let output = machine.run(&[]);
+    let output = machine.run_interruptible(&[]);
     let printed = stderr(&output);
     assert_eq!(output.status.code(), Some(130), "{printed}");
     assert!(
