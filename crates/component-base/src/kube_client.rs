@@ -20,7 +20,10 @@ use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::client::{Body, ClientBuilder, DynBody};
-use kube::config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{
+    InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError,
+};
+use kube::core::ApiResource;
 use tower::util::{BoxService, MapRequestLayer};
 use tower::{BoxError, Service, ServiceExt as _};
 
@@ -64,13 +67,20 @@ impl Default for Timeouts {
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The kubeconfig is unusable.
-    #[error("cannot use the kubeconfig{}: {}", file_of(.path.as_ref(), .source), root_cause(.source.as_ref()))]
+    #[error("cannot use the kubeconfig{}: {}", file_of(.path.as_ref(), .source), field_problem(.source))]
     Kubeconfig {
         /// The file that the user named.
         path: Option<PathBuf>,
         /// The reason.
         source: Box<KubeconfigError>,
     },
+    /// The certificate authority of the kubeconfig contains no certificate.
+    #[error(
+        "cannot use the kubeconfig{}: certificate-authority contains no PEM certificate: name a file with \
+         `BEGIN CERTIFICATE`, or write its base64 text into certificate-authority-data",
+        .0.as_ref().map(|path| format!(" {}", path.display())).unwrap_or_default()
+    )]
+    NoCertificate(Option<PathBuf>),
     /// Neither a kubeconfig nor an in-cluster configuration was found.
     #[error(
         "found no control plane ({}): pass --kubeconfig, set KUBECONFIG, or run inside a cluster",
@@ -94,8 +104,20 @@ pub enum ConnectError {
         reason: String,
     },
     /// The client cannot be built, for example because of an invalid certificate.
-    #[error("cannot build a client: {0}")]
+    #[error("cannot build a client: {}", client_problem(.0))]
     Client(Box<kube::Error>),
+    /// The server does not serve resources that the command needs.
+    #[error(
+        "{url} does not serve {}: install the definitions with `kubectl apply --server-side -f crds`, or name the \
+         kubeconfig and the context of a control plane with the Karmada API",
+        .resources.join(", ")
+    )]
+    NotServed {
+        /// The address of the server.
+        url: String,
+        /// The full names of the resources, such as `clusters.cluster.karmada.io`.
+        resources: Vec<String>,
+    },
 }
 
 /// Formats the path of the file that the user named, or of the file that could not be read.
@@ -107,6 +129,42 @@ fn file_of(path: Option<&PathBuf>, problem: &KubeconfigError) -> String {
     path.or(tried)
         .map(|path| format!(" {}", path.display()))
         .unwrap_or_default()
+}
+
+/// Describes a problem of a kubeconfig, with the field and the remedy if the problem concerns a certificate or key.
+fn field_problem(problem: &KubeconfigError) -> String {
+    let (field, problem) = match problem {
+        KubeconfigError::LoadCertificateAuthority(problem) => ("certificate-authority", problem),
+        KubeconfigError::LoadClientCertificate(problem) => ("client-certificate", problem),
+        KubeconfigError::LoadClientKey(problem) => ("client-key", problem),
+        KubeconfigError::ParseCertificates(problem) => {
+            return format!(
+                "certificate-authority-data is not a PEM certificate ({problem}): write the base64 text of a PEM file"
+            );
+        }
+        other => return root_cause(other),
+    };
+    match problem {
+        LoadDataError::DecodeBase64(problem) => format!(
+            "{field}-data is not base64 ({problem}): write the base64 text of a PEM file, without blanks"
+        ),
+        LoadDataError::ReadFile(problem, path) => {
+            format!("{field}: cannot read {}: {problem}", path.display())
+        }
+        LoadDataError::NoBase64DataOrFile => {
+            format!("{field} is missing: write {field} or {field}-data")
+        }
+    }
+}
+
+/// Describes why a client cannot be built. Most problems concern the certificates and keys of the kubeconfig.
+fn client_problem(error: &kube::Error) -> String {
+    match error {
+        kube::Error::RustlsTls(problem) => format!(
+            "{problem}: check certificate-authority, client-certificate and client-key in the kubeconfig"
+        ),
+        other => root_cause(other),
+    }
 }
 
 /// Describes why the default kubeconfig cannot be used. The description omits the missing in-cluster configuration,
@@ -129,6 +187,13 @@ pub fn kubeconfig_of_environment() -> Option<PathBuf> {
     names_file.then(|| PathBuf::from(named))
 }
 
+/// Returns the paths of the kubeconfigs that `$KUBECONFIG` names.
+fn kubeconfigs_of_environment() -> Vec<PathBuf> {
+    let named = kubeconfig_of_environment().unwrap_or_default();
+    let paths = std::env::split_paths(&named).filter(|path| !path.as_os_str().is_empty());
+    paths.collect()
+}
+
 fn read(path: &Path) -> Result<Kubeconfig, ConnectError> {
     Kubeconfig::read_from(path).map_err(|source| ConnectError::Kubeconfig {
         path: Some(path.to_owned()),
@@ -137,9 +202,8 @@ fn read(path: &Path) -> Result<Kubeconfig, ConnectError> {
 }
 
 /// Reads and merges the files of `$KUBECONFIG`. As in kubectl, missing files are ignored if at least one file exists.
-fn merged(named: &Path) -> Result<Kubeconfig, ConnectError> {
-    let paths = std::env::split_paths(named).filter(|path| !path.as_os_str().is_empty());
-    let paths: Vec<PathBuf> = paths.collect();
+fn merged() -> Result<Kubeconfig, ConnectError> {
+    let paths = kubeconfigs_of_environment();
     let any_exists = paths.iter().any(|path| path.exists());
     let mut all = Kubeconfig::default();
     for path in paths.iter().filter(|path| path.exists() || !any_exists) {
@@ -166,10 +230,10 @@ pub async fn config(target: &Target) -> Result<kube::Config, ConnectError> {
         path: path.clone(),
         source: Box::new(source),
     };
-    let mut config = if let Some(path) = &path {
+    let mut config = if path.is_some() {
         let kubeconfig = match &target.kubeconfig {
             Some(path) => read(path)?,
-            None => merged(path)?,
+            None => merged()?,
         };
         kube::Config::from_custom_kubeconfig(kubeconfig, &options)
             .await
@@ -183,6 +247,9 @@ pub async fn config(target: &Target) -> Result<kube::Config, ConnectError> {
             .await
             .map_err(|error| ConnectError::Nowhere(Box::new(error)))?
     };
+    if config.root_cert.as_ref().is_some_and(Vec::is_empty) {
+        return Err(ConnectError::NoCertificate(path));
+    }
     if let Some(url) = &target.master {
         config.cluster_url = url.parse().map_err(|source| ConnectError::Master {
             url: url.clone(),
@@ -330,5 +397,47 @@ pub async fn reach(
             url,
             reason: root_cause(&error),
         }),
+    }
+}
+
+/// Creates a client like [`reach`], and checks that the server serves these resources, for commands that read them.
+///
+/// # Errors
+/// When the client cannot be built, the server does not respond, or it does not serve one of the resources.
+pub async fn reach_serving(
+    config: kube::Config,
+    component: Component,
+    resources: &[ApiResource],
+) -> Result<kube::Client, ConnectError> {
+    let url = url(&config);
+    let client = reach(config, component).await?;
+    let mut missing = Vec::new();
+    let mut checked: Vec<&str> = Vec::new();
+    for resource in resources {
+        let version = resource.api_version.as_str();
+        if checked.contains(&version) {
+            continue;
+        }
+        checked.push(version);
+        let served = match client.list_api_group_resources(version).await {
+            Ok(list) => list.resources,
+            Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
+            // The user may lack the right to read this list, and the requests of the command still succeed.
+            Err(_) => continue,
+        };
+        let of_version = resources
+            .iter()
+            .filter(|other| other.api_version == version);
+        let not_served =
+            of_version.filter(|other| served.iter().all(|served| served.name != other.plural));
+        missing.extend(not_served.map(|other| format!("{}.{}", other.plural, other.group)));
+    }
+    if missing.is_empty() {
+        Ok(client)
+    } else {
+        Err(ConnectError::NotServed {
+            url,
+            resources: missing,
+        })
     }
 }

@@ -96,6 +96,28 @@ async fn a_changed_token_file_is_reloaded() {
     bare.stop().await;
 }
 
+/// A restarted `berth up` writes a kubeconfig with other credentials to the same path.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rewritten_kubeconfig_is_loaded_without_a_restart() {
+    let bare = BareControlPlane::start(&fleet(1)).await;
+    let proxy = Proxy::start(bare.client.clone());
+    proxy.require_token("one");
+    let kubeconfig = bare.folder().join("proxy");
+    let write = |token: &str| {
+        let text = proxy.kubeconfig(&json!({ "token": token }));
+        std::fs::write(&kubeconfig, text).unwrap();
+    };
+    write("one");
+    let arguments = ["--leader-elect=false", ANY_PORT[0], ANY_PORT[1]];
+    let program = Process::start(bare.folder(), &kubeconfig, &arguments);
+    bind_and_wait(&bare, "first").await;
+    proxy.require_token("two");
+    write("two");
+    program.wait_for_log("credentials changed").await;
+    bind_and_wait(&bare, "second").await;
+    bare.stop().await;
+}
+
 /// The user of the first certificate has no permissions. The user of the renewed certificate is an administrator.
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

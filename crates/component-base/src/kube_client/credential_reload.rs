@@ -1,7 +1,8 @@
-//! A client transport that reloads certificates and keys when the kubeconfig or a file that it names changes.
+//! A client transport that reloads credentials when a kubeconfig or a file that it names changes.
 //!
-//! The client library reads certificates and keys only once, so a renewed client certificate would require a restart.
-//! The transport ignores token files, because the library reloads them itself.
+//! The client library reads a kubeconfig, certificates and keys only once, so a renewed client certificate would require
+//! a restart, and so would a control plane with a new certificate authority, such as a restarted `berth up`. The
+//! transport ignores token files, because the library reloads them itself.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -15,7 +16,7 @@ use kube::client::Body;
 use kube::config::Kubeconfig;
 use tower::{BoxError, Service};
 
-use crate::kube_client::{self, Target, transport};
+use crate::kube_client::{self, Target, kubeconfigs_of_environment, transport};
 
 /// Interval between checks of the files.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -27,23 +28,23 @@ pub(crate) struct ReloadingTransport {
 }
 
 impl ReloadingTransport {
-    /// Creates a transport. Returns `None` if the target has no kubeconfig, or if the kubeconfig names neither
-    /// certificate files nor key files.
+    /// Creates a transport. Returns `None` if neither the target nor `$KUBECONFIG` names a kubeconfig.
     ///
     /// # Errors
     /// When the certificates or keys cannot be used.
     pub(crate) fn of(config: &kube::Config, target: &Target) -> Result<Option<Self>, kube::Error> {
-        let Some(kubeconfig) = target.kubeconfig.clone() else {
-            return Ok(None);
+        let kubeconfigs = match &target.kubeconfig {
+            Some(path) => vec![path.clone()],
+            None => kubeconfigs_of_environment(),
         };
+        if kubeconfigs.is_empty() {
+            return Ok(None);
+        }
         let files = Files {
-            kubeconfig,
+            kubeconfigs,
             target: target.clone(),
         };
         let seen = files.contents();
-        if seen.len() < 2 {
-            return Ok(None);
-        }
         let client = transport::builder(config, HeaderMap::new())?.build();
         let current = Arc::new(ArcSwap::from_pointee(client));
         tokio::spawn(follow(
@@ -57,27 +58,39 @@ impl ReloadingTransport {
 }
 
 struct Files {
-    kubeconfig: PathBuf,
+    kubeconfigs: Vec<PathBuf>,
     target: Target,
 }
 
 impl Files {
-    /// Reads the kubeconfig, and the certificate and key files that the kubeconfig names.
+    /// Reads the kubeconfigs, and the certificate and key files that they name.
     fn contents(&self) -> Vec<Option<Vec<u8>>> {
-        let mut contents = vec![std::fs::read(&self.kubeconfig).ok()];
-        let Ok(kubeconfig) = Kubeconfig::read_from(&self.kubeconfig) else {
-            return contents;
-        };
-        let clusters = kubeconfig.clusters.into_iter();
-        let authorities = clusters.filter_map(|cluster| cluster.cluster?.certificate_authority);
-        let users = kubeconfig
-            .auth_infos
-            .into_iter()
-            .filter_map(|user| user.auth_info);
-        let identities = users.flat_map(|user| [user.client_certificate, user.client_key]);
-        let paths = authorities.chain(identities.flatten());
-        contents.extend(paths.map(|path| std::fs::read(path).ok()));
+        let mut contents = Vec::new();
+        for path in &self.kubeconfigs {
+            contents.push(std::fs::read(path).ok());
+            let Ok(kubeconfig) = Kubeconfig::read_from(path) else {
+                continue;
+            };
+            let clusters = kubeconfig.clusters.into_iter();
+            let authorities = clusters.filter_map(|cluster| cluster.cluster?.certificate_authority);
+            let users = kubeconfig
+                .auth_infos
+                .into_iter()
+                .filter_map(|user| user.auth_info);
+            let identities = users.flat_map(|user| [user.client_certificate, user.client_key]);
+            let paths = authorities.chain(identities.flatten());
+            contents.extend(paths.map(|path| std::fs::read(path).ok()));
+        }
         contents
+    }
+
+    /// Returns the paths of the kubeconfigs for messages.
+    fn names(&self) -> String {
+        let names = self
+            .kubeconfigs
+            .iter()
+            .map(|path| path.display().to_string());
+        names.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -98,7 +111,7 @@ async fn follow(
             continue;
         }
         seen = contents;
-        let path = files.kubeconfig.display();
+        let path = files.names();
         let made = async {
             let fresh = kube_client::config(&files.target).await?;
             config.root_cert = fresh.root_cert;
