@@ -12,9 +12,11 @@ use berth_api::Cluster;
 use berth_apimachinery::api_error::api_error_message;
 use berth_component_base::kube_client::ConnectError;
 use k8s_openapi::api::core::v1::Taint;
-use kube::ResourceExt as _;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, ApiResource, Patch, PatchParams};
+use kube::{Client, ResourceExt as _};
 use serde_json::json;
+
+use crate::control_plane::ControlPlaneArgs;
 
 /// Maximum number of attempts to write a Cluster that other clients change at the same time.
 const MAX_ATTEMPTS: usize = 5;
@@ -61,6 +63,12 @@ impl ClustersError {
             source: Box::new(source),
         }
     }
+}
+
+/// Creates a client for a control plane that serves Clusters.
+async fn client(control_plane: &ControlPlaneArgs) -> Result<Client, ConnectError> {
+    let resources = [ApiResource::erase::<Cluster>(&())];
+    control_plane.client(&resources).await
 }
 
 /// Reads the Cluster of a member.

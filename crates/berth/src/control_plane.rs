@@ -7,10 +7,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_component_base::kube_client::{self, ConnectError, Target};
 use berth_component_base::user_agent::Component;
 use clap::Args;
 use kube::Client;
+use kube::api::ApiResource;
 
 use crate::instance::{self, InstanceError, Record};
 use crate::kubeconfig::{self, KubeconfigError};
@@ -31,16 +33,26 @@ pub struct ControlPlaneArgs {
 }
 
 impl ControlPlaneArgs {
-    /// Creates a client for the control plane.
+    /// Creates a client for a control plane that serves these resources.
     ///
     /// # Errors
-    /// Fails if no kubeconfig is found, if the kubeconfig is invalid, or if the server does not respond.
-    pub async fn client(&self) -> Result<Client, ConnectError> {
+    /// Fails if no kubeconfig is found, if the kubeconfig is invalid, or if the server does not respond or does not
+    /// serve the resources.
+    pub async fn client(&self, resources: &[ApiResource]) -> Result<Client, ConnectError> {
         let target = target(self.kubeconfig.clone(), self.karmada_context.clone());
         let mut config = kube_client::config(&target).await?;
         retry_requests(&mut config);
-        kube_client::reach(config, Component::CommandLine).await
+        kube_client::reach_serving(config, Component::CommandLine, resources).await
     }
+}
+
+/// Returns the resources that contain placements: Clusters and the two kinds of bindings.
+pub(crate) fn placement_resources() -> [ApiResource; 3] {
+    [
+        ApiResource::erase::<Cluster>(&()),
+        ApiResource::erase::<ResourceBinding>(&()),
+        ApiResource::erase::<ClusterResourceBinding>(&()),
+    ]
 }
 
 /// Returns the control plane to connect to. `kubeconfig` and `context` are values of flags.

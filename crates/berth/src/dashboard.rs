@@ -17,7 +17,7 @@ use berth_dashboard::{Dashboard, DashboardError};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-use crate::control_plane::ControlPlaneArgs;
+use crate::control_plane::{ControlPlaneArgs, placement_resources};
 use crate::engine_flags::EngineFlags;
 use crate::output;
 use crate::scheduler_configuration::{ConfigurationError, DecisionConfiguration};
@@ -76,7 +76,7 @@ pub async fn run(
     };
     // An invalid configuration ends the command here. Otherwise the first page that computes a decision would fail.
     configuration.engines(Vec::new())?;
-    let client = args.control_plane.client().await?;
+    let client = args.control_plane.client(&placement_resources()).await?;
     let dashboard = listen(args.port, client, configuration).await?;
     output::print(&format!(
         "dashboard: {}\n\nPress Ctrl-C to stop. The page is read-only; everyone with the URL can read it.\n",

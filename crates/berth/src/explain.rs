@@ -27,8 +27,9 @@ use clap::{Args, ValueEnum};
 pub(crate) use analysis::with_stored_result;
 pub use error::ExplainError;
 
-use crate::control_plane::ControlPlaneArgs;
+use crate::control_plane::{ControlPlaneArgs, placement_resources};
 use crate::engine_flags::EngineFlags;
+use crate::member_name;
 use crate::output;
 use crate::scheduler_configuration::DecisionConfiguration;
 use crate::scheduler_endpoint::{SchedulerEndpoint, SchedulerEndpointArgs, SchedulerEndpointError};
@@ -46,7 +47,7 @@ pub struct ExplainArgs {
     pub kind: Option<String>,
 
     /// Explain one cluster in detail, and find changes that would place the workload there
-    #[arg(long, value_name = "CLUSTER")]
+    #[arg(long, value_name = "CLUSTER", value_parser = member_name::parse)]
     pub cluster: Option<String>,
 
     /// Namespace [default: that of the context]
@@ -108,7 +109,7 @@ pub enum Format {
 /// Fails if there is no such binding or cluster, or if the control plane cannot be read.
 pub async fn run(args: ExplainArgs) -> Result<(), ExplainError> {
     let estimators = args.estimators.clone().options()?;
-    let client = args.control_plane.client().await?;
+    let client = args.control_plane.client(&placement_resources()).await?;
     let query = find::NameQuery::new(&args, client.default_namespace());
     let bindings = control_plane_lists::bindings(&client, query.namespace()).await?;
     let binding = match find::find(&query, &bindings) {

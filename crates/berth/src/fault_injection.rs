@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::control_plane::{self, LookupError};
 use crate::kubeconfig::CONTEXT;
+use crate::member_name;
 
 /// Annotation of a Cluster whose value `unreachable` makes the API server of the simulated member unreachable.
 pub const FAULT_ANNOTATION: &str = "simulation.berth/fails";
@@ -34,7 +35,7 @@ const UNREACHABLE: &str = "unreachable";
 #[derive(Args, Clone, Debug)]
 pub struct FaultArgs {
     /// Names of simulated members
-    #[arg(required = true, value_name = "MEMBER")]
+    #[arg(required = true, value_name = "MEMBER", value_parser = member_name::parse)]
     pub members: Vec<String>,
 
     /// Kubeconfig that `berth up` has written [default: $KUBECONFIG, or ~/.berth/kubeconfig]

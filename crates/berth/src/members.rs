@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 
 use crate::kubeconfig::Access;
 use crate::persistence::Storage;
+use crate::progress::Progress;
 
 /// An error of starting a member.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +77,7 @@ pub(crate) async fn start(
     ip: IpAddr,
     port: u16,
     storage: &Storage,
+    progress: &mut Progress,
 ) -> Result<Vec<Member>, MemberError> {
     let mut starting = JoinSet::new();
     let simulated = fleet.iter().filter(|cluster| is_simulated(cluster));
@@ -91,10 +93,11 @@ pub(crate) async fn start(
             (index, member)
         });
     }
-    let mut members = Vec::new();
+    let (mut members, total) = (Vec::new(), starting.len());
     while let Some(started) = starting.join_next().await {
         let (index, member) = started.map_err(|_| MemberError::Panicked)?;
         members.push((index, member?));
+        progress.report(format_args!("started {} of {total} members", members.len()));
     }
     members.sort_by_key(|(index, _)| *index);
     Ok(members.into_iter().map(|(_, member)| member).collect())

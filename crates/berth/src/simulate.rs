@@ -26,7 +26,6 @@ mod merge;
 mod notes;
 mod offline;
 mod predicted_state;
-mod progress;
 mod report;
 mod sandbox;
 mod served_kinds;

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 
 use self::capacity::{ClusterCapacity, SortBy};
 use self::waiting::WaitingBinding;
-use crate::control_plane::ControlPlaneArgs;
+use crate::control_plane::{ControlPlaneArgs, placement_resources};
 use crate::output;
 use crate::paged_list::list_all;
 
@@ -79,7 +79,7 @@ struct Report {
 /// # Errors
 /// When the control plane cannot be read.
 pub async fn run(args: TopArgs) -> Result<(), TopError> {
-    let client = args.control_plane.client().await?;
+    let client = args.control_plane.client(&placement_resources()).await?;
     let clusters: Vec<Cluster> = list(&client, "clusters").await?;
     let namespaced: Vec<ResourceBinding> = list(&client, "resourcebindings").await?;
     let cluster_scoped: Vec<ClusterResourceBinding> =

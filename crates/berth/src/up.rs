@@ -41,6 +41,7 @@ use crate::kubeconfig::{self, Access, CONTEXT, Reservation};
 use crate::members::{self, Member};
 use crate::open_files;
 use crate::persistence::Storage;
+use crate::progress::Progress;
 use crate::scheduler_configuration::DecisionConfiguration;
 pub use arguments::UpArgs;
 use banner::Banner;
@@ -85,7 +86,10 @@ pub async fn run(args: UpArgs, cancel: CancellationToken) -> Result<(), UpError>
 async fn run_until(args: UpArgs, cancel: CancellationToken) -> Result<(), UpError> {
     let began = Instant::now();
     open_files::raise_limit();
-    let reservation = Reservation::reserve(kubeconfig::path(args.kubeconfig.clone())?)?;
+    let path = kubeconfig::path(args.kubeconfig.clone())?;
+    // The path is absolute, because it is printed for shells and commands in other folders.
+    let path = std::path::absolute(&path).unwrap_or(path);
+    let reservation = Reservation::reserve(path)?;
     let mut claim = Claim::take(reservation.path())?;
     let mut record = Record {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -235,8 +239,10 @@ impl ControlPlane {
         bootstrap::definitions(&client).await?;
         bootstrap::proxy_admin(&client).await?;
         // Starting many members slows the API server down, so the definitions are installed before the members start.
-        self.members = members::start(fleet, args.bind_address, args.port, storage).await?;
-        self.join(&client, fleet).await?;
+        let mut progress = Progress::start();
+        self.members =
+            members::start(fleet, args.bind_address, args.port, storage, &mut progress).await?;
+        self.join(&client, fleet, &mut progress).await?;
         self.start_simulation(&client, args.unpullable.as_ref());
         if !args.without.contains(&DisabledComponent::Controllers) {
             let client = kube_client::named(self.server.client(), Component::Controllers);
@@ -308,9 +314,15 @@ impl ControlPlane {
     }
 
     /// Registers the clusters in the order of the fleet.
-    async fn join(&mut self, client: &kube::Client, fleet: &[Cluster]) -> Result<(), UpError> {
+    async fn join(
+        &mut self,
+        client: &kube::Client,
+        fleet: &[Cluster],
+        progress: &mut Progress,
+    ) -> Result<(), UpError> {
         let mut simulated = self.members.iter();
-        for cluster in fleet {
+        for (joined, cluster) in fleet.iter().enumerate() {
+            progress.report(format_args!("joined {joined} of {} members", fleet.len()));
             if !members::is_simulated(cluster) {
                 bootstrap::register(client, cluster).await?;
                 self.others += 1;

@@ -32,7 +32,7 @@ use self::screen::Events;
 use self::source::WatchEvent;
 use self::terminal::Terminal;
 use self::view::{Reaction, View};
-use crate::control_plane::target;
+use crate::control_plane::{placement_resources, target};
 
 /// Capacity of the channel for watch events.
 const CHANNEL_CAPACITY: usize = 1024;
@@ -85,8 +85,9 @@ pub enum WatchError {
 pub async fn run(args: WatchArgs, cancel: CancellationToken) -> Result<(), WatchError> {
     let target = target(args.kubeconfig, args.context);
     let connecting = async {
-        let client =
-            kube_client::reach(kube_client::config(&target).await?, Component::CommandLine).await?;
+        let config = kube_client::config(&target).await?;
+        let resources = placement_resources();
+        let client = kube_client::reach_serving(config, Component::CommandLine, &resources).await?;
         source::check(&client).await?;
         Ok::<_, WatchError>(client)
     };

@@ -8,6 +8,7 @@ use kube::api::Api;
 
 use super::{ClustersError, change_taints};
 use crate::control_plane::ControlPlaneArgs;
+use crate::member_name;
 use crate::output;
 
 const NO_SCHEDULE: &str = "NoSchedule";
@@ -16,7 +17,7 @@ const NO_SCHEDULE: &str = "NoSchedule";
 #[derive(Args, Clone, Debug)]
 pub struct CordonArgs {
     /// Names of the members
-    #[arg(value_name = "NAME", required = true)]
+    #[arg(value_name = "NAME", required = true, value_parser = member_name::parse)]
     pub names: Vec<String>,
 
     /// Report what would be done; nothing is written
@@ -66,7 +67,7 @@ fn changed(taints: &[Taint], desired: CordonState) -> Option<Vec<Taint>> {
 /// # Errors
 /// Returns the error of the first member that cannot be changed. The members after it are not changed.
 pub async fn run(args: CordonArgs, desired: CordonState) -> Result<(), ClustersError> {
-    let clusters = Api::all(args.control_plane.client().await?);
+    let clusters = Api::all(super::client(&args.control_plane).await?);
     let word = match desired {
         CordonState::Cordoned => "cordoned",
         CordonState::Uncordoned => "uncordoned",

@@ -14,6 +14,7 @@ use super::cordon::is_cordoned;
 use super::{ClustersError, get};
 use crate::columns::{align, cell};
 use crate::control_plane::ControlPlaneArgs;
+use crate::member_name;
 use crate::output;
 
 /// Subcommands of `berth get`.
@@ -28,7 +29,7 @@ pub enum Get {
 #[derive(Args, Clone, Debug)]
 pub struct ListArgs {
     /// Names of members [default: all]
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = member_name::parse)]
     pub names: Vec<String>,
 
     /// Output format
@@ -61,7 +62,7 @@ pub enum Output {
 /// Fails if the members cannot be read, or if a named member does not exist.
 pub async fn run(get: Get) -> Result<(), ClustersError> {
     let Get::Clusters(args) = get;
-    let clusters: Api<Cluster> = Api::all(args.control_plane.client().await?);
+    let clusters: Api<Cluster> = Api::all(super::client(&args.control_plane).await?);
     let shown = if args.names.is_empty() {
         let all = clusters.list(&ListParams::default()).await;
         all.map_err(|error| ClustersError::refused("list the members", error))?

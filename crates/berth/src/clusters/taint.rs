@@ -8,6 +8,7 @@ use kube::api::Api;
 use super::taint_change::{self, TaintChange};
 use super::{ClustersError, change_taints};
 use crate::control_plane::ControlPlaneArgs;
+use crate::member_name;
 use crate::output;
 
 /// Flags of `berth taint`.
@@ -58,13 +59,15 @@ fn parse_words(words: &[String]) -> Result<(Vec<String>, Vec<TaintChange>), Stri
     if let Some(late) = rest.iter().find(|word| !is_change(word)) {
         return Err(format!("{late} comes after a taint: members come first"));
     }
+    let names = names.iter().map(|name| member_name::parse(name));
+    let names = names.collect::<Result<Vec<_>, _>>()?;
     let changes = rest.iter().map(|word| {
         word.parse()
             .map_err(|error| format!("taint {word}: {error}"))
     });
     let changes = changes.collect::<Result<Vec<_>, _>>()?;
     taint_change::check(&changes)?;
-    Ok((names.to_vec(), changes))
+    Ok((names, changes))
 }
 
 /// Changes the taints of members, one member after the other.
@@ -73,7 +76,7 @@ fn parse_words(words: &[String]) -> Result<(Vec<String>, Vec<TaintChange>), Stri
 /// Returns the error of the first member that cannot be changed. The members after it are not changed.
 pub async fn run(args: TaintArgs) -> Result<(), ClustersError> {
     let (names, changes) = parse_words(&args.words).map_err(ClustersError::Usage)?;
-    let clusters = Api::all(args.control_plane.client().await?);
+    let clusters = Api::all(super::client(&args.control_plane).await?);
     for name in &names {
         let apply = |taints: &[Taint]| {
             let after = taint_change::apply(taints, &changes, args.overwrite)
@@ -118,6 +121,7 @@ mod tests {
             Ok((names(&["m1", "m2"]), 2))
         );
         assert_eq!(of("m1 a:NoSchedule"), Ok((names(&["m1"]), 1)));
+        assert_eq!(of("cluster/m1 a:NoSchedule"), Ok((names(&["m1"]), 1)));
         assert_eq!(of("cluster a-"), Ok((names(&["cluster"]), 1)));
         for (words, expected) in [
             ("a:NoSchedule", "no member is named"),

@@ -6,7 +6,10 @@ use std::str::FromStr;
 
 use k8s_openapi::api::core::v1::Taint;
 
-const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+/// The effects of new taints. Karmada's webhook refuses Clusters with other effects.
+const EFFECTS: [&str; 2] = ["NoSchedule", "NoExecute"];
+/// An effect that only an existing taint may have.
+const OLD_EFFECT: &str = "PreferNoSchedule";
 /// Maximum length of a value, and of the part of a key after the `/`.
 const MAX_NAME_LENGTH: usize = 63;
 /// Maximum length of the part of a key before the `/`.
@@ -35,7 +38,11 @@ impl FromStr for TaintChange {
             None => (text, false),
         };
         let (name, effect) = match rest.split_once(':') {
-            Some((name, effect)) if EFFECTS.contains(&effect) => (name, Some(effect.to_owned())),
+            Some((name, effect))
+                if EFFECTS.contains(&effect) || (removes && effect == OLD_EFFECT) =>
+            {
+                (name, Some(effect.to_owned()))
+            }
             Some((_, effect)) => {
                 return Err(format!(
                     "{effect:?} is not an effect: use {}",
@@ -229,7 +236,8 @@ mod tests {
         for text in [
             "a=b:NoSchedule",
             "a:NoExecute",
-            "x.io/a=:PreferNoSchedule",
+            "x.io/a=:NoSchedule",
+            "a:PreferNoSchedule-",
             "a-",
             "a:NoExecute-",
             "a=b:NoSchedule-",
@@ -243,7 +251,11 @@ mod tests {
             ),
             (
                 "a=b:Never",
-                "\"Never\" is not an effect: use NoSchedule, PreferNoSchedule, NoExecute",
+                "\"Never\" is not an effect: use NoSchedule, NoExecute",
+            ),
+            (
+                "a:PreferNoSchedule",
+                "\"PreferNoSchedule\" is not an effect: use NoSchedule, NoExecute",
             ),
             ("=b:NoSchedule", "\"\" must have 1 to 63"),
             ("A.io/a:NoSchedule", "\"A.io\" is not a DNS subdomain"),

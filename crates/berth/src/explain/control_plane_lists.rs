@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
-use berth_apimachinery::api_error::{api_error_message, has_code};
+use berth_apimachinery::api_error::api_error_message;
 use berth_scheduler::binding::Binding;
 use kube::api::Api;
 use kube::{Client, ResourceExt as _};
@@ -47,15 +47,8 @@ async fn list<K>(api: &Api<K>, resource: &'static str) -> Result<Vec<K>, Explain
 where
     K: Clone + DeserializeOwned + Debug,
 {
-    list_all(api).await.map_err(|error| {
-        let message = api_error_message(&error);
-        ExplainError::Read {
-            what: resource,
-            reason: if has_code(&error, 404) {
-                format!("{message}: is this a control plane with the Karmada API?")
-            } else {
-                message
-            },
-        }
+    list_all(api).await.map_err(|error| ExplainError::Read {
+        what: resource,
+        reason: api_error_message(&error),
     })
 }

@@ -9,7 +9,7 @@ use berth_component_base::kube_client::{self, ConnectError, Target};
 use berth_component_base::user_agent::Component;
 use clap::Args;
 use kube::ResourceExt as _;
-use kube::api::{Api, ListParams};
+use kube::api::{Api, ApiResource, ListParams};
 
 use super::rights::{GroupResource, Rights};
 use super::{Applier, Endpoint, JoinError, Mode, register};
@@ -140,7 +140,8 @@ pub async fn run(args: JoinArgs) -> Result<(), JoinCommandError> {
         .config()
         .await
         .map_err(JoinCommandError::Member)?;
-    let client = args.control_plane.client().await;
+    let resources = [ApiResource::erase::<Cluster>(&())];
+    let client = args.control_plane.client(&resources).await;
     let client = client.map_err(JoinCommandError::ControlPlane)?;
     let member_client = kube_client::client(config.clone(), Component::CommandLine)
         .map_err(JoinCommandError::Member)?;

@@ -16,7 +16,7 @@ use berth_component_base::kube_client::{self, ConnectError};
 use berth_component_base::user_agent::Component;
 use clap::Args;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
 
@@ -24,6 +24,7 @@ use super::command::MemberArgs;
 use super::ownership::Registrant;
 use super::{Applier, JoinError, Mode, cluster_registration, member_accounts};
 use crate::control_plane::ControlPlaneArgs;
+use crate::member_name;
 use crate::output;
 
 /// Finalizer of this command, which keeps a Cluster until its Works are deleted.
@@ -35,7 +36,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Args, Clone, Debug)]
 pub struct UnjoinArgs {
     /// Name of the member
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", value_parser = member_name::parse)]
     pub name: String,
 
     /// Kubeconfig of a user with all rights in the member; without it, the accounts of the control plane stay in the
@@ -130,7 +131,11 @@ fn refused(doing: impl Into<String>) -> impl FnOnce(kube::Error) -> UnjoinError 
 /// # Errors
 /// Fails if a step fails. While the Cluster exists, a second run can complete the removal.
 pub async fn run(args: UnjoinArgs) -> Result<(), UnjoinError> {
-    let client = args.control_plane.client().await;
+    let resources = [
+        ApiResource::erase::<Cluster>(&()),
+        ApiResource::erase::<Work>(&()),
+    ];
+    let client = args.control_plane.client(&resources).await;
     let client = client.map_err(UnjoinError::ControlPlane)?;
     let mode = if args.dry_run {
         Mode::DryRun

@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::Taint;
 use super::error::SimulateError;
 use super::source::Input;
 use crate::engine_flags::EngineFlags;
+use crate::member_name;
 use crate::scheduler_endpoint::SchedulerEndpointArgs;
 use crate::what_if::{Clusters, FleetChange};
 
@@ -47,7 +48,7 @@ pub struct SimulateArgs {
     pub kubeconfig: Option<PathBuf>,
 
     /// Show what would move if this cluster were lost; repeatable
-    #[arg(long, value_name = "CLUSTER")]
+    #[arg(long, value_name = "CLUSTER", value_parser = member_name::parse)]
     pub without: Vec<String>,
 
     /// Show what would move if this cluster had this taint; repeatable
@@ -199,7 +200,7 @@ impl FromStr for CapacityArg {
         }
         Quantity::parse(amount).map_err(|error| error.to_string())?;
         Ok(Self {
-            cluster: cluster.to_owned(),
+            cluster: member_name::parse(cluster)?,
             resource: resource.to_owned(),
             amount: amount.to_owned(),
         })
@@ -225,7 +226,7 @@ impl FromStr for TaintArg {
             ));
         }
         Ok(Self {
-            cluster: cluster.to_owned(),
+            cluster: member_name::parse(cluster)?,
             taint: Taint {
                 key: key.to_owned(),
                 value: value.map(str::to_owned),

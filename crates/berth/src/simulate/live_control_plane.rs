@@ -17,7 +17,7 @@ use super::detect::ApiKind;
 use super::error::SimulateError;
 use super::served_kinds::{KindLookup, ServedKinds};
 
-use crate::control_plane::target;
+use crate::control_plane::{placement_resources, target};
 use crate::paged_list::all_pages;
 use crate::what_if::Estimators;
 
@@ -41,7 +41,8 @@ impl LivePlane {
             .clone()
             .unwrap_or_else(|| config.default_namespace.clone());
         Ok(Self {
-            client: kube_client::reach(config, Component::Simulate).await?,
+            client: kube_client::reach_serving(config, Component::Simulate, &placement_resources())
+                .await?,
             namespace,
         })
     }

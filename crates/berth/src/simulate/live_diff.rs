@@ -19,8 +19,8 @@ use super::live_control_plane::LivePlane;
 use super::manifest::Manifest;
 use super::notes::Notes;
 use super::predicted_state::{PredictedState, names};
-use super::progress::Progress;
 use super::well_known_types;
+use crate::progress::Progress;
 use crate::scheduler_configuration::DecisionConfiguration;
 use crate::what_if::{
     self, Clusters, ControlPlaneState, Decider, Moves, decode_binding, predict_moves,

@@ -12,9 +12,9 @@ use super::idle_policies::{self, ExistingKinds};
 use super::kind_resolution::{self, TypedManifest};
 use super::manifest::{Manifest, Role};
 use super::notes::Notes;
-use super::progress::Progress;
 use super::sandbox::Sandbox;
 use crate::members::is_simulated;
+use crate::progress::Progress;
 use crate::scheduler_configuration::DecisionConfiguration;
 use crate::what_if::{
     self, ControlPlaneState, Decider, Decision, FirstRoundResults, Move, Moves, by_new_taints,

@@ -19,9 +19,9 @@ use super::live_control_plane::LivePlane;
 use super::manifest::{Manifest, Role};
 use super::merge;
 use super::notes::Notes;
-use super::progress::Progress;
 use super::sandbox::Sandbox;
 use super::well_known_types;
+use crate::progress::Progress;
 
 /// A change that a manifest makes and the detector processes.
 enum Change {

@@ -10,7 +10,9 @@ use crate::columns::{align, cell};
 
 /// Maximum number of stored events.
 const MAX_EVENTS: usize = 1000;
-/// Minimum number of lines for events.
+/// Minimum numbers of lines of the panes, with their headers. A small screen shows fewer events, or only one pane.
+const MIN_CLUSTER_LINES: usize = 2;
+const MIN_BINDING_LINES: usize = 3;
 const MIN_EVENT_LINES: usize = 5;
 /// Number of rightmost columns of the bindings table that a narrow terminal may omit.
 const OPTIONAL_COLUMNS: usize = 2;
@@ -68,9 +70,19 @@ pub(super) fn render(
             .filter(|line| view.admits(&line.to_string()))
             .map(|line| line.fit(columns))
             .collect();
-        let half = height / 2;
+        let heights = Heights::of(
+            height,
+            [clusters.len(), bindings.len(), events.len()],
+            view.focus,
+        );
         let mut pane = |pane, mut lines: Vec<String>, max_lines: usize, all: &mut Vec<String>| {
-            let header = if pane == Pane::Events || lines.is_empty() || max_lines == 0 {
+            if max_lines == 0 {
+                return;
+            }
+            if !all.is_empty() {
+                all.push(String::new());
+            }
+            let header = if pane == Pane::Events || lines.is_empty() {
                 Vec::new()
             } else {
                 vec![lines.remove(0)]
@@ -85,14 +97,9 @@ pub(super) fn render(
             all.extend(header);
             all.extend(lines.into_iter().skip(first).take(max_lines));
         };
-        pane(Pane::Clusters, clusters, half, &mut all);
-        all.push(String::new());
-        let left = height.saturating_sub(all.len());
-        let max_lines = left.saturating_sub(MIN_EVENT_LINES.min(events.len()) + 1);
-        pane(Pane::Bindings, bindings, max_lines, &mut all);
-        all.push(String::new());
-        let left = height.saturating_sub(all.len());
-        pane(Pane::Events, events, left, &mut all);
+        pane(Pane::Clusters, clusters, heights.clusters, &mut all);
+        pane(Pane::Bindings, bindings, heights.bindings, &mut all);
+        pane(Pane::Events, events, heights.events, &mut all);
         all.truncate(height);
     }
     if rows > 0 {
@@ -101,6 +108,56 @@ pub(super) fn render(
     }
     let fit = |line: &String| cut(&plain(line), columns);
     all.iter().map(fit).collect()
+}
+
+/// The numbers of lines of the panes, with their headers. A pane without lines is hidden.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Heights {
+    clusters: usize,
+    bindings: usize,
+    events: usize,
+}
+
+impl Heights {
+    /// Divides the lines of the screen between panes that have these numbers of lines. Events give way to bindings. If
+    /// the focused pane does not fit beside the others, it gets the whole screen.
+    fn of(height: usize, [clusters, bindings, events]: [usize; 3], focus: Pane) -> Self {
+        let alone = match focus {
+            Pane::Clusters => Self {
+                clusters: height,
+                ..Self::default()
+            },
+            Pane::Bindings => Self {
+                bindings: height,
+                ..Self::default()
+            },
+            Pane::Events => Self {
+                events: height,
+                ..Self::default()
+            },
+        };
+        let least_clusters = clusters.min(MIN_CLUSTER_LINES);
+        let clusters = clusters.min(height / 2);
+        // One line is empty between two panes.
+        let left = height.saturating_sub(clusters + 1);
+        let least = bindings.min(MIN_BINDING_LINES);
+        let room = left.saturating_sub(least + 1);
+        let event_lines = events.min(MIN_EVENT_LINES).min(room);
+        let bindings = if event_lines == 0 {
+            bindings.min(left)
+        } else {
+            bindings.min(left - event_lines - 1)
+        };
+        let hides_focus = focus == Pane::Events && event_lines == 0 && events > 0;
+        if clusters < least_clusters || bindings < least || hides_focus {
+            return alone;
+        }
+        Self {
+            clusters,
+            bindings,
+            events: left.saturating_sub(bindings + 1),
+        }
+    }
 }
 
 fn pane_name(pane: Pane) -> &'static str {

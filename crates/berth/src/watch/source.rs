@@ -34,7 +34,7 @@ pub(super) enum WatchEvent {
     ClustersListed(BTreeSet<String>),
 }
 
-/// Checks that the control plane serves ResourceBindings. Without this check, the watches would retry forever.
+/// Checks that the user may list ResourceBindings. Without this check, the watches would retry forever.
 pub(super) async fn check(client: &Client) -> Result<(), WatchError> {
     let api: Api<ResourceBinding> = Api::all(client.clone());
     let listed = api.list(&ListParams::default().limit(1)).await;

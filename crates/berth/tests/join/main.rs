@@ -11,3 +11,4 @@ mod refusals;
 mod shared_member;
 mod test_servers;
 mod unjoin;
+mod unusable_control_planes;

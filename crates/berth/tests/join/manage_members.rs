@@ -86,7 +86,8 @@ async fn members_are_cordoned_and_uncordoned() {
             cordoned.clone(),
         ),
         (
-            "cordon member1 member2",
+            // `get clusters -o name` prints the first form, kubectl the second one.
+            "cordon cluster/member1 cluster.cluster.karmada.io/member2",
             "cluster/member1 already cordoned\ncluster/member2 cordoned\n",
             cordoned,
         ),
@@ -145,7 +146,7 @@ async fn members_are_tainted_and_untainted() {
         (
             "taint member1 a:Never",
             2,
-            "taint a:Never: \"Never\" is not an effect: use NoSchedule, PreferNoSchedule, NoExecute",
+            "taint a:Never: \"Never\" is not an effect: use NoSchedule, NoExecute",
         ),
         (
             "taint member1",

@@ -4,6 +4,7 @@ use berth_test_requirements::needs;
 use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 use std::process::{Output, Stdio};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -15,6 +16,19 @@ fn stdout(output: &Output) -> String {
 
 fn run(up: &Up, arguments: &[&str]) -> Output {
     berth(up.home.path(), arguments).output().unwrap()
+}
+
+/// Checks that the printed commands work in every folder.
+#[test]
+fn a_relative_kubeconfig_is_printed_as_an_absolute_path() {
+    let home = Arc::new(tempfile::tempdir().unwrap());
+    let arguments = ["up", "--port=0", "--members=0", "--kubeconfig=own/config"];
+    let mut command = berth(home.path(), &arguments);
+    command.current_dir(home.path());
+    let up = Up::with(Arc::clone(&home), command);
+    let path = home.path().canonicalize().unwrap().join("own/config");
+    let export = format!("export KUBECONFIG={}", path.display());
+    assert!(up.log().contains(&export), "{}", up.log());
 }
 
 #[test]

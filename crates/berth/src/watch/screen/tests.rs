@@ -151,6 +151,33 @@ fn long_panes_are_scrolled() {
     }
 }
 
+/// Checks that a small screen always shows the focused pane, and that headers are not counted.
+#[test]
+fn a_small_terminal_shows_the_focused_pane() {
+    let (fleet, events) = (fleet_with(100), events(50));
+    for rows in 4..=12 {
+        for (tabs, shown, status) in [
+            (0, "shop/web00", "bindings 1-"),
+            (1, "shop/old49  gone", "events "),
+            (2, "m1 ", "clusters 1-"),
+        ] {
+            let mut view = View::default();
+            for _ in 0..tabs {
+                view.press(Key::Tab);
+            }
+            let lines = render(&fleet, &events, &mut view, (rows, 80));
+            let text = lines.join("\n");
+            assert!(text.contains(shown), "{rows} rows, {tabs} tabs:\n{text}");
+            let last = &lines[rows - 1];
+            let total = ["of 100 ", "of 50 ", "of 2 "][tabs];
+            assert!(
+                last.starts_with(status) && last.contains(total),
+                "{rows} rows: {last}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_filter_hides_other_bindings_and_events_but_no_clusters() {
     let (fleet, events, mut view) = (fleet_with(100), events(50), View::default());

@@ -1,4 +1,4 @@
-//! A printer of progress messages for `berth simulate`, on standard error.
+//! A printer of progress messages for commands that can take long, on standard error.
 
 use std::fmt::Arguments;
 use std::io::{self, Write as _};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Minimum time before the first message, and between two messages.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Printer of progress messages. A simulation that ends within [`INTERVAL`] prints no message.
+/// Printer of progress messages. A command that ends within [`INTERVAL`] prints no message.
 #[derive(Debug)]
 pub(crate) struct Progress {
     last: Instant,
