@@ -157,6 +157,16 @@ pub struct ClusterStatus {
     pub remedy_actions: Vec<String>,
 }
 
+impl ClusterStatus {
+    /// Reports whether `api_enablements` are complete: the cluster is ready, and all of its API groups were discovered.
+    pub fn has_complete_apis(&self) -> bool {
+        ["Ready", "CompleteAPIEnablements"].iter().all(|type_| {
+            let mut conditions = self.conditions.iter();
+            conditions.any(|condition| condition.type_ == *type_ && condition.status == "True")
+        })
+    }
+}
+
 /// The resources of one API group and version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -12,7 +12,8 @@ pub struct Candidate {
     pub tier: u32,
     /// The sum of the weighted scores of all plugins.
     pub score: i64,
-    /// The number of further replicas (or component sets) that fit into the cluster.
+    /// The number of further replicas (or component sets) that fit into the cluster. Negative if the current replicas
+    /// have outgrown the cluster.
     pub allocatable: i64,
     /// The current replicas: the replicas that `spec.clusters` of the binding already assigns to the cluster.
     pub assigned: i64,

@@ -76,7 +76,8 @@ pub trait Estimator: Debug + Send + Sync {
     /// Returns the estimator name, which appears in explanations.
     fn name(&self) -> &str;
 
-    /// Lowers the estimates of clusters. `clusters` contains ordinals in ascending order, and `estimates` contains the
+    /// Lowers the estimates of clusters. An estimate is negative if the current replicas exceed the capacity.
+    /// `clusters` contains ordinals in ascending order, and `estimates` contains the
     /// estimate of the cluster at the same index. An estimate that stays [`UNBOUNDED`] means that the estimator has no
     /// answer for this cluster.
     ///

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use berth_api::Cluster;
+use berth_api::cluster::ClusterStatus;
 
 pub use affinity::CompiledAffinity;
 use api_numbers::Catalogue;
@@ -40,7 +41,7 @@ pub enum Aspect {
     Fields,
     /// The taints that repel workloads.
     Taints,
-    /// The served API resources.
+    /// The served API resources, or whether they are complete.
     Apis,
     /// The free capacity.
     Capacity,
@@ -228,6 +229,7 @@ impl Fleet {
             taints,
             taint_list,
             apis,
+            apis_complete: status.is_some_and(ClusterStatus::has_complete_apis),
             deleting: cluster.metadata.deletion_timestamp.is_some(),
             capacity,
             object: self.keeps_objects.then(|| object(cluster, old)),
@@ -387,7 +389,8 @@ fn changed_aspects(old: &Row, new: &Row) -> Vec<Aspect> {
         (fields, Aspect::Fields),
         (old.taint_list != new.taint_list, Aspect::Taints),
         (
-            !Arc::ptr_eq(&old.apis, &new.apis) && old.apis != new.apis,
+            old.apis_complete != new.apis_complete
+                || (!Arc::ptr_eq(&old.apis, &new.apis) && old.apis != new.apis),
             Aspect::Apis,
         ),
         (!Arc::ptr_eq(&old.capacity, &new.capacity), Aspect::Capacity),

@@ -109,10 +109,10 @@ pub use outcome::{FailedTerm, Outcome, Placement, Target, TargetComponent};
 pub use plugins::{
     ApiEnablement, AssignReplicas, ClusterAffinity, ClusterEviction, ClusterLocality, GATED, Group,
     IN_TREE, Party, SelectClusters, SpreadConstraint, TaintToleration, WorkloadAffinity,
-    WorkloadAntiAffinity, divide, select_groups,
+    WorkloadAntiAffinity, applied_constraints, covered_groups, divide, select_groups,
 };
 pub use request::{
     BindingName, BindingObject, CompiledPlacement, CompiledToleration, ComponentRequest,
-    Constraint, Mode, Request, RequestError, ResourceAmount, ResourceRequest, ResourceRequestError,
-    SpreadBy, Strategy, Term, TieOrder, WorkloadPeers,
+    Constraint, EarlierRequest, Mode, Request, RequestError, ResourceAmount, ResourceRequest,
+    ResourceRequestError, SpreadBy, Strategy, Term, TieOrder, WorkloadPeers,
 };

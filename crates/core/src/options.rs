@@ -39,6 +39,33 @@ pub struct Gates {
     pub spread_by_all_fields: bool,
     /// SpreadStaticWeights (specific to Berth): spread constraints also apply to a placement with static weights.
     pub spread_static_weights: bool,
+    /// MinGroupsInDivision (specific to Berth): `minGroups` of the spread constraints counts the groups that get
+    /// replicas, and not only the selected groups.
+    pub min_groups_in_division: bool,
+    /// NoScaleUpOnTaints (specific to Berth): a cluster with a taint that the placement does not tolerate keeps its
+    /// replicas, and gets no further replicas.
+    pub no_scale_up_on_taints: bool,
+    /// EstimateGrownRequests (specific to Berth): replicas that still run with a smaller request count with the new
+    /// request.
+    pub estimate_grown_requests: bool,
+    /// FollowMemberAPIs (specific to Berth): a resource leaves a cluster that no longer serves its kind.
+    #[serde(rename = "FollowMemberAPIs")]
+    pub follow_member_apis: bool,
+}
+
+impl Gates {
+    /// Returns the defaults of a control plane without Karmada's scheduler. The gates that differ from
+    /// [`Self::default`] change decisions of Karmada that contradict the API's promises.
+    #[must_use]
+    pub fn stand_alone() -> Self {
+        Self {
+            min_groups_in_division: true,
+            no_scale_up_on_taints: true,
+            estimate_grown_requests: true,
+            follow_member_apis: true,
+            ..Self::default()
+        }
+    }
 }
 
 impl Default for Gates {
@@ -50,6 +77,10 @@ impl Default for Gates {
             scheduling_overcommit_protection: false,
             spread_by_all_fields: false,
             spread_static_weights: false,
+            min_groups_in_division: false,
+            no_scale_up_on_taints: false,
+            estimate_grown_requests: false,
+            follow_member_apis: false,
         }
     }
 }

@@ -24,7 +24,9 @@ pub use assign_replicas::{AssignReplicas, Party, divide};
 pub use cluster_affinity::ClusterAffinity;
 pub use cluster_eviction::ClusterEviction;
 pub use cluster_locality::ClusterLocality;
-pub use select_clusters::{Group, SelectClusters, select_groups};
+pub use select_clusters::{
+    Group, SelectClusters, applied_constraints, covered_groups, select_groups,
+};
 pub use spread_constraint::SpreadConstraint;
 pub use taint_toleration::TaintToleration;
 pub use workload_affinity::{WorkloadAffinity, WorkloadAntiAffinity};
@@ -46,7 +48,7 @@ impl Plugins {
     /// Returns the plugins of this crate in Karmada's order.
     pub fn in_tree(gates: Gates) -> Self {
         let mut filters = vec![
-            Filter::Binding(Arc::new(ApiEnablement)),
+            Filter::Binding(Arc::new(ApiEnablement::new(gates))),
             Filter::Placement(Arc::new(TaintToleration)),
             Filter::Placement(Arc::new(ClusterAffinity)),
             Filter::Placement(Arc::new(SpreadConstraint)),
@@ -69,7 +71,7 @@ impl Plugins {
             }],
             estimators: vec![general],
             select: Arc::new(SelectClusters::new(gates)),
-            assign: Arc::new(AssignReplicas),
+            assign: Arc::new(AssignReplicas::new(gates)),
         }
     }
 }

@@ -108,6 +108,16 @@ pub struct WorkloadPeers {
     pub anti_affinity: Vec<Vec<String>>,
 }
 
+/// The request of replicas that run with an earlier and smaller request than the binding has now (feature gate
+/// EstimateGrownRequests).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EarlierRequest {
+    /// The resource request of each of these replicas.
+    pub request: ResourceRequest,
+    /// The current clusters that report these replicas with the earlier request.
+    pub clusters: Vec<String>,
+}
+
 /// The object from which a request was parsed, for plugins that read fields beyond the request.
 pub trait BindingObject: fmt::Debug + Send + Sync {
     /// Returns the metadata of the binding.
@@ -138,6 +148,7 @@ pub struct Request {
     placement: Arc<CompiledPlacement>,
     placement_hash: u64,
     peers: WorkloadPeers,
+    earlier: Option<EarlierRequest>,
     object: Option<Arc<dyn BindingObject>>,
 }
 
@@ -210,6 +221,7 @@ impl Request {
             placement_hash: hash_of(&placement),
             placement,
             peers: WorkloadPeers::default(),
+            earlier: None,
             object: None,
             name,
         })
@@ -219,6 +231,13 @@ impl Request {
     #[must_use]
     pub fn with_peers(mut self, peers: WorkloadPeers) -> Self {
         self.peers = peers;
+        self
+    }
+
+    /// Adds the earlier request of the current replicas.
+    #[must_use]
+    pub fn with_earlier(mut self, earlier: EarlierRequest) -> Self {
+        self.earlier = Some(earlier);
         self
     }
 
@@ -292,6 +311,11 @@ impl Request {
     /// Returns the clusters of the other workloads in the affinity groups.
     pub fn peers(&self) -> &WorkloadPeers {
         &self.peers
+    }
+
+    /// Returns the earlier request of the current replicas, if clusters still report the replicas with this request.
+    pub fn earlier(&self) -> Option<&EarlierRequest> {
+        self.earlier.as_ref()
     }
 
     /// Returns the placement.

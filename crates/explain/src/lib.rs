@@ -18,6 +18,7 @@ mod report;
 mod report_builder;
 mod search;
 mod summary;
+mod warnings;
 
 pub use analysis::explain;
 pub use change::{Change, TaintRef};
@@ -29,6 +30,7 @@ pub use report::{
     StrategyName, TermOutcome, TermReport, Verdict, VerdictReason,
 };
 pub use search::Limits;
+pub use warnings::warnings;
 
 #[cfg(test)]
 mod tests;

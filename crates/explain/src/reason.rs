@@ -152,7 +152,7 @@ fn without_replicas(
     minimum: Option<&Minimum>,
     term: &TermExplanation,
 ) -> String {
-    let Some(step) = term.division.last() else {
+    let Some(step) = divisions(term).next_back() else {
         return match &term.failure {
             Some(_) => match minimum {
                 Some(minimum) => format!(
@@ -208,7 +208,17 @@ fn placed(
     request: &Request,
 ) -> String {
     let with_share = |step: &&DivisionStep| share(step, name).is_some();
-    let Some(step) = term.division.iter().rev().find(with_share) else {
+    let spread = term.division.iter().rev();
+    let spread = spread
+        .filter(|step| step.operation == DivisionOperation::Spread)
+        .find_map(|step| share(step, name));
+    if let Some(spread) = spread
+        && !divisions(term).any(|step| share(step, name).is_some_and(|share| share.replicas > 0))
+    {
+        let count = replicas(spread.replicas);
+        return format!("{count}, because minGroups asks for replicas in more groups");
+    }
+    let Some(step) = divisions(term).rev().find(with_share) else {
         if request.divides_replicas() {
             return match cluster.before {
                 Some(before) => format!("keeps {}", replicas(before)),
@@ -226,7 +236,7 @@ fn placed(
             "keeps {}, because the number is unchanged",
             replicas(share.replicas)
         ),
-        DivisionOperation::DivideAll => divided(step, share, "of"),
+        DivisionOperation::DivideAll | DivisionOperation::Spread => divided(step, share, "of"),
         DivisionOperation::Shrink => divided(step, share, "of the remaining"),
         DivisionOperation::Add => {
             let of = if step.replicas == request.replicas() {
@@ -243,11 +253,18 @@ fn placed(
     }
 }
 
+/// Returns the steps that divide or keep replicas, without the steps that move single replicas afterwards.
+fn divisions(term: &TermExplanation) -> impl DoubleEndedIterator<Item = &DivisionStep> {
+    let steps = term.division.iter();
+    steps.filter(|step| step.operation != DivisionOperation::Spread)
+}
+
 fn divided(step: &DivisionStep, share: &DividedShare, of: &str) -> String {
-    let weights: i64 = step
+    let weights: i128 = step
         .shares
         .iter()
-        .fold(0, |sum, share| sum.saturating_add(share.weight));
+        .map(|share| i128::from(share.weight))
+        .sum();
     let basis = match step.weights {
         WeightBasis::Rules => "static weight",
         WeightBasis::Equal => "equal weight",

@@ -46,7 +46,8 @@ pub struct Report {
     /// The explanations of all clusters of the fleet, sorted by name. They refer to the affinity term in use or, if the
     /// decision failed, to the first tried affinity term.
     pub clusters: Vec<ClusterReport>,
-    /// Remarks about the report, for example about an incomplete search for fixes.
+    /// Remarks about the decision and the report, for example about an unmet `minGroups` or an incomplete search for
+    /// fixes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

@@ -15,6 +15,7 @@ use crate::report::{
     TermReport, Verdict, VerdictReason,
 };
 use crate::summary;
+use crate::warnings::warnings;
 
 impl Report {
     /// Builds the report of a decision without fixes.
@@ -40,7 +41,7 @@ impl Report {
             division: deciding.division.clone(),
             fixes: Vec::new(),
             clusters,
-            notes: Vec::new(),
+            notes: warnings(request, outcome, explanation),
         }
     }
 

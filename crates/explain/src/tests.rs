@@ -78,6 +78,44 @@ fn regional(name: &str, region: &str, pods: i64) -> Value {
 }
 
 #[test]
+fn results_that_differ_from_the_placement_have_a_note() {
+    let two = json!([{"spreadByField": "cluster", "minGroups": 2, "maxGroups": 2}]);
+    let spread = json!({"replicaScheduling": dynamic(), "spreadConstraints": two});
+    let clusters = [cluster("m1", 4), cluster("m2", 40)];
+    assert_eq!(
+        report(&clusters, &spec(2, spread.clone())).notes,
+        [
+            "spread by cluster: minGroups 2 asks for 2 groups, the division leaves 1; the feature gate \
+             MinGroupsInDivision divides the replicas among enough groups"
+        ]
+    );
+    assert_eq!(
+        report(&clusters, &spec(1, spread.clone())).notes,
+        ["spread by cluster: minGroups 2 asks for 2 groups, but the workload has fewer replicas"]
+    );
+    assert!(report(&clusters, &spec(20, spread)).notes.is_empty());
+    let tainted = json!([{"key": "cordoned", "effect": "NoSchedule"}]);
+    let clusters = [
+        cluster("m1", 100),
+        with(cluster("m2", 100), "/spec/taints", tainted),
+    ];
+    let scaled = with(
+        spec(10, json!({"replicaScheduling": dynamic()})),
+        "/clusters",
+        json!([{"name": "m1", "replicas": 1}, {"name": "m2", "replicas": 1}]),
+    );
+    assert_eq!(
+        report(&clusters, &scaled).notes,
+        [
+            "m2 gets 4 more replicas, although it has a taint that the placement does not tolerate; the feature gate \
+             NoScaleUpOnTaints places them elsewhere"
+        ]
+    );
+    let kept = with(scaled, "/replicas", json!(2));
+    assert!(report(&clusters, &kept).notes.is_empty());
+}
+
+#[test]
 fn each_cluster_has_a_reason_for_its_stage() {
     let tainted = json!([{"key": "gone", "value": "yes", "effect": "NoSchedule"}]);
     let clusters = [

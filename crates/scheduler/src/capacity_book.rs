@@ -1,14 +1,16 @@
 //! The effects of scheduling decisions that the reports of the clusters do not include yet (like the assume cache of
 //! kube-scheduler). The report of a cluster is the resource summary in the status of its Cluster object.
 //!
-//! The [`CapacityBook`] makes no decisions. It combines four records:
+//! The [`CapacityBook`] makes no decisions. It combines five records:
 //! - [`assumed_capacity`]: capacity of the replicas that decisions assign,
+//! - `earlier_requests`: requests of replicas that clusters report with an earlier request,
 //! - [`affinity_groups`]: clusters of the workloads in each affinity group,
 //! - `reservations`: capacity for bindings that preempt other bindings,
 //! - [`pending_evictions`]: capacity that preempted workloads have released.
 
 pub(crate) mod affinity_groups;
 pub(crate) mod assumed_capacity;
+mod earlier_requests;
 pub(crate) mod pending_evictions;
 mod reservations;
 
@@ -17,10 +19,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_api::binding::TargetCluster;
-use berth_core::{Assumed, Placement, WorkloadPeers};
+use berth_core::{Assumed, EarlierRequest, Placement, WorkloadPeers};
 
 pub use self::affinity_groups::AffinityGroups;
 use self::assumed_capacity::AssumedCapacity;
+use self::earlier_requests::EarlierRequests;
 use self::pending_evictions::PendingEvictions;
 use self::reservations::Reservations;
 use crate::binding::{Binding, BindingKey};
@@ -33,6 +36,8 @@ pub(crate) struct CapacityBook {
     assumed: Option<AssumedCapacity>,
     /// Present if the gate WorkloadAffinity is on.
     groups: Option<AffinityGroups>,
+    /// Present if the gate EstimateGrownRequests is on.
+    earlier: Option<EarlierRequests>,
     reservations: Reservations,
     pending_evictions: PendingEvictions,
 }
@@ -45,6 +50,13 @@ impl CapacityBook {
             groups: workload_affinity.then(AffinityGroups::default),
             ..Self::default()
         }
+    }
+
+    /// Makes the book keep the requests with which replicas run after the request of their binding grew.
+    #[must_use]
+    pub(crate) fn with_earlier_requests(mut self, keep: bool) -> Self {
+        self.earlier = keep.then(EarlierRequests::default);
+        self
     }
 
     /// Starts to assume capacity for decisions. Has no effect on a book that already assumes capacity.
@@ -74,6 +86,9 @@ impl CapacityBook {
             groups.replace(Some(old), Some(new));
         }
         self.pending_evictions.observe(old, Some(new), now);
+        if let Some(earlier) = &mut self.earlier {
+            earlier.observe(old, new, now);
+        }
         if let Some(assumed) = &mut self.assumed {
             assumed.observe(old, new, now);
         }
@@ -96,6 +111,9 @@ impl CapacityBook {
             groups.complete(key);
         }
         self.reservations.remove(key);
+        if let Some(earlier) = &mut self.earlier {
+            earlier.remove(key);
+        }
         let assumed = self.assumed.as_mut();
         assumed
             .map(|assumed| assumed.remove(key))
@@ -106,13 +124,13 @@ impl CapacityBook {
     /// capacity.
     pub(crate) fn cluster_reported(&mut self, cluster: &str) -> bool {
         self.pending_evictions.cluster_reported(cluster);
-        match &mut self.assumed {
-            Some(assumed) => {
-                assumed.cluster_reported(cluster);
-                true
-            }
-            None => false,
+        if let Some(earlier) = &mut self.earlier {
+            earlier.cluster_reported(cluster);
         }
+        if let Some(assumed) = &mut self.assumed {
+            assumed.cluster_reported(cluster);
+        }
+        self.assumed.is_some() || self.earlier.is_some()
     }
 
     /// Adds a decision that is not written yet. Further decisions take its clusters and its capacity into account. The
@@ -153,15 +171,22 @@ impl CapacityBook {
     /// is released.
     pub(crate) fn expire(&mut self, now: Instant) -> BTreeSet<String> {
         self.pending_evictions.expire(now);
-        let assumed = self.assumed.as_mut();
-        assumed
-            .map(|assumed| assumed.expire(now))
-            .unwrap_or_default()
+        let assumed = self.assumed.as_mut().map(|assumed| assumed.expire(now));
+        let earlier = self.earlier.as_mut().map(|earlier| earlier.expire(now));
+        assumed.into_iter().chain(earlier).flatten().collect()
     }
 
-    /// Returns the next time at which [`Self::expire`] may release assumed capacity.
+    /// Returns the next time at which [`Self::expire`] may release capacity.
     pub(crate) fn next_expiry(&self) -> Option<Instant> {
-        self.assumed.as_ref()?.next_expiry()
+        let assumed = self.assumed.as_ref().and_then(AssumedCapacity::next_expiry);
+        let earlier = self.earlier.as_ref().and_then(EarlierRequests::next_expiry);
+        assumed.into_iter().chain(earlier).min()
+    }
+
+    /// Returns the request with which clusters still report the replicas of a binding, if it is smaller than the
+    /// request of the binding.
+    pub(crate) fn earlier_request(&self, key: &BindingKey) -> Option<EarlierRequest> {
+        self.earlier.as_ref()?.of(key)
     }
 
     /// Reports whether the book assumes capacity for decisions.

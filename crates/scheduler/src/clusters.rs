@@ -25,8 +25,8 @@ pub(crate) struct Clusters {
 #[derive(Debug)]
 pub(crate) struct AppliedCluster {
     /// The state before the change, or `None` if the cluster is new.
-    pub(crate) old: Option<Arc<Cluster>>,
-    pub(crate) new: Arc<Cluster>,
+    pub(crate) old: Option<ClusterState>,
+    pub(crate) new: ClusterState,
     pub(crate) delta: ClusterDelta,
     /// True if the cluster reports a different capacity than before.
     pub(crate) capacity_changed: bool,
@@ -63,10 +63,10 @@ impl Clusters {
             ClusterDelta::between(old, &state),
             state.capacity_changed(old),
         );
-        let new = Arc::clone(&state.cluster);
+        let new = state.clone();
         let old = self.states.insert(name, state);
         AppliedCluster {
-            old: old.map(|old| old.cluster),
+            old,
             new,
             delta,
             capacity_changed,

@@ -80,6 +80,17 @@ impl Default for ControllerGates {
     }
 }
 
+impl FeatureGates {
+    /// Returns the defaults of a control plane without Karmada's scheduler.
+    #[must_use]
+    pub fn stand_alone() -> Self {
+        Self {
+            engine: Gates::stand_alone(),
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for FeatureGates {
     fn default() -> Self {
         Self {
@@ -149,7 +160,7 @@ const GATES: &[(&str, Stage, Effect)] = &[
         Stage::Alpha,
         Set(|gates, on| gates.engine.scheduling_overcommit_protection = on),
     ),
-    // The gates of this project enable fields that Karmada ignores.
+    // The next two gates enable fields that Karmada ignores.
     (
         "SpreadByAllFields",
         Stage::Own,
@@ -159,6 +170,27 @@ const GATES: &[(&str, Stage, Effect)] = &[
         "SpreadStaticWeights",
         Stage::Own,
         Set(|gates, on| gates.engine.spread_static_weights = on),
+    ),
+    // The next four gates are on by default in a control plane without Karmada's scheduler.
+    (
+        "MinGroupsInDivision",
+        Stage::Own,
+        Set(|gates, on| gates.engine.min_groups_in_division = on),
+    ),
+    (
+        "NoScaleUpOnTaints",
+        Stage::Own,
+        Set(|gates, on| gates.engine.no_scale_up_on_taints = on),
+    ),
+    (
+        "EstimateGrownRequests",
+        Stage::Own,
+        Set(|gates, on| gates.engine.estimate_grown_requests = on),
+    ),
+    (
+        "FollowMemberAPIs",
+        Stage::Own,
+        Set(|gates, on| gates.engine.follow_member_apis = on),
     ),
     (
         "Failover",
@@ -251,6 +283,18 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// # Errors
 /// When an entry is not `Name=BOOL` or names an unknown gate.
 pub fn parse(text: &str) -> Result<FeatureGates, String> {
+    parse_over(FeatureGates::default(), text)
+}
+
+/// Parses a list like [`parse`], with the defaults of a control plane without Karmada's scheduler.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_stand_alone(text: &str) -> Result<FeatureGates, String> {
+    parse_over(FeatureGates::stand_alone(), text)
+}
+
+fn parse_over(mut gates: FeatureGates, text: &str) -> Result<FeatureGates, String> {
     let mut all = Vec::new();
     let mut named = Vec::new();
     for entry in text
@@ -273,7 +317,6 @@ pub fn parse(text: &str) -> Result<FeatureGates, String> {
             }
         }
     }
-    let mut gates = FeatureGates::default();
     for (stage, on) in all {
         for (_, _, effect) in GATES.iter().filter(|(_, of, _)| *of == stage) {
             effect.apply(&mut gates, on);
@@ -296,6 +339,9 @@ mod tests {
     #[test]
     fn gates_are_set_by_name_and_by_stage() {
         assert_eq!(parse(""), Ok(FeatureGates::default()));
+        assert_eq!(parse_stand_alone(""), Ok(FeatureGates::stand_alone()));
+        let gates = parse_stand_alone("NoScaleUpOnTaints=false").unwrap().engine;
+        assert!(gates.min_groups_in_division && !gates.no_scale_up_on_taints);
         let gates = parse("CustomizedClusterResourceModeling=false,WorkloadAffinity=true").unwrap();
         assert!(
             !gates.engine.customized_cluster_resource_modeling && gates.engine.workload_affinity

@@ -79,6 +79,7 @@ impl Inputs {
             binding: Arc::clone(binding),
             peers: self.request.peers().clone(),
             assumed: Arc::clone(&self.assumed),
+            earlier: self.request.earlier().cloned(),
             estimates: Arc::clone(&self.estimates),
             extender_calls: self.extender_calls,
             outcome: outcome.clone(),

@@ -146,7 +146,8 @@ impl Scheduler {
         let book = CapacityBook::new(
             frameworks.assume_capacity(),
             options.gates.workload_affinity,
-        );
+        )
+        .with_earlier_requests(options.gates.estimate_grown_requests);
         Self {
             multiple_pod_templates: options.gates.multiple_pod_templates_scheduling,
             frameworks,

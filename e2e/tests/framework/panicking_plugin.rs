@@ -99,6 +99,6 @@ impl Assign for Brittle {
         selected: &mut Selection,
     ) -> Result<Vec<Share>, PluginError> {
         panic_if_named_after(binding_name(&context.binding()), "assign");
-        AssignReplicas.assign(context, selected)
+        AssignReplicas::default().assign(context, selected)
     }
 }

@@ -58,7 +58,7 @@ accepted, so that all components can share one list.
 ";
 
 /// The effects of the feature gates, by the name of the gate.
-const EFFECTS: [(&str, &str); 12] = [
+const EFFECTS: [(&str, &str); 16] = [
     (
         "PriorityBasedScheduling",
         "bindings of higher priority are scheduled first; failed bindings wait in separate queues",
@@ -87,6 +87,22 @@ const EFFECTS: [(&str, &str); 12] = [
         "SpreadStaticWeights",
         "Berth's own: spread constraints also apply to placements with static weights",
     ),
+    (
+        "MinGroupsInDivision",
+        "Berth's own: `minGroups` counts the groups that get replicas, and not only the selected groups",
+    ),
+    (
+        "NoScaleUpOnTaints",
+        "Berth's own: a cluster with an untolerated taint (cordoned, not ready) keeps its replicas and gets no further ones",
+    ),
+    (
+        "EstimateGrownRequests",
+        "Berth's own: after the request of a workload grew, its running replicas count with the new request",
+    ),
+    (
+        "FollowMemberAPIs",
+        "Berth's own: a resource leaves a cluster that no longer serves its kind, if the list of the cluster's APIs is complete",
+    ),
     ("Failover", "eviction by taints, and ClusterTaintPolicies"),
     (
         "GracefulEviction",
@@ -109,9 +125,12 @@ fn gates_table() -> String {
         let with = |value: &str| {
             feature_gates::parse(&format!("{name}={value}")) == Ok(FeatureGates::default())
         };
+        let on_in_up = feature_gates::parse_stand_alone(&format!("{name}=true"))
+            == Ok(FeatureGates::stand_alone());
         let default = match (with("true"), with("false")) {
             (true, true) => "no effect",
             (true, false) => "on",
+            (false, true) if on_in_up => "off; on in `berth up`",
             (false, true) => "off",
             (false, false) => "off; on in `berth up`",
         };

@@ -320,3 +320,31 @@ async fn a_pending_workload_is_placed_as_soon_as_capacity_is_free() {
     assert!(began.elapsed() < REACTION_LIMIT, "{:?}", began.elapsed());
     plane.stop().await;
 }
+
+/// A placed resource without divided replicas reaches a member as soon as the member serves its kind, and leaves the
+/// member when the member no longer serves the kind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn placed_resources_follow_the_apis_of_a_member() {
+    let plane = Plane::start().await;
+    let apis = |group: &str, plural: &str, kind: &str| json!({ "apiEnablements": [{ "groupVersion": group, "resources": [{ "name": plural, "kind": kind }] }] });
+    plane
+        .report("member3", apis("v1", "configmaps", "ConfigMap"))
+        .await;
+    wait_for_member_changes(&plane).await;
+    let nginx = deployment("nginx", 1);
+    plane
+        .create_all([policy("p", &[&nginx], on_all_clusters()), nginx])
+        .await;
+    let two = [("member1", 1), ("member2", 1)];
+    wait_until_placed(&plane, "nginx-deployment", &two).await;
+    plane
+        .report("member3", apis("apps/v1", "deployments", "Deployment"))
+        .await;
+    let three = [("member1", 1), ("member2", 1), ("member3", 1)];
+    wait_until_placed(&plane, "nginx-deployment", &three).await;
+    plane
+        .report("member3", apis("v1", "configmaps", "ConfigMap"))
+        .await;
+    wait_until_placed(&plane, "nginx-deployment", &two).await;
+    plane.stop().await;
+}

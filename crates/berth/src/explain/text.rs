@@ -240,6 +240,7 @@ fn division(report: &Report, out: &mut String) {
             DivisionOperation::Keep => "kept",
             DivisionOperation::DivideAll => "divided",
             DivisionOperation::Add => "added",
+            DivisionOperation::Spread => "after moving some for minGroups",
             DivisionOperation::Shrink => "remaining after scaling down",
         };
         let tier = step

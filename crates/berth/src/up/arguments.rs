@@ -58,7 +58,7 @@ pub struct UpArgs {
     pub without: Vec<DisabledComponent>,
 
     /// Feature gates of controllers and scheduler; Failover is on by default here
-    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = feature_gates::parse)]
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = feature_gates::parse_stand_alone)]
     pub feature_gates: FeatureGates,
 
     /// Flags of the controllers.
@@ -91,7 +91,7 @@ impl Default for UpArgs {
             kubeconfig: None,
             persistence: PersistenceArgs::default(),
             without: Vec::new(),
-            feature_gates: FeatureGates::default(),
+            feature_gates: FeatureGates::stand_alone(),
             controllers: ControllerFlags::default(),
             tracing: TracingArgs::default(),
         }

@@ -141,6 +141,7 @@ impl Decider {
             None => decision(),
         };
         let (clusters, failure) = clusters_after(binding, &outcome);
+        let warnings = berth_explain::warnings(&request, &outcome, &explanation);
         let tie = self
             .alternative_placement(binding)
             .await
@@ -168,6 +169,7 @@ impl Decider {
             } else {
                 Explanation::default()
             },
+            warnings,
             tie,
         }
     }

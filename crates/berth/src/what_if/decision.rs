@@ -42,6 +42,8 @@ pub(crate) struct Decision {
     pub(crate) rejections: Option<String>,
     /// Explanation of each affinity term that the engine tried. Empty if the decider does not keep explanations.
     pub(crate) explanation: Explanation,
+    /// Warnings about a placement that does not do what its policy asks for, one line each.
+    pub(crate) warnings: Vec<String>,
     /// An equally good placement, which the engine may choose with another UID. `None` if the UID of the resource is
     /// known or makes no difference.
     pub(crate) tie: Option<Vec<Share>>,
@@ -68,6 +70,7 @@ impl Decision {
             failure: self.failure.clone(),
             rejections: None,
             explanation: Explanation::default(),
+            warnings: Vec::new(),
             tie: None,
         }
     }
@@ -107,6 +110,7 @@ impl Decision {
             failure,
             rejections: None,
             explanation: Explanation::default(),
+            warnings: Vec::new(),
             tie: None,
         }
     }

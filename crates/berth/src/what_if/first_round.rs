@@ -65,6 +65,8 @@ pub(crate) async fn run_first_round(
             }
             Decision::unchanged(binding)
         };
+        let warnings = decision.warnings.iter();
+        remarks.extend(warnings.map(|warning| format!("{key}: {warning}")));
         if on_binding(Move::from_binding(old, decision)).is_break() {
             break;
         }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use berth_api::Cluster;
 use berth_api::go_json::placement_json;
 use berth_scheduler::binding::Binding;
-use berth_scheduler::rules::cluster_change::{AffinityMatcher, ClusterDelta, ClusterState};
+use berth_scheduler::rules::cluster_change::{
+    AffinityMatcher, ApiChange, ClusterDelta, ClusterState,
+};
 use berth_scheduler::rules::condition::{Reason, stored};
 use berth_scheduler::rules::responsibility;
 use berth_scheduler::rules::schedule_trigger::{ScheduleType, schedule_type};
@@ -17,6 +19,7 @@ use super::control_plane_state::{Bindings, Clusters};
 struct ClusterChange<'a> {
     old: Option<&'a Cluster>,
     new: &'a Cluster,
+    states: (Option<ClusterState>, ClusterState),
     delta: ClusterDelta,
 }
 
@@ -47,12 +50,17 @@ impl<'a> Triggers<'a> {
                 return None;
             }
             let old = old.map(|old| &**old);
-            let mut delta =
-                ClusterDelta::between(old.map(ClusterState::new).as_ref(), &ClusterState::new(new));
+            let states = (old.map(ClusterState::new), ClusterState::new(new));
+            let mut delta = ClusterDelta::between(states.0.as_ref(), &states.1);
             // The creation of a cluster alone does not trigger the scheduler. In a control plane, a controller removes
             // the taint of a joining cluster when the cluster becomes ready, and this update triggers the scheduler.
             delta.reconcile |= old.is_none();
-            Some(ClusterChange { old, new, delta })
+            Some(ClusterChange {
+                old,
+                new,
+                states,
+                delta,
+            })
         });
         Self {
             before: before.1,
@@ -93,11 +101,18 @@ impl<'a> Triggers<'a> {
             return false;
         };
         self.changes.iter().any(|change| {
-            change.delta.reconcile
+            let (old, new) = &change.states;
+            let apis = old.as_ref().and_then(|old| ApiChange::between(old, new));
+            let reconciles = change.delta.reconcile
                 && [change.old, Some(change.new)]
                     .into_iter()
                     .flatten()
-                    .any(|cluster| AffinityMatcher::new(cluster).reconciles(binding, placement))
+                    .any(|cluster| AffinityMatcher::new(cluster).reconciles(binding, placement));
+            reconciles
+                || apis.is_some_and(|apis| {
+                    apis.affects(binding, placement)
+                        && AffinityMatcher::new(change.new).could_be_target(placement)
+                })
         })
     }
 

@@ -319,3 +319,87 @@ fn a_pull_cluster_whose_agent_sends_no_status_is_unknown_and_can_be_deleted() {
         if there.is_empty() { Ok(()) } else { Err(there) }
     });
 }
+
+/// The members install a definition one after the other. A custom resource follows it, and leaves a member that loses
+/// it. A cordoned member gets no further replicas.
+#[needs(kubectl)]
+#[test]
+fn workloads_follow_the_apis_and_taints_of_members() {
+    let up = start(&["--members=2"]);
+    let definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "guests.web.example.com" },
+        "spec": { "group": "web.example.com", "scope": "Namespaced",
+            "names": { "kind": "Guest", "plural": "guests", "singular": "guest" },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } });
+    let divided = json!({ "replicaScheduling": { "replicaSchedulingType": "Divided",
+        "replicaDivisionPreference": "Weighted", "weightPreference": { "dynamicWeight": "AvailableReplicas" } } });
+    let policy = |name: &str, api_version: &str, kind: &str, placement: &Value| {
+        json!({ "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+            "metadata": { "name": name, "namespace": "default" },
+            "spec": { "resourceSelectors": [{ "apiVersion": api_version, "kind": kind }], "placement": placement } })
+    };
+    let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": "web", "namespace": "default" },
+        "spec": { "replicas": 2, "selector": { "matchLabels": { "app": "web" } }, "template": {
+            "metadata": { "labels": { "app": "web" } },
+            "spec": { "containers": [{ "name": "c", "image": "nginx" }] } } } });
+    let folder = tempfile::tempdir().unwrap();
+    let apply = |object: &Value| {
+        let file = folder.path().join("object.json");
+        std::fs::write(&file, object.to_string()).unwrap();
+        up.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    };
+    let clusters = |binding: &str| {
+        let path = "-o=jsonpath={range .spec.clusters[*]}{.name}:{.replicas} {end}";
+        up.kubectl(&["get", "resourcebinding", binding, path])
+    };
+    let wait_for_clusters = |binding: &str, expected: &str| {
+        until(&format!("{binding} in {expected}"), || {
+            let found = clusters(binding);
+            if found == expected {
+                Ok(())
+            } else {
+                Err(found)
+            }
+        });
+    };
+    let served_by = |members: &[&str]| {
+        json!({ "apiVersion": "policy.karmada.io/v1alpha1", "kind": "ClusterPropagationPolicy",
+            "metadata": { "name": "guests" },
+            "spec": { "resourceSelectors": [{ "apiVersion": "apiextensions.k8s.io/v1",
+                    "kind": "CustomResourceDefinition", "name": "guests.web.example.com" }],
+                "placement": { "clusterAffinity": { "clusterNames": members } } } })
+    };
+    apply(&definition);
+    up.kubectl(&[
+        "wait",
+        "--for=condition=Established",
+        "crd/guests.web.example.com",
+        "--timeout=20s",
+    ]);
+    apply(
+        &json!({ "apiVersion": "web.example.com/v1", "kind": "Guest",
+        "metadata": { "name": "g", "namespace": "default" } }),
+    );
+    apply(&policy("g", "web.example.com/v1", "Guest", &json!({})));
+    apply(&served_by(&["member1"]));
+    wait_for_clusters("g-guest", "member1: ");
+    apply(&served_by(&["member1", "member2"]));
+    wait_for_clusters("g-guest", "member1: member2: ");
+    apply(&served_by(&["member2"]));
+    wait_for_clusters("g-guest", "member2: ");
+
+    apply(&deployment);
+    apply(&policy("web", "apps/v1", "Deployment", &divided));
+    wait_for_clusters("web-deployment", "member1:1 member2:1 ");
+    up.kubectl(&[
+        "patch",
+        "cluster",
+        "member2",
+        "--type=merge",
+        r#"-p={"spec":{"taints":[{"key":"cordoned","effect":"NoSchedule"}]}}"#,
+    ]);
+    up.kubectl(&["scale", "deployment/web", "--replicas=10"]);
+    wait_for_clusters("web-deployment", "member1:9 member2:1 ");
+}

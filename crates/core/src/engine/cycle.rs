@@ -44,6 +44,17 @@ impl Engine {
             self.filter(&context, &pre_filtered, calls)
         })?;
         let mut candidates = candidates(&passing, prepared.tiers.as_deref(), &current);
+        let request = cycle.request();
+        let closes = self.gates.no_scale_up_on_taints
+            && request.divides_replicas()
+            && !request.placement().duplicates();
+        let spared = (closes || T::EXPLAINS)
+            .then(|| prepared.spared(&current))
+            .flatten();
+        if let Some(spared) = &spared {
+            calls.trace.spared(spared);
+        }
+        let closed = spared.filter(|_| closes);
         let skipped = self.pre_score(cycle, &candidates, state, calls)?;
         let context = BindingContext::new(*cycle, state, &current);
         self.score(&context, &skipped, &mut candidates, calls)?;
@@ -52,10 +63,18 @@ impl Engine {
                 self.estimate(&context, assumed, &mut candidates, calls)
             })?;
         }
+        if let Some(closed) = &closed {
+            for candidate in candidates
+                .iter_mut()
+                .filter(|candidate| closed.contains(candidate.ordinal))
+            {
+                candidate.allocatable = candidate.allocatable.min(0);
+            }
+        }
         calls.trace.candidates(&candidates);
         let mut selection = self.select(&context, candidates, calls)?;
         calls.trace.selected(&selection.clusters);
-        let context = AssignContext::new(context, &prepared.static_weights);
+        let context = AssignContext::new(context, &prepared.static_weights, closed.as_ref());
         let mut shares = self.assign(&context, &mut selection, calls)?;
         calls.trace.assigned(&shares, &current);
         if self.empty_workload_propagation {

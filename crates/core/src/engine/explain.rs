@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::trace::Trace;
 use crate::candidate::Candidate;
+use crate::cluster_set::Bits;
 use crate::error::ScheduleError;
 use crate::estimate::Basis;
 use crate::fleet::Snapshot;
@@ -59,6 +60,9 @@ pub struct ClusterExplanation {
     /// The replicas that the decision assigns to the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i64>,
+    /// True if the cluster passed the filters only because it already has the workload.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub spared: bool,
 }
 
 /// The rejection of a cluster by a PreFilter or Filter plugin.
@@ -151,6 +155,7 @@ impl Trace for Explainer {
                 available: None,
                 before: None,
                 replicas: None,
+                spared: false,
             };
             (cluster.name().to_owned(), explanation)
         });
@@ -201,6 +206,14 @@ impl Trace for Explainer {
             if let Some(cluster) = self.cluster(candidate.ordinal) {
                 cluster.tier = Some(candidate.tier);
                 cluster.available = Some(candidate.available());
+            }
+        }
+    }
+
+    fn spared(&mut self, clusters: &Bits) {
+        for ordinal in clusters.iter() {
+            if let Some(cluster) = self.cluster(ordinal) {
+                cluster.spared = true;
             }
         }
     }

@@ -12,7 +12,7 @@ use super::plugin_lists::{ListedPlugin, Skipped};
 use super::trace::Trace;
 use crate::cluster_set::Bits;
 use crate::fleet::topology::Topology;
-use crate::framework::{Filter, PlacementContext, PluginError, Point};
+use crate::framework::{Filter, PlacementContext, PluginError, Point, Share};
 use crate::request::{CompiledPlacement, Strategy};
 
 /// The tier of clusters that no affinity of the affinity term matches.
@@ -73,6 +73,19 @@ impl Prepared {
             tiers: tiers(context),
             static_weights: static_weights(context),
         })
+    }
+
+    /// Returns the current clusters of the workload that pass only because they already have it. Returns `None` if
+    /// there is no such cluster.
+    pub(super) fn spared(&self, current: &[Share]) -> Option<Bits> {
+        let open = self.passing_if_new.as_ref()?;
+        let mut spared: Option<Bits> = None;
+        for share in current.iter().filter(|share| !open.contains(share.ordinal)) {
+            spared
+                .get_or_insert_with(|| Bits::none(self.passing.len()))
+                .set(share.ordinal, true);
+        }
+        spared
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`Observer`].
 
 use crate::candidate::Candidate;
+use crate::cluster_set::Bits;
 use crate::error::ScheduleError;
 use crate::estimate::Basis;
 use crate::fleet::Snapshot;
@@ -42,6 +43,8 @@ pub(super) trait Trace {
     fn estimate_basis(&mut self, _estimator: &str, _ordinal: usize, _basis: Basis) {}
     /// Receives the candidates before the selection, with their scores and estimates.
     fn candidates(&mut self, _candidates: &[Candidate]) {}
+    /// Receives the clusters that passed the filters only because they already have the workload.
+    fn spared(&mut self, _clusters: &Bits) {}
     /// Receives the explanation of the select plugin.
     fn selection(&mut self, _selection: SelectionExplanation) {}
     /// Receives the selected clusters.

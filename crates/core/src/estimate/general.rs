@@ -1,15 +1,17 @@
 //! The general estimator, which computes estimates from the resource summaries in the status of Cluster objects.
 
+use std::collections::BTreeMap;
+
 use berth_api::quantity::Quantity;
 
-use super::assumed::{Assumed, Demand};
+use super::assumed::{Assumed, AssumedWorkload, Demand};
 use super::models::Modelling;
 use super::{EstimateContext, EstimateError, Estimator, Unit, bounded};
 use super::{component_sets, models};
 use crate::fleet::Snapshot;
 use crate::fleet::cluster_block::{BLOCK, Block};
 use crate::fleet::row::Row;
-use crate::request::{Request, ResourceRequest};
+use crate::request::{EarlierRequest, Request, ResourceRequest};
 use crate::resource_vector::{PodShape, in_units};
 
 /// An estimator that divides the free amount of each resource by the amount that one replica requests.
@@ -47,7 +49,12 @@ impl Estimator for GeneralEstimator {
         estimates: &mut [i32],
     ) -> Result<(), EstimateError> {
         match context.unit {
-            Unit::Replicas => self.replicas(context, clusters, estimates),
+            Unit::Replicas => {
+                self.replicas(context, clusters, estimates);
+                if let Some(earlier) = context.request.earlier() {
+                    self.lower_by_growth(context, earlier, clusters, estimates);
+                }
+            }
             Unit::ComponentSets => {
                 let sets = component_sets::ComponentSet::new(context.request.components());
                 for (&ordinal, estimate) in clusters.iter().zip(estimates) {
@@ -96,6 +103,39 @@ impl GeneralEstimator {
                     self.estimate_cluster(&block.rows[lane], request.requirements(), assumed, &pod)
                 };
                 *estimate = (*estimate).min(bounded(fits));
+            }
+        }
+    }
+
+    /// Lowers the estimates of clusters that report the current replicas with an earlier and smaller request. Such a
+    /// cluster fits as many replicas of the new request as it would fit without the current replicas. The estimate is
+    /// negative if the current replicas alone do not fit.
+    fn lower_by_growth(
+        &self,
+        context: &EstimateContext<'_>,
+        earlier: &EarlierRequest,
+        clusters: &[usize],
+        estimates: &mut [i32],
+    ) {
+        let current = context.request.prior().iter();
+        let grown = current.filter(|(name, _)| earlier.clusters.contains(name));
+        let mut without_current = context.assumed.clone();
+        let mut replicas_of = BTreeMap::new();
+        for (name, replicas) in grown {
+            let count = i32::try_from(*replicas).unwrap_or(i32::MAX);
+            let components = vec![(count, earlier.request.clone())];
+            without_current.free(name, AssumedWorkload { components });
+            replicas_of.insert(context.snapshot.ordinal(name), count);
+        }
+        let pod = std::cell::OnceCell::new();
+        for (ordinal, estimate) in clusters.iter().zip(estimates) {
+            let Some(replicas) = replicas_of.get(&Some(*ordinal)) else {
+                continue;
+            };
+            if let Some(row) = context.snapshot.row(*ordinal) {
+                let requirements = context.request.requirements();
+                let all = self.estimate_cluster(row, requirements, &without_current, &pod);
+                *estimate = (*estimate).min(bounded(all).saturating_sub(*replicas));
             }
         }
     }

@@ -87,6 +87,8 @@ pub(crate) struct Row {
     /// The API resources that the cluster serves, as numbers of the [`Catalogue`](super::api_numbers::Catalogue), in
     /// reported order.
     pub(crate) apis: Arc<[u32]>,
+    /// True if `apis` is complete: the cluster is ready, and all of its API groups were discovered.
+    pub(crate) apis_complete: bool,
     pub(crate) deleting: bool,
     pub(crate) capacity: Arc<Capacity>,
     /// The Cluster object, if the fleet keeps objects.

@@ -62,6 +62,12 @@ impl Snapshot {
             .map(|clusters| &**clusters)
     }
 
+    /// Returns the clusters whose reported API resources are complete. Such a cluster is ready, and all of its API groups
+    /// were discovered.
+    pub fn with_complete_apis(&self) -> &Bits {
+        &self.topology.apis_complete
+    }
+
     /// Returns the clusters that are being deleted.
     pub fn deleting(&self) -> &Bits {
         &self.topology.deleting

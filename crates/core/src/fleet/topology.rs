@@ -34,6 +34,8 @@ pub(crate) struct Topology {
     pub(crate) catalogue: Arc<Catalogue>,
     /// The clusters that serve each API resource, indexed by the number of the resource in `catalogue`.
     pub(crate) served_by: Arc<Vec<Arc<Bits>>>,
+    /// The clusters whose reported API resources are complete.
+    pub(crate) apis_complete: Arc<Bits>,
     /// The clusters that are being deleted.
     pub(crate) deleting: Arc<Bits>,
 }
@@ -75,6 +77,13 @@ impl Topology {
             taint_lists,
             catalogue,
             served_by: Arc::new(served_by.into_iter().map(Arc::new).collect()),
+            apis_complete: Arc::new(Bits::from_column(
+                &rows
+                    .clone()
+                    .map(|row| row.apis_complete)
+                    .collect::<Vec<_>>(),
+                |complete| complete,
+            )),
             deleting: Arc::new(Bits::from_column(
                 &rows.map(|row| row.deleting).collect::<Vec<_>>(),
                 |deleting| deleting,
@@ -138,6 +147,9 @@ impl Topology {
                     }
                 }
             }
+        }
+        if old.apis_complete != new.apis_complete {
+            Arc::make_mut(&mut self.apis_complete).set(ordinal, new.apis_complete);
         }
         if old.deleting != new.deleting {
             Arc::make_mut(&mut self.deleting).set(ordinal, new.deleting);

@@ -49,13 +49,19 @@ pub trait Assign: Debug + Send + Sync {
 pub struct AssignContext<'a> {
     binding: BindingContext<'a>,
     static_weights: &'a [(Bits, i64)],
+    closed: Option<&'a Bits>,
 }
 
 impl<'a> AssignContext<'a> {
-    pub(crate) fn new(binding: BindingContext<'a>, static_weights: &'a [(Bits, i64)]) -> Self {
+    pub(crate) fn new(
+        binding: BindingContext<'a>,
+        static_weights: &'a [(Bits, i64)],
+        closed: Option<&'a Bits>,
+    ) -> Self {
         Self {
             binding,
             static_weights,
+            closed,
         }
     }
 
@@ -68,5 +74,11 @@ impl<'a> AssignContext<'a> {
     /// weight of the rule.
     pub fn static_weights(&self) -> &'a [(Bits, i64)] {
         self.static_weights
+    }
+
+    /// Reports whether a cluster may get more replicas than it has. With the feature gate NoScaleUpOnTaints, a cluster
+    /// with a taint that the placement does not tolerate only keeps its replicas.
+    pub fn may_grow(&self, cluster: usize) -> bool {
+        self.closed.is_none_or(|closed| !closed.contains(cluster))
     }
 }

@@ -37,6 +37,9 @@ pub enum DivisionOperation {
     DivideAll,
     /// The missing replicas are divided, and added to the current replicas.
     Add,
+    /// Single replicas were moved, so that enough groups of the spread constraints have replicas. The shares are the
+    /// result.
+    Spread,
     /// The workload shrinks. The remaining replicas are divided among its current clusters.
     Shrink,
 }

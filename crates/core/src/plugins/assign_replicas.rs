@@ -3,13 +3,14 @@
 mod divide;
 mod dynamic;
 mod go_sort;
+mod min_groups;
 mod overflow;
 mod recorder;
 mod static_weights;
 
 use crate::{
-    Assign, AssignContext, BindingContext, Bits, Candidate, DivisionOperation, DivisionStep, Mode,
-    Order, PluginError, Request, Selection, Share, Strategy, TieOrder, WeightBasis,
+    Assign, AssignContext, BindingContext, Bits, Candidate, DivisionOperation, DivisionStep, Gates,
+    Mode, Order, PluginError, Request, Selection, Share, Strategy, TieOrder, WeightBasis,
 };
 use recorder::Recorder;
 
@@ -17,11 +18,19 @@ pub use divide::{Party, divide};
 
 /// An assign plugin that follows `replicaScheduling` of the placement.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct AssignReplicas;
+pub struct AssignReplicas {
+    gates: Gates,
+}
 
 impl AssignReplicas {
     /// The plugin's name.
     pub const NAME: &'static str = "AssignReplicas";
+
+    /// Creates the plugin. Its behaviour depends on the feature gate MinGroupsInDivision, and on the gates that decide
+    /// which spread constraints apply.
+    pub fn new(gates: Gates) -> Self {
+        Self { gates }
+    }
 }
 
 impl Assign for AssignReplicas {
@@ -42,14 +51,14 @@ impl Assign for AssignReplicas {
         context: &AssignContext<'_>,
         selected: &mut Selection,
     ) -> Result<Vec<Share>, PluginError> {
-        let input = AssignInput::new(context, selected.order, None);
+        let input = AssignInput::new(context, selected.order, self.gates, None);
         let tiered = context.binding().cycle().is_tiered();
         Ok(assign(&input, &mut selected.clusters, tiered)?)
     }
 
     fn explain(&self, context: &AssignContext<'_>, selected: &Selection) -> Vec<DivisionStep> {
         let recorder = Recorder::default();
-        let input = AssignInput::new(context, selected.order, Some(&recorder));
+        let input = AssignInput::new(context, selected.order, self.gates, Some(&recorder));
         let tiered = context.binding().cycle().is_tiered();
         // This error needs no explanation: the assignment afterwards returns the same error.
         let _ = assign(&input, &mut selected.clusters.clone(), tiered);
@@ -60,23 +69,32 @@ impl Assign for AssignReplicas {
 /// The input of an assignment.
 #[derive(Clone, Copy, Debug)]
 struct AssignInput<'a> {
+    context: &'a AssignContext<'a>,
     request: &'a Request,
     /// The static weight rules of the placement: the clusters that a rule matches, and the weight of the rule.
     static_weights: &'a [(Bits, i64)],
     /// The current replicas of the workload in each cluster of `spec.clusters` that still exists, in the same order.
     current: &'a [Share],
     order: Order,
+    gates: Gates,
     /// The recorder of the divisions, if the decision is explained.
     recorder: Option<&'a Recorder>,
 }
 
 impl<'a> AssignInput<'a> {
-    fn new(context: &AssignContext<'a>, order: Order, recorder: Option<&'a Recorder>) -> Self {
+    fn new(
+        context: &'a AssignContext<'a>,
+        order: Order,
+        gates: Gates,
+        recorder: Option<&'a Recorder>,
+    ) -> Self {
         Self {
+            context,
             request: context.binding().request(),
             static_weights: context.static_weights(),
             current: context.binding().prior(),
             order,
+            gates,
             recorder,
         }
     }
@@ -87,6 +105,13 @@ impl<'a> AssignInput<'a> {
 
     fn mode(&self) -> Mode {
         self.request.mode()
+    }
+
+    /// Returns the current replicas of a cluster.
+    fn current_of(&self, cluster: usize) -> i64 {
+        let mut current = self.current.iter();
+        let current = current.find(|share| share.ordinal == cluster);
+        current.map_or(0, |share| share.replicas)
     }
 }
 
@@ -109,6 +134,14 @@ enum AssignError {
     },
     #[error("Clusters available replicas are not enough to schedule.")]
     TiersExhausted,
+    #[error(
+        "spreadConstraint.MinGroups is {min}, but the replicas fit into only {covered} of the selected {groups}"
+    )]
+    TooFewGroups {
+        groups: &'static str,
+        min: usize,
+        covered: usize,
+    },
 }
 
 /// The operation of a strategy that divides replicas by capacity.
@@ -124,9 +157,9 @@ impl From<AssignError> for PluginError {
     fn from(error: AssignError) -> Self {
         let text = error.to_string();
         match error {
-            AssignError::InsufficientReplicas { .. } | AssignError::TiersExhausted => {
-                Self::unschedulable(text)
-            }
+            AssignError::InsufficientReplicas { .. }
+            | AssignError::TiersExhausted
+            | AssignError::TooFewGroups { .. } => Self::unschedulable(text),
             AssignError::NothingSelected | AssignError::Unsupported { .. } => Self::failed(text),
         }
     }
@@ -151,10 +184,15 @@ fn assign(
         });
         return Ok(copies.collect());
     }
-    if tiered {
-        return overflow::assign_by_tier(context, selected);
+    let mut shares = if tiered {
+        overflow::assign_by_tier(context, selected)?
+    } else {
+        by_strategy(context, selected, context.request.replicas())?
+    };
+    if context.gates.min_groups_in_division {
+        min_groups::cover(context, selected, &mut shares)?;
     }
-    by_strategy(context, selected, context.request.replicas())
+    Ok(shares)
 }
 
 /// Assigns `replicas` by the strategy of the placement, and ignores tiers.
@@ -177,7 +215,7 @@ fn by_strategy(
             }
             copies
         }
-        Strategy::StaticWeights(_) => static_weights::assign(context, selected, replicas),
+        Strategy::StaticWeights(_) => static_weights::assign(context, selected, replicas)?,
         Strategy::DynamicWeights => {
             dynamic::assign(context, selected, replicas, dynamic::Spread::All)?
         }

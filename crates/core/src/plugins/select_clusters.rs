@@ -1,6 +1,7 @@
 //! The select plugin SelectClusters, which selects clusters by the spread constraints of the placement.
 
 mod cluster;
+mod covered_groups;
 mod explain;
 mod extra_topologies;
 mod group_score;
@@ -12,6 +13,7 @@ use crate::{
     SelectionExplanation, Snapshot, SpreadBy, Unit,
 };
 
+pub use covered_groups::{applied_constraints, covered_groups};
 pub use groups::{Group, select_groups};
 
 /// A select plugin that applies the spread constraints of the placement. Without spread constraints, it selects all
@@ -28,10 +30,7 @@ impl SelectClusters {
     /// Creates the plugin. Its behaviour depends on the feature gates SpreadByAllFields and SpreadStaticWeights.
     pub fn new(gates: Gates) -> Self {
         Self {
-            extra: ExtraConstraints {
-                with_cluster_or_region: gates.spread_by_all_fields,
-                with_static_weights: gates.spread_static_weights,
-            },
+            extra: ExtraConstraints::new(gates),
         }
     }
 }
@@ -99,6 +98,15 @@ struct ExtraConstraints {
     with_cluster_or_region: bool,
     /// True if constraints apply to a placement with static weights.
     with_static_weights: bool,
+}
+
+impl ExtraConstraints {
+    fn new(gates: Gates) -> Self {
+        Self {
+            with_cluster_or_region: gates.spread_by_all_fields,
+            with_static_weights: gates.spread_static_weights,
+        }
+    }
 }
 
 /// The input of the selection, except for the candidates.

@@ -1,11 +1,13 @@
 //! Tests of the effects of feature gates, and of corrections by assumed workloads.
 
-use berth_core::{Assumed, AssumedWorkload, Gates, Request, ResourceRequest, WorkloadPeers};
+use berth_core::{
+    Assumed, AssumedWorkload, EarlierRequest, Gates, Request, ResourceRequest, WorkloadPeers,
+};
 use serde_json::{Value, json};
 
 use crate::fixtures::{
-    binding, cluster, decide, decide_with, dynamic, engine, fleet, request, static_weights, text,
-    with_binding_spec, with_spec,
+    aggregated, binding, cluster, decide, decide_with, dynamic, engine, fleet, request,
+    static_weights, text, with_binding_spec, with_spec,
 };
 
 fn providers() -> Vec<Value> {
@@ -233,4 +235,260 @@ fn workload_affinity_needs_the_gate() {
         "m1:6",
         "clusters that already have the workload pass"
     );
+}
+
+/// Returns the decision with a gate off and on.
+fn off_and_on(gate: Gates, clusters: &[Value], binding: &Value) -> (String, String) {
+    (
+        text(&decide(clusters, binding)),
+        text(&decide_with(gate, clusters, binding)),
+    )
+}
+
+#[test]
+fn min_groups_hold_after_the_division_with_the_gate() {
+    let gate = Gates {
+        min_groups_in_division: true,
+        spread_by_all_fields: true,
+        spread_static_weights: true,
+        ..Gates::default()
+    };
+    let located = |name, pods, region: &str, provider: &str| {
+        with_spec(
+            cluster(name, pods),
+            json!({"region": region, "provider": provider}),
+        )
+    };
+    let clusters = [
+        located("m1", 4, "east", "aws"),
+        located("m2", 4, "east", "gcp"),
+        located("m3", 40, "west", "gcp"),
+        located("m4", 0, "north", "own"),
+    ];
+    let spread =
+        |by: &str, min: i64| json!({"spreadByField": by, "minGroups": min, "maxGroups": min});
+    let weights = || static_weights(&[("m1", 1), ("m3", 9)]);
+    let names = |names: &[&str]| json!({ "clusterNames": names });
+    for (replicas, scheduling, affinity, constraints, current, off, on) in [
+        // All three ways of dividing give the large cluster everything.
+        (
+            2,
+            dynamic(),
+            names(&["m1", "m3"]),
+            json!([spread("cluster", 2)]),
+            json!([]),
+            "m3:2",
+            "m1:1 m3:1",
+        ),
+        (
+            3,
+            aggregated(),
+            names(&["m1", "m3"]),
+            json!([spread("cluster", 2)]),
+            json!([]),
+            "m3:3",
+            "m1:1 m3:2",
+        ),
+        (
+            3,
+            weights(),
+            names(&["m1", "m3"]),
+            json!([spread("cluster", 2)]),
+            json!([]),
+            "m3:3",
+            "m1:1 m3:2",
+        ),
+        // Each constraint holds: two regions, and two providers.
+        (
+            3,
+            aggregated(),
+            names(&["m1", "m2", "m3"]),
+            json!([spread("region", 2), spread("provider", 2)]),
+            json!([]),
+            "m3:3",
+            "m1:1 m3:2",
+        ),
+        // Fewer replicas than groups.
+        (
+            1,
+            dynamic(),
+            names(&["m1", "m3"]),
+            json!([spread("cluster", 2)]),
+            json!([]),
+            "m3:1",
+            "m3:1",
+        ),
+        // Running replicas stay: only the new replica moves.
+        (
+            3,
+            aggregated(),
+            names(&["m1", "m3"]),
+            json!([spread("cluster", 2)]),
+            json!([{"name": "m3", "replicas": 2}]),
+            "m3:3",
+            "m1:1 m3:2",
+        ),
+        // A workload that shrinks keeps both clusters.
+        (
+            2,
+            dynamic(),
+            names(&["m1", "m3"]),
+            json!([spread("cluster", 2)]),
+            json!([{"name": "m1", "replicas": 1}, {"name": "m3", "replicas": 9}]),
+            "m3:2",
+            "m1:1 m3:1",
+        ),
+        (
+            4,
+            dynamic(),
+            names(&["m3", "m4"]),
+            json!([spread("cluster", 2)]),
+            json!([]),
+            "m3:4",
+            "failed to assign replicas: spreadConstraint.MinGroups is 2, but the replicas fit into only 1 of the selected clusters",
+        ),
+    ] {
+        let placement = json!({"clusterAffinity": affinity, "replicaScheduling": scheduling,
+            "spreadConstraints": constraints});
+        let binding = with_binding_spec(binding(replicas, placement), json!({"clusters": current}));
+        let expected = (off.to_owned(), on.to_owned());
+        assert_eq!(off_and_on(gate, &clusters, &binding), expected, "{binding}");
+    }
+}
+
+#[test]
+fn tainted_clusters_get_no_further_replicas_with_the_gate() {
+    let gate = Gates {
+        no_scale_up_on_taints: true,
+        ..Gates::default()
+    };
+    let cordoned = |name: &str, effect: &str| {
+        with_spec(
+            cluster(name, 100),
+            json!({"taints": [{"key": "cordoned", "effect": effect}]}),
+        )
+    };
+    let current = |m1, m2| json!({"clusters": [{"name": "m1", "replicas": m1}, {"name": "m2", "replicas": m2}]});
+    let weights = || static_weights(&[("m1", 1), ("m2", 1)]);
+    let tolerated = json!([{"key": "cordoned", "operator": "Exists"}]);
+    for (scheduling, tolerations, replicas, placed, off, on) in [
+        (dynamic(), json!([]), 10, (1, 1), "m1:5 m2:5", "m1:9 m2:1"),
+        (aggregated(), json!([]), 10, (0, 1), "m2:10", "m1:9 m2:1"),
+        (weights(), json!([]), 10, (1, 1), "m1:5 m2:5", "m1:9 m2:1"),
+        (weights(), json!([]), 10, (1, 7), "m1:5 m2:5", "m1:5 m2:5"),
+        (dynamic(), tolerated, 10, (1, 1), "m1:5 m2:5", "m1:5 m2:5"),
+        // A workload that shrinks or keeps its replicas is divided as before.
+        (dynamic(), json!([]), 4, (4, 4), "m1:2 m2:2", "m1:2 m2:2"),
+        (dynamic(), json!([]), 8, (4, 4), "m1:4 m2:4", "m1:4 m2:4"),
+        // Every cluster gets all replicas of a duplicated workload.
+        (
+            json!({"replicaSchedulingType": "Duplicated"}),
+            json!([]),
+            10,
+            (1, 1),
+            "m1:10 m2:10",
+            "m1:10 m2:10",
+        ),
+    ] {
+        for effect in ["NoSchedule", "NoExecute"] {
+            let clusters = [cluster("m1", 100), cordoned("m2", effect)];
+            let placement =
+                json!({"replicaScheduling": scheduling, "clusterTolerations": tolerations});
+            let binding =
+                with_binding_spec(binding(replicas, placement), current(placed.0, placed.1));
+            let expected = (off.to_owned(), on.to_owned());
+            assert_eq!(off_and_on(gate, &clusters, &binding), expected, "{binding}");
+        }
+    }
+    let clusters = [cordoned("m1", "NoSchedule"), cordoned("m2", "NoSchedule")];
+    for scheduling in [dynamic(), weights()] {
+        let binding = binding(10, json!({ "replicaScheduling": scheduling }));
+        let binding = with_binding_spec(binding, current(1, 1));
+        let (_, on) = off_and_on(gate, &clusters, &binding);
+        assert!(
+            on.contains("failed to scale up: Clusters available replicas"),
+            "{on}"
+        );
+    }
+}
+
+#[test]
+fn current_replicas_count_with_their_new_request() {
+    let with_cpu = |name: &str, total: &str, used: &str| {
+        let mut cluster = cluster(name, 100);
+        cluster["status"]["resourceSummary"]["allocatable"]["cpu"] = json!(total);
+        cluster["status"]["resourceSummary"]["allocated"] = json!({ "cpu": used });
+        cluster
+    };
+    // Four replicas run in m1 with 500m, and request 3 CPUs now: two of them fit.
+    let clusters = [with_cpu("m1", "8", "2"), with_cpu("m2", "40", "0")];
+    let decide = |replicas, constraints: Value, grown: bool| {
+        let placement =
+            json!({"replicaScheduling": aggregated(), "spreadConstraints": constraints});
+        let binding = with_binding_spec(
+            binding(replicas, placement),
+            json!({"replicaRequirements": {"resourceRequest": {"cpu": "3"}},
+                "clusters": [{"name": "m1", "replicas": 4}]}),
+        );
+        let list = serde_json::from_value(json!({"cpu": "500m"})).unwrap();
+        let request = request(&binding);
+        let request = if grown {
+            request.with_earlier(EarlierRequest {
+                request: ResourceRequest::new(&list).unwrap(),
+                clusters: vec!["m1".to_owned()],
+            })
+        } else {
+            request
+        };
+        text(&engine(Gates::default()).schedule(&fleet(&clusters).snapshot(), &request))
+    };
+    let one = json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]);
+    assert_eq!(decide(6, json!([]), false), "m1:6");
+    assert_eq!(decide(6, json!([]), true), "m1:4 m2:2");
+    assert_eq!(decide(5, one.clone(), false), "m1:5");
+    assert_eq!(decide(5, one, true), "m2:5");
+}
+
+#[test]
+fn resources_leave_clusters_that_lost_their_api_with_the_gate() {
+    let gate = Gates {
+        follow_member_apis: true,
+        ..Gates::default()
+    };
+    let condition = |type_: &str, status: &str| {
+        json!({"type": type_, "status": status, "reason": "r", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    let without_api = |ready: &str, complete: &str| {
+        let mut cluster = cluster("m2", 10);
+        cluster["status"]["apiEnablements"] = json!([{"groupVersion": "v1", "resources": [
+            {"name": "secrets", "kind": "Secret"}]}]);
+        cluster["status"]["conditions"] = json!([
+            condition("Ready", ready),
+            condition("CompleteAPIEnablements", complete)
+        ]);
+        cluster
+    };
+    let binding = with_binding_spec(
+        binding(
+            1,
+            json!({ "replicaScheduling": { "replicaSchedulingType": "Duplicated" } }),
+        ),
+        json!({"clusters": [{"name": "m1", "replicas": 1}, {"name": "m2", "replicas": 1}]}),
+    );
+    for (ready, complete, on) in [
+        ("True", "True", "m1:1"),
+        // The list of APIs may be incomplete or old.
+        ("True", "False", "m1:1 m2:1"),
+        ("False", "True", "m1:1 m2:1"),
+        ("Unknown", "True", "m1:1 m2:1"),
+    ] {
+        let clusters = [cluster("m1", 10), without_api(ready, complete)];
+        let expected = ("m1:1 m2:1".to_owned(), on.to_owned());
+        assert_eq!(
+            off_and_on(gate, &clusters, &binding),
+            expected,
+            "{ready} {complete}"
+        );
+    }
 }

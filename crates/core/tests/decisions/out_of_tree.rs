@@ -33,7 +33,7 @@ mod plugins {
 fn out_of_tree(gates: Gates) -> Engine {
     let plugins = Plugins {
         filters: vec![
-            Filter::Binding(Arc::new(plugins::api_enablement::ApiEnablement)),
+            Filter::Binding(Arc::new(plugins::api_enablement::ApiEnablement::new(gates))),
             Filter::Placement(Arc::new(plugins::taint_toleration::TaintToleration)),
             Filter::Placement(Arc::new(plugins::cluster_affinity::ClusterAffinity)),
             Filter::Placement(Arc::new(plugins::spread_constraint::SpreadConstraint)),
@@ -46,7 +46,7 @@ fn out_of_tree(gates: Gates) -> Engine {
             weight: 1,
         }],
         select: Arc::new(plugins::select_clusters::SelectClusters::new(gates)),
-        assign: Arc::new(plugins::assign_replicas::AssignReplicas),
+        assign: Arc::new(plugins::assign_replicas::AssignReplicas::new(gates)),
         ..Plugins::in_tree(gates)
     };
     let options = EngineOptions {
@@ -111,7 +111,7 @@ fn in_tree_plugins_use_public_items_only() {
     let gates = Gates {
         workload_affinity: true,
         spread_by_all_fields: true,
-        ..Gates::default()
+        ..Gates::stand_alone()
     };
     let snapshot = fleet(&clusters()).snapshot();
     let (mut inside, mut outside) = (engine(gates), out_of_tree(gates));

@@ -255,7 +255,7 @@ impl Assign for Spy {
         selected: &mut Selection,
     ) -> Result<Vec<Share>, PluginError> {
         self.record(Point::Assign)?;
-        AssignReplicas.assign(context, selected)
+        AssignReplicas::default().assign(context, selected)
     }
 }
 

@@ -262,7 +262,8 @@ impl AssumedCapacity {
     }
 }
 
-fn is_healthy(binding: &Binding, cluster: &str) -> bool {
+/// Reports whether a workload is healthy in a cluster, according to the status of its binding.
+pub(super) fn is_healthy(binding: &Binding, cluster: &str) -> bool {
     binding
         .status
         .aggregated_status

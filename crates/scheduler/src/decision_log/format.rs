@@ -9,8 +9,8 @@ use berth_api::ResourceBinding;
 use berth_api::binding::{BindingStatus, TargetCluster};
 use berth_core::estimate::Unit;
 use berth_core::{
-    Assumed, AssumedWorkload, Gates, Outcome, ResourceRequest, ResourceRequestError, ScheduleError,
-    WorkloadPeers,
+    Assumed, AssumedWorkload, EarlierRequest, Gates, Outcome, ResourceRequest,
+    ResourceRequestError, ScheduleError, WorkloadPeers,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -107,6 +107,9 @@ pub struct Decision {
     /// only if its workloads changed since the preceding decision in the file.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub assumed: BTreeMap<String, Vec<Workload>>,
+    /// The earlier request with which clusters still report the replicas of the binding.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Earlier>,
     /// The answers of accurate estimators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimates: Option<Estimates>,
@@ -224,6 +227,51 @@ impl From<Peers> for WorkloadPeers {
     }
 }
 
+/// An earlier request of the replicas of a binding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Earlier {
+    /// The resource request of each replica.
+    pub request: BTreeMap<String, String>,
+    /// The clusters that report this request.
+    pub clusters: Vec<String>,
+}
+
+impl From<&EarlierRequest> for Earlier {
+    fn from(earlier: &EarlierRequest) -> Self {
+        Self {
+            request: amounts(&earlier.request),
+            clusters: earlier.clusters.clone(),
+        }
+    }
+}
+
+impl Earlier {
+    /// Converts to the type of the engine.
+    ///
+    /// # Errors
+    /// When a quantity is malformed.
+    pub fn parse(&self) -> Result<EarlierRequest, ResourceRequestError> {
+        Ok(EarlierRequest {
+            request: request_of(&self.request)?,
+            clusters: self.clusters.clone(),
+        })
+    }
+}
+
+fn amounts(request: &ResourceRequest) -> BTreeMap<String, String> {
+    let amounts = request.amounts().iter();
+    amounts
+        .map(|it| (it.resource.clone(), it.quantity.to_string()))
+        .collect()
+}
+
+fn request_of(amounts: &BTreeMap<String, String>) -> Result<ResourceRequest, ResourceRequestError> {
+    let list = amounts.iter();
+    let list = list.map(|(name, amount)| (name.clone(), amount.as_str().into()));
+    ResourceRequest::new(&list.collect())
+}
+
 /// A workload: the number of replicas and the resource request of each pod template.
 pub type Workload = Vec<(i32, BTreeMap<String, String>)>;
 
@@ -232,11 +280,7 @@ pub fn assumed_by_cluster(assumed: &Assumed) -> BTreeMap<String, Vec<Workload>> 
     let workload = |workload: &AssumedWorkload| -> Workload {
         let components = workload.components.iter();
         components
-            .map(|(replicas, request)| {
-                let amounts = request.amounts().iter();
-                let amounts = amounts.map(|it| (it.resource.clone(), it.quantity.to_string()));
-                (*replicas, amounts.collect())
-            })
+            .map(|(replicas, request)| (*replicas, amounts(request)))
             .collect()
     };
     let clusters = assumed.iter();
@@ -255,11 +299,9 @@ pub fn assumed_of(
     let mut assumed = Assumed::default();
     for (name, workloads) in clusters {
         for workload in workloads {
-            let components = workload.iter().map(|(replicas, request)| {
-                let list = request.iter();
-                let list = list.map(|(name, amount)| (name.clone(), amount.as_str().into()));
-                Ok((*replicas, ResourceRequest::new(&list.collect())?))
-            });
+            let components = workload
+                .iter()
+                .map(|(replicas, request)| Ok((*replicas, request_of(request)?)));
             let components = components.collect::<Result<_, ResourceRequestError>>()?;
             assumed.add(name, AssumedWorkload { components });
         }

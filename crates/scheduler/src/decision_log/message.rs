@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use berth_api::Cluster;
 use berth_component_base::metrics::exposition::{Kind, family, sample};
-use berth_core::{Assumed, Outcome, WorkloadPeers};
+use berth_core::{Assumed, EarlierRequest, Outcome, WorkloadPeers};
 
 use super::format::Configuration;
 use crate::binding::Binding;
@@ -20,6 +20,8 @@ pub(crate) struct DecisionInput {
     pub peers: WorkloadPeers,
     /// Workloads that were placed in a cluster and that the cluster did not report yet.
     pub assumed: Arc<Assumed>,
+    /// The earlier request with which clusters still report the replicas of the binding.
+    pub earlier: Option<EarlierRequest>,
     /// The answers of accurate estimators.
     pub estimates: Arc<Answers>,
     /// The number of calls to extenders whose responses the decision used.

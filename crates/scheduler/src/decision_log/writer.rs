@@ -16,8 +16,8 @@ use serde_json::Value;
 use super::files;
 use super::flags::DecisionLogOptions;
 use super::format::{
-    API_VERSION, ClusterPatch, Configuration, Decision, DecisionResult, Entry, Estimates, Gap,
-    Header, Peers, RecordedBinding, Workload, assumed_by_cluster,
+    API_VERSION, ClusterPatch, Configuration, Decision, DecisionResult, Earlier, Entry, Estimates,
+    Gap, Header, Peers, RecordedBinding, Workload, assumed_by_cluster,
 };
 use super::message::{DecisionInput, DroppedDecisions, Message};
 
@@ -242,6 +242,7 @@ impl Writer {
             binding: RecordedBinding(input.binding),
             peers: Peers::of(input.peers),
             assumed: changed,
+            earlier: input.earlier.as_ref().map(Earlier::from),
             estimates: Estimates::of(&input.estimates),
             extender_calls: input.extender_calls,
             result: DecisionResult::from(&input.outcome),

@@ -19,9 +19,11 @@ impl Registry {
     /// Returns the in-tree plugins in Karmada's order. A plugin of a feature gate is included if the gate is on.
     pub fn in_tree(gates: Gates) -> Self {
         let mut registry = Self::new();
-        registry.add_plain(Enablement::Default, ApiEnablement::NAME, |plugin, _| {
-            plugin.filter(Arc::new(ApiEnablement))
-        });
+        registry.add_plain(
+            Enablement::Default,
+            ApiEnablement::NAME,
+            |plugin, handle| plugin.filter(Arc::new(ApiEnablement::new(handle.gates()))),
+        );
         registry.add_plain(Enablement::Default, TaintToleration::NAME, |plugin, _| {
             plugin.placement_filter(Arc::new(TaintToleration))
         });
@@ -53,8 +55,8 @@ impl Registry {
         registry.add_plain(Enablement::Base, SelectClusters::NAME, |plugin, handle| {
             plugin.select(Arc::new(SelectClusters::new(handle.gates())))
         });
-        registry.add_plain(Enablement::Base, AssignReplicas::NAME, |plugin, _| {
-            plugin.assign(Arc::new(AssignReplicas))
+        registry.add_plain(Enablement::Base, AssignReplicas::NAME, |plugin, handle| {
+            plugin.assign(Arc::new(AssignReplicas::new(handle.gates())))
         });
         registry.add_plain(
             Enablement::Optional,

@@ -208,5 +208,9 @@ fn request(binding: &Arc<Binding>, recorded: &Decision) -> Result<Request, Entry
     )?;
     let peers = recorded.peers.clone().map(Into::into).unwrap_or_default();
     let object: Arc<dyn berth_core::BindingObject> = Arc::clone(binding) as _;
-    Ok(request.with_peers(peers).with_object(object))
+    let request = request.with_peers(peers).with_object(object);
+    Ok(match &recorded.earlier {
+        Some(earlier) => request.with_earlier(earlier.parse()?),
+        None => request,
+    })
 }

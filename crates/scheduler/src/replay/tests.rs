@@ -150,6 +150,7 @@ fn decide(count: usize, log: Option<&TempDir>) -> Duration {
                 binding: Arc::clone(binding),
                 peers: request.peers().clone(),
                 assumed: assumed.into(),
+                earlier: None,
                 estimates: Arc::default(),
                 extender_calls: 0,
                 outcome,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use berth_api::Cluster;
 use berth_api::cluster::{ClusterStatus, ResourceList, ResourceSummary};
-use berth_api::placement::{ClusterAffinity, Placement};
+use berth_api::placement::{ClusterAffinity, Placement, ReplicaSchedulingType};
 use berth_api::quantity::Quantity;
 use berth_core::CompiledAffinity;
 
@@ -19,6 +19,8 @@ pub struct ClusterState {
     /// empty.
     pub cluster: Arc<Cluster>,
     apis: BTreeMap<String, Vec<String>>,
+    /// True if `apis` are complete.
+    apis_complete: bool,
     capacity: Option<ResourceSummary>,
 }
 
@@ -38,6 +40,7 @@ impl ClusterState {
         Self {
             cluster: Arc::new(slim),
             apis: apis(status),
+            apis_complete: status.has_complete_apis(),
             capacity: status.resource_summary.clone(),
         }
     }
@@ -51,6 +54,11 @@ impl ClusterState {
     /// the cluster is being deleted.
     pub fn capacity_changed(&self, old: Option<&Self>) -> bool {
         !self.deleting() && old.is_none_or(|old| old.capacity != self.capacity)
+    }
+
+    fn serves(&self, api_version: &str, kind: &str) -> bool {
+        let kinds = self.apis.get(api_version);
+        kinds.is_some_and(|kinds| kinds.iter().any(|served| served == kind))
     }
 
     fn generation(&self) -> Option<i64> {
@@ -106,6 +114,44 @@ impl ClusterDelta {
             reconcile: leaving || spec_changed,
             may_fit: !new.deleting() && (spec_matters || old.apis != new.apis),
             more_capacity: !new.deleting() && (spec_matters || capacity),
+        }
+    }
+}
+
+/// A change of the APIs that a cluster serves.
+#[derive(Debug)]
+pub struct ApiChange<'a> {
+    old: &'a ClusterState,
+    new: &'a ClusterState,
+}
+
+impl<'a> ApiChange<'a> {
+    /// Compares the APIs of two states of a cluster. Returns `None` if they are the same.
+    pub fn between(old: &'a ClusterState, new: &'a ClusterState) -> Option<Self> {
+        let changed = old.apis != new.apis || old.apis_complete != new.apis_complete;
+        (changed && !new.deleting()).then_some(Self { old, new })
+    }
+
+    /// Reports whether the change may add the cluster to a placed binding or remove it. A binding whose replicas are
+    /// divided is unaffected: its replicas stay where they are.
+    pub fn affects(&self, binding: &Binding, placement: &Placement) -> bool {
+        let spec = &binding.spec;
+        let divided = placement.scheduling_type() != ReplicaSchedulingType::Duplicated;
+        if divided && spec.is_workload() {
+            return false;
+        }
+        let (api_version, kind) = (&spec.resource.api_version, &spec.resource.kind);
+        let served = self.new.serves(api_version, kind);
+        let name = self.new.cluster.metadata.name.as_deref();
+        let is_target = || {
+            let mut targets = spec.clusters.iter();
+            targets.any(|target| Some(target.name.as_str()) == name)
+        };
+        if served {
+            !self.old.serves(api_version, kind) && !is_target()
+        } else {
+            // The APIs may have become complete after the loss.
+            self.new.apis_complete && is_target()
         }
     }
 }

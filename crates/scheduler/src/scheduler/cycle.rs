@@ -221,6 +221,10 @@ impl Scheduler {
             Some(peers) => request.with_peers(peers),
             None => request,
         };
+        let request = match self.book.earlier_request(key) {
+            Some(earlier) => request.with_earlier(earlier),
+            None => request,
+        };
         Ok(ScheduleRequest {
             trigger,
             request: request.with_object(binding.clone()),

@@ -14,7 +14,7 @@ use crate::binding::{Binding, BindingKey, RawBinding};
 use crate::framework::{Event, EventKind};
 use crate::lazy_object::LazyObject;
 use crate::metrics::Incoming;
-use crate::rules::cluster_change::{AffinityMatcher, ClusterDelta};
+use crate::rules::cluster_change::{AffinityMatcher, ApiChange, ClusterDelta};
 use crate::rules::condition::{Reason, stored};
 use crate::rules::plan::REASON_FAILED;
 use crate::watch::WatchEvent;
@@ -101,10 +101,15 @@ impl Scheduler {
         if delta.reconcile
             && let Some(old) = &applied.old
         {
-            self.reconcile_bindings_of(old, &applied.new);
+            self.reconcile_bindings_of(&old.cluster, &applied.new.cluster);
+        }
+        if let Some(old) = &applied.old
+            && let Some(change) = ApiChange::between(old, &applied.new)
+        {
+            self.reconcile_for_apis(&change, &applied.new.cluster);
         }
         if delta.may_fit || delta.more_capacity {
-            self.activate_bindings_for(&applied.new, delta);
+            self.activate_bindings_for(&applied.new.cluster, delta);
         }
         if self.is_registered(EventKind::Cluster) {
             let event = Event::Cluster(Arc::new(cluster.clone()));
@@ -152,6 +157,28 @@ impl Scheduler {
             };
             if self.frameworks.in_charge(binding)
                 && (before.reconciles(binding, placement) || after.reconciles(binding, placement))
+            {
+                self.queue
+                    .reconcile(key, self.frameworks.rank(binding), now);
+                self.metrics.incoming(Incoming::ClusterChanged);
+            }
+        }
+    }
+
+    /// Reconciles the bindings of resources whose kind a cluster now serves or no longer serves.
+    fn reconcile_for_apis(&mut self, change: &ApiChange<'_>, cluster: &Cluster) {
+        if !self.leading {
+            return;
+        }
+        let now = Instant::now();
+        let mut matcher = AffinityMatcher::new(cluster);
+        for (key, binding) in self.bindings.iter() {
+            let Some(placement) = &binding.spec.placement else {
+                continue;
+            };
+            if self.frameworks.in_charge(binding)
+                && change.affects(binding, placement)
+                && matcher.could_be_target(placement)
             {
                 self.queue
                     .reconcile(key, self.frameworks.rank(binding), now);

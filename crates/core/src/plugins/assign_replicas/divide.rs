@@ -276,6 +276,14 @@ mod tests {
             (-4, &[1, 2], TieOrder::Ascending, &[0, 0]),
             (3, &[], TieOrder::Ascending, &[]),
             (2, &[i64::MAX, i64::MAX], TieOrder::Ascending, &[1, 1]),
+            (10, &[i64::MAX, i64::MAX], TieOrder::Ascending, &[5, 5]),
+            (
+                9,
+                &[i64::MAX, i64::MAX - 1, 1],
+                TieOrder::Ascending,
+                &[5, 4, 0],
+            ),
+            (6, &[i64::MAX, i64::MAX / 2], TieOrder::Ascending, &[4, 2]),
         ] {
             assert_eq!(
                 divide(seats, &parties(votes), ties),

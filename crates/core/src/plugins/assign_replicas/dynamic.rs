@@ -72,7 +72,7 @@ pub(super) fn assign(
         }
         return Ok(current);
     }
-    let weight = |candidate: &Candidate| candidate.allocatable;
+    let weight = |candidate: &Candidate| candidate.allocatable.max(0);
     let assigned = divide_by_capacity(
         context,
         selected,

@@ -13,7 +13,7 @@ use super::group_score::group_score;
 use super::{SelectContext, SelectError, cluster, region};
 use crate::Candidate;
 use crate::ClusterView;
-use crate::{Constraint, SpreadBy};
+use crate::{CompiledPlacement, Constraint, SpreadBy};
 
 /// Selects clusters by all spread constraints of the placement.
 pub(super) fn select(
@@ -42,7 +42,7 @@ pub(super) fn select(
 
 /// Returns the constraints by zone, provider and label.
 pub(super) fn other_constraints<'a>(context: &SelectContext<'a>) -> Vec<&'a Constraint> {
-    distinct(context)
+    distinct(context.placement)
         .into_iter()
         .filter(|constraint| {
             !matches!(
@@ -55,8 +55,8 @@ pub(super) fn other_constraints<'a>(context: &SelectContext<'a>) -> Vec<&'a Cons
 
 /// Returns the spread constraints of the placement. If several constraints have the same field, returns only the last
 /// of these.
-fn distinct<'a>(context: &SelectContext<'a>) -> Vec<&'a Constraint> {
-    let constraints = context.placement.constraints();
+pub(super) fn distinct(placement: &CompiledPlacement) -> Vec<&Constraint> {
+    let constraints = placement.constraints();
     let is_last = |index: usize, by: &SpreadBy| {
         !constraints[index + 1..]
             .iter()
@@ -71,7 +71,7 @@ fn distinct<'a>(context: &SelectContext<'a>) -> Vec<&'a Constraint> {
 }
 
 /// Returns the names of the groups to which a cluster belongs.
-fn groups_of<'a>(cluster: &ClusterView<'a>, by: &SpreadBy) -> Vec<&'a str> {
+pub(super) fn groups_of<'a>(cluster: &ClusterView<'a>, by: &SpreadBy) -> Vec<&'a str> {
     let one = |name: &'a str| {
         Some(name)
             .filter(|name| !name.is_empty())
@@ -209,7 +209,7 @@ fn represent_groups(
                 continue;
             }
             // A cluster is replaceable if the other selected clusters cover all of its groups.
-            let bounded: Vec<&Constraint> = distinct(context);
+            let bounded: Vec<&Constraint> = distinct(context.placement);
             let spare = (0..selected.len()).rev().find(|&index| {
                 let mut others = selected.clone();
                 others.remove(index);

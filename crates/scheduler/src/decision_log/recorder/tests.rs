@@ -18,6 +18,7 @@ fn input() -> DecisionInput {
         binding: Arc::new(binding.into()),
         peers: WorkloadPeers::default(),
         assumed: Arc::default(),
+        earlier: None,
         estimates: Arc::default(),
         extender_calls: 0,
         outcome: Outcome {

@@ -41,6 +41,7 @@ fn decision(name: &str, assumed: &[(&str, i32)]) -> Message {
         binding: Arc::new(binding.into()),
         peers: WorkloadPeers::default(),
         assumed: workloads.into(),
+        earlier: None,
         estimates: Arc::default(),
         extender_calls: 0,
         outcome: Outcome {
