@@ -26,6 +26,7 @@ mod merge;
 mod notes;
 mod offline;
 mod predicted_state;
+mod rebalancer;
 mod report;
 mod sandbox;
 mod served_kinds;

@@ -24,6 +24,7 @@ mod invalid_selectors;
 mod options;
 pub mod policy;
 mod policy_change;
+pub mod policy_findings;
 mod reconciler;
 mod recorded_events;
 mod skipped_apis;
@@ -36,7 +37,9 @@ mod writer;
 
 pub use options::{DetectorOptions, Gates, OptionsError};
 
+use berth_api::Cluster;
 use berth_events::EventRecorder;
+use kube::core::ApiResource;
 use tokio_util::sync::CancellationToken;
 
 use self::claim::PolicyKind;
@@ -95,6 +98,8 @@ pub async fn run(
     for kind in [BindingKind::Namespaced, BindingKind::Cluster] {
         detector.watch(Source::Bindings(kind), &binding_resource(kind), inputs);
     }
+    let clusters = ApiResource::erase::<Cluster>(&());
+    detector.watch(Source::Clusters, &clusters, inputs);
     tracing::info!("detector started");
     let ended = runtime.run("detector", detector, workers).await;
     tracing::info!("detector stopped");

@@ -56,10 +56,21 @@ impl<'a> ResourceIdentity<'a> {
     }
 }
 
+/// Reports whether two kinds with their API versions are the same kind in two versions of one group. A server stores an
+/// object once, and serves it in all versions of its group.
+pub fn is_same_kind(one: (&str, &str), other: (&str, &str)) -> bool {
+    one.1 == other.1 && group_of(one.0) == group_of(other.0)
+}
+
+/// Returns the group of an API version, which is empty for the core group.
+pub fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
 /// A compiled resource selector of a policy.
 #[derive(Clone, Debug)]
 pub struct Selector {
-    /// The API version, for example `apps/v1`.
+    /// The API version, for example `apps/v1`. Objects of other versions of the group match too.
     pub api_version: String,
     /// The kind.
     pub kind: String,
@@ -120,12 +131,37 @@ impl Selector {
 
     /// Reports whether the selector matches a resource, without a check of the labels.
     pub fn may_match(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> bool {
-        self.api_version == api_version
-            && self.kind == kind
+        is_same_kind((&self.api_version, &self.kind), (api_version, kind))
             && (self.namespace.is_empty() || self.namespace == namespace)
             && match &self.objects {
                 Objects::Named(wanted) => wanted == name,
                 Objects::All | Objects::Labelled(_) => true,
             }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_selector_matches_every_version_of_its_group() {
+        let selector = |api_version: &str| {
+            let selector = json!({ "apiVersion": api_version, "kind": "HorizontalPodAutoscaler", "name": "h" });
+            Selector::compile(&serde_json::from_value(selector).unwrap()).unwrap()
+        };
+        let manifest = json!({ "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+            "metadata": { "name": "h", "namespace": "default" } });
+        for (api_version, matches) in [
+            ("autoscaling/v1", true),
+            ("autoscaling/v2", true),
+            ("autoscaling.example.com/v2", false),
+            ("v2", false),
+        ] {
+            let precision = selector(api_version).precision_of(&ResourceIdentity::of(&manifest));
+            assert_eq!(precision.is_some(), matches, "{api_version}");
+        }
     }
 }

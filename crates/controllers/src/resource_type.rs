@@ -7,6 +7,7 @@ use kube::api::{Api, DynamicObject};
 use kube::core::ApiResource;
 
 use crate::binding_key::BindingKey;
+use crate::resource_selector::is_same_kind;
 
 /// A resource type with the API names and the scope that the server reports.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +26,11 @@ impl ResourceType {
         } else {
             Api::all_with(client, &self.api)
         }
+    }
+
+    /// Reports whether this type is the given kind, in the given version or in another version of its group.
+    pub fn is_version_of(&self, api_version: &str, kind: &str) -> bool {
+        is_same_kind((&self.api.api_version, &self.api.kind), (api_version, kind))
     }
 
     /// Returns the key of an object of this type.

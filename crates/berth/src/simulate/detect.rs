@@ -1,7 +1,7 @@
 //! A simulated detector. It computes the bindings for templates and policies with [`State`], the logic of the real
 //! detector, on copies of the objects in memory.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use berth_api::admission::{self, SystemEnvironment};
@@ -164,6 +164,19 @@ impl Detector {
     pub(crate) fn templates(&self) -> impl Iterator<Item = &Arc<Template>> {
         let index = self.state.index();
         index.template_keys().filter_map(|key| index.template(key))
+    }
+
+    /// Returns a line for each finding about a policy in the manifests. `clusters` are the names of all clusters.
+    pub(crate) fn findings(&self, clusters: &BTreeSet<String>) -> Vec<String> {
+        let policies = self.applied_policies().filter_map(|record| record.ready());
+        let lines = policies.flat_map(|policy| {
+            let findings = self.state.findings(policy, clusters);
+            let key = policy.key.clone();
+            findings
+                .into_iter()
+                .map(move |finding| format!("{key}: {finding}"))
+        });
+        lines.collect()
     }
 
     /// Returns the policies with `preemption: Always`, if the feature gate for preemption is off. Otherwise returns an

@@ -83,9 +83,8 @@ async fn missing_kinds(
     let mut lines = Vec::new();
     let mut seen = BTreeSet::new();
     for (index, kind) in record.kinds.iter().enumerate() {
-        let is_of_kind = |template: &Template| {
-            template.key.api_version() == kind.0 && template.key.kind() == kind.1
-        };
+        let is_of_kind =
+            |template: &Template| template.key.resource.is_version_of(&kind.0, &kind.1);
         if !seen.insert(kind)
             || detector.templates().any(|template| is_of_kind(template))
             || !kinds.lacks(kind).await?
@@ -120,7 +119,10 @@ fn name_hint(detector: &Detector, selector: &Selector, name: &str) -> Option<Str
         .templates()
         .map(|template| &**template)
         .filter(|template| {
-            template.key.api_version() == selector.api_version && template.key.kind() == kind
+            template
+                .key
+                .resource
+                .is_version_of(&selector.api_version, kind)
         })
         .collect();
     let missing = format!("there is no {kind} {name}");

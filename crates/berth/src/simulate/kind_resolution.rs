@@ -120,6 +120,7 @@ impl KindResolver {
             Role::Override(kind) => Some((well_known_types::overrides(kind), false)),
             Role::Customization => Some((well_known_types::customizations(), true)),
             Role::InterpreterWebhooks => Some((well_known_types::interpreter_webhooks(), true)),
+            Role::Rebalancer => Some((well_known_types::rebalancers(), true)),
             Role::Template | Role::Ignored => None,
         };
         if karmada_type.is_some() {

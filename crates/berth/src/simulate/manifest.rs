@@ -27,6 +27,8 @@ pub(crate) enum Role {
     Customization,
     /// A ResourceInterpreterWebhookConfiguration. The simulation never calls its webhooks.
     InterpreterWebhooks,
+    /// A WorkloadRebalancer, which triggers a new decision about each of its workloads.
+    Rebalancer,
     /// An object of a Karmada kind that does not influence scheduling.
     Ignored,
     /// An object of any other kind. Policies may select it.
@@ -122,7 +124,7 @@ const KARMADA: &[(&str, &str, Role)] = &[
     (
         "apps.karmada.io/v1alpha1",
         "WorkloadRebalancer",
-        Role::Ignored,
+        Role::Rebalancer,
     ),
     (
         "autoscaling.karmada.io/v1alpha1",

@@ -12,6 +12,7 @@ use super::idle_policies::{self, ExistingKinds};
 use super::kind_resolution::{self, TypedManifest};
 use super::manifest::{Manifest, Role};
 use super::notes::Notes;
+use super::rebalancer;
 use super::sandbox::Sandbox;
 use crate::members::is_simulated;
 use crate::progress::Progress;
@@ -46,7 +47,7 @@ pub(crate) async fn read_state(
     let mut detector = Detector::new(args);
     let mut state = ControlPlaneState::default();
     let mut bindings = Bindings::new();
-    let mut templates = Vec::new();
+    let (mut templates, mut rebalancers) = (Vec::new(), Vec::new());
     let mut progress = Progress::start();
     let total = typed.len();
     for (done, typed) in typed.into_iter().enumerate() {
@@ -90,6 +91,7 @@ pub(crate) async fn read_state(
                 notes.push(detector.interpreter_webhooks_applied(object));
             }
             Role::Template => templates.push((kind, object)),
+            Role::Rebalancer => rebalancers.push(object),
             Role::Ignored => {}
         }
     }
@@ -103,7 +105,12 @@ pub(crate) async fn read_state(
         detector.template_applied(&kind, object, &bindings);
     }
     detector.process_queue(&mut bindings);
+    for object in rebalancers {
+        notes.extend(rebalancer::trigger(&mut bindings, None, &object));
+    }
     notes.detected(&detector);
+    let clusters = state.clusters.keys().cloned().collect();
+    notes.extend(detector.findings(&clusters));
     let kinds = ExistingKinds {
         defined: sandbox.served_kinds(),
         live: None,
@@ -154,6 +161,10 @@ pub(crate) async fn decisions(
             *decision = last;
         }
     }
+    for decision in &decisions {
+        let warnings = decision.warnings.iter();
+        notes.extend(warnings.map(|warning| format!("{}: {warning}", decision.key)));
+    }
     notes.extend(further.remarks);
     notes.extend(decider.limits(configuration));
     Ok(decisions)
@@ -182,7 +193,8 @@ pub(crate) async fn moves(
     let mut moves = Moves::default();
     for (before, after) in before.into_iter().zip(after) {
         let was_schedulable = before.failure.is_none();
-        moves.add(Move::new(before.clusters, was_schedulable, after));
+        let moved = Move::new(before.clusters, was_schedulable, after);
+        moves.add(moved.without_lost(&state.clusters, &changed.clusters));
     }
     Ok(moves)
 }

@@ -19,6 +19,7 @@ use super::live_control_plane::LivePlane;
 use super::manifest::{Manifest, Role};
 use super::merge;
 use super::notes::Notes;
+use super::rebalancer;
 use super::sandbox::Sandbox;
 use super::well_known_types;
 use crate::progress::Progress;
@@ -39,6 +40,11 @@ enum Change {
     },
     /// A ResourceInterpreterCustomization is created, or changed. `before` is the old object.
     Customization {
+        before: Option<Value>,
+        object: Value,
+    },
+    /// A WorkloadRebalancer is created, or changed. `before` is the old object.
+    Rebalancer {
         before: Option<Value>,
         object: Value,
     },
@@ -221,6 +227,10 @@ impl PredictedState {
                 before: old,
                 object,
             }),
+            Role::Rebalancer => self.changes.push(Change::Rebalancer {
+                before: old,
+                object,
+            }),
             Role::InterpreterWebhooks => {
                 notes.push_new(self.detector.interpreter_webhooks_applied(object));
             }
@@ -262,6 +272,7 @@ impl PredictedState {
     ) -> Result<(), SimulateError> {
         let changes = std::mem::take(&mut self.changes);
         self.read_templates(&changes, live, progress).await?;
+        let mut rebalancers = Vec::new();
         for change in changes {
             match change {
                 Change::Policy { kind, object, .. } => {
@@ -279,10 +290,17 @@ impl PredictedState {
                     self.detector
                         .template_applied(&kind, object, &self.bindings);
                 }
+                Change::Rebalancer { before, object } => rebalancers.push((before, object)),
             }
             self.detector.process_queue(&mut self.bindings);
         }
+        for (before, object) in rebalancers {
+            let triggered = rebalancer::trigger(&mut self.bindings, before.as_ref(), &object);
+            notes.extend(triggered);
+        }
         notes.detected(&self.detector);
+        let clusters = self.clusters.keys().cloned().collect();
+        notes.extend(self.detector.findings(&clusters));
         if let Some(sandbox) = &self.sandbox {
             let kinds = ExistingKinds {
                 defined: sandbox.served_kinds(),
@@ -364,7 +382,9 @@ impl PredictedState {
                     };
                     self.detector.policies().filter(depends).for_each(&mut add);
                 }
-                Change::Customization { .. } | Change::Template { .. } => {}
+                Change::Customization { .. }
+                | Change::Rebalancer { .. }
+                | Change::Template { .. } => {}
             }
         }
         for change in changes {

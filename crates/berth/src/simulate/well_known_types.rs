@@ -37,6 +37,16 @@ pub(crate) fn overrides(kind: PolicyKind) -> Arc<ResourceType> {
     resource_type("policy.karmada.io/v1alpha1", name, plural, namespaced)
 }
 
+/// Returns the type of WorkloadRebalancers.
+pub(crate) fn rebalancers() -> Arc<ResourceType> {
+    resource_type(
+        "apps.karmada.io/v1alpha1",
+        "WorkloadRebalancer",
+        "workloadrebalancers",
+        false,
+    )
+}
+
 /// Returns the type of ResourceInterpreterCustomizations.
 pub(crate) fn customizations() -> Arc<ResourceType> {
     resource_type(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use berth_scheduler::binding::{Binding, BindingKey};
 
+use super::control_plane_state::Clusters;
 use super::decision::{Decision, Share, has_failed, shares};
 
 /// The previous clusters of a binding and the new decision about the binding.
@@ -33,6 +34,19 @@ impl Move {
         let from = old.map(|old| shares(&old.spec)).unwrap_or_default();
         let was_schedulable = old.is_none_or(|old| !has_failed(&old.status));
         Self::new(from, was_schedulable, to)
+    }
+
+    /// Removes the clusters that are lost between two states from the new clusters. After a failed decision a binding
+    /// keeps its clusters, but a lost cluster runs nothing.
+    pub(crate) fn without_lost(mut self, before: &Clusters, after: &Clusters) -> Self {
+        let is_deleting = |clusters: &Clusters, name: &str| {
+            let cluster = clusters.get(name);
+            cluster.is_some_and(|cluster| cluster.metadata.deletion_timestamp.is_some())
+        };
+        self.to
+            .clusters
+            .retain(|Share { name, .. }| is_deleting(before, name) || !is_deleting(after, name));
+        self
     }
 
     /// Reports whether the binding was schedulable and the new decision failed.

@@ -30,7 +30,7 @@ pub(crate) async fn predict_moves(
         if let Some(binding) = after.bindings.get(&candidate.to.key) {
             first.record(binding, &candidate.to);
         }
-        moves.add(candidate);
+        moves.add(candidate.without_lost(&before.clusters, &after.clusters));
         reported = progress(moves.examined);
         reported
     });
@@ -43,7 +43,8 @@ pub(crate) async fn predict_moves(
     let decided_again = further
         .decisions
         .into_iter()
-        .map(|(key, decision)| Move::from_binding(before.bindings.get(&key), decision));
+        .map(|(key, decision)| Move::from_binding(before.bindings.get(&key), decision))
+        .map(|candidate| candidate.without_lost(&before.clusters, &after.clusters));
     moves.replace(decided_again.collect());
     (moves, remarks)
 }

@@ -65,6 +65,26 @@ default     nginx-deployment   member1:1, member2:1   -    0/3 clusters are avai
     );
 }
 
+/// A binding without another cluster stays recorded in its clusters, but nothing runs in a lost cluster.
+#[test]
+fn a_lost_cluster_is_no_target() {
+    let tight = PLACED.replace(
+        "replicas: 4\n",
+        "replicas: 4\n  replicaRequirements: {resourceRequest: {cpu: 900}}\n",
+    );
+    let lost = [
+        &FLEET[..],
+        &["--without", "member1", "--without", "member3"],
+    ]
+    .concat();
+    let output = simulate_with_input(&lost, &tight).out();
+    assert!(
+        output.contains("member1:4   -    failed to scale up: Clusters available replicas 0 are not enough to schedule.")
+            || output.contains("member1:4   -    "),
+        "{output}"
+    );
+}
+
 #[test]
 fn losing_an_empty_cluster_moves_nothing() {
     let output = simulate(&[

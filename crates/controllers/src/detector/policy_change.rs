@@ -33,10 +33,9 @@ pub(super) fn named_templates(
     let mut keys = Vec::new();
     for selector in &policy.selectors {
         if let Objects::Named(name) = &selector.objects {
-            let types = types.iter().filter(|resource| {
-                resource.api.api_version == selector.api_version
-                    && resource.api.kind == selector.kind
-            });
+            let types = types
+                .iter()
+                .filter(|resource| resource.is_version_of(&selector.api_version, &selector.kind));
             keys.extend(types.map(|resource| resource.key(&selector.namespace, name)));
         }
     }

@@ -11,6 +11,7 @@ use super::claim::PolicyKind;
 use super::decision::{Cause, Plan};
 use super::options::DetectorOptions;
 use super::policy::{PolicyRecord, PolicyState};
+use super::policy_findings::PolicyFindings;
 use super::state::{QueueItem, QueueKey, State};
 use super::template::Template;
 use super::unserved_apis::UnservedApis;
@@ -33,6 +34,8 @@ pub(super) enum Source {
     Bindings(BindingKind),
     /// Override policies of a kind.
     Overrides(PolicyKind),
+    /// Clusters.
+    Clusters,
     /// Customizations and webhooks of the interpreter.
     Interpreter(ConfigurationKind),
 }
@@ -59,6 +62,7 @@ pub(super) struct Outcome {
 pub(super) struct Detector {
     pub(super) state: State,
     pub(super) unserved: UnservedApis,
+    pub(super) findings: PolicyFindings,
     /// The resource types of templates, each with the token that stops its informer.
     pub(super) types: HashMap<Arc<ResourceType>, CancellationToken>,
     /// Sources whose list is complete.
@@ -96,13 +100,21 @@ impl Reconciler for Detector {
 
     fn next_due(&mut self) -> Option<Instant> {
         let retry = self.state.queue.next_due();
-        retry.into_iter().chain(self.unserved.due()).min()
+        let findings = self.findings.due().filter(|_| self.can_find());
+        retry
+            .into_iter()
+            .chain(self.unserved.due())
+            .chain(findings)
+            .min()
     }
 
     fn handle_due(&mut self) {
         self.state.queue.requeue_due();
         if self.unserved.due().is_some_and(|due| due <= Instant::now()) {
             self.report_unserved_apis();
+        }
+        if self.can_find() && self.findings.due().is_some_and(|due| due <= Instant::now()) {
+            self.report_findings();
         }
     }
 
@@ -140,6 +152,7 @@ impl Detector {
         Self {
             state,
             unserved: UnservedApis::default(),
+            findings: PolicyFindings::default(),
             types: HashMap::new(),
             listed: HashSet::new(),
             is_discovered: false,
@@ -185,6 +198,11 @@ impl Detector {
             Source::Bindings(BindingKind::Cluster),
         ];
         self.customizations.has_synced() && needed.iter().all(|source| self.listed.contains(source))
+    }
+
+    /// Reports whether policies can be checked for findings: all policies, bindings and clusters are listed.
+    fn can_find(&self) -> bool {
+        self.has_synced() && self.listed.contains(&Source::Clusters)
     }
 
     fn write_template(

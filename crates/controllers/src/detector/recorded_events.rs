@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use super::claim::PolicyKey;
 use super::desired_binding::Interpreted;
 use super::policy::{Policy, PolicyRecord};
+use super::policy_findings::Finding;
 use super::template::Template;
 
 /// The name of this component in events.
@@ -108,6 +109,11 @@ pub(super) fn invalid_selector(policy: &PolicyRecord, problem: &str) -> Event {
 /// Reports that a policy selects an API that the control plane does not serve.
 pub(super) fn unserved_api(policy: &PolicyRecord, problem: &str) -> Event {
     policy_warning(policy, "APINotServed", problem)
+}
+
+/// Reports a finding about a policy.
+pub(super) fn finding(policy: &PolicyRecord, finding: &Finding) -> Event {
+    policy_warning(policy, finding.reason(), &finding.to_string())
 }
 
 fn template_event(

@@ -4,7 +4,7 @@
 //! state from manifests, and applies the decisions to copies of the objects. This module must not depend on clients,
 //! background tasks or the event recorder.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use kube::api::DynamicObject;
@@ -16,6 +16,7 @@ use super::index::{Index, OverrideKey};
 use super::options::DetectorOptions;
 use super::policy::{Policy, PolicyRecord, PolicyState};
 use super::policy_change;
+use super::policy_findings::{self, Finding};
 use super::template::Template;
 use super::waiting_templates::WaitingTemplates;
 use crate::binding_key::BindingKey;
@@ -95,6 +96,11 @@ impl State {
     /// Returns the options.
     pub fn options(&self) -> &DetectorOptions {
         &self.options
+    }
+
+    /// Returns the findings about a policy. `clusters` are the names of all clusters.
+    pub fn findings(&self, policy: &Policy, clusters: &BTreeSet<String>) -> BTreeSet<Finding> {
+        policy_findings::findings(policy, &self.index, &self.types, clusters)
     }
 
     /// Reports whether an object is never propagated.

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::claim::PolicyKey;
 use super::policy::{PolicyRecord, PolicyState};
 use crate::did_you_mean::kind_hint;
+use crate::resource_selector::is_same_kind;
 use crate::resource_type::ResourceType;
 
 /// The delay before a check. In this time, the detector discovers a CustomResourceDefinition that is applied together
@@ -41,7 +42,7 @@ impl UnservedApis {
     /// Schedules a check if a new or changed policy selects an unserved API.
     pub(super) fn policy_changed(&mut self, policy: &PolicyRecord) {
         let is_discovered = !self.served.is_empty();
-        if is_discovered && policy.kinds.iter().any(|kind| !self.served.contains(kind)) {
+        if is_discovered && policy.kinds.iter().any(|kind| !self.serves(kind)) {
             self.due.get_or_insert_with(|| Instant::now() + GRACE);
         }
     }
@@ -66,7 +67,7 @@ impl UnservedApis {
         for policy in policies.filter(|policy| !matches!(policy.state, PolicyState::Terminating)) {
             let mut unserved = BTreeSet::new();
             for (index, kind) in policy.kinds.iter().enumerate() {
-                if self.served.contains(kind) || !unserved.insert(kind.clone()) {
+                if self.serves(kind) || !unserved.insert(kind.clone()) {
                     continue;
                 }
                 let reported = self.reported.get(&policy.key);
@@ -81,6 +82,16 @@ impl UnservedApis {
             }
         }
         unreported
+    }
+
+    /// Reports whether the kind is served in this version or in another version of its group. A selector matches the
+    /// objects of all versions.
+    fn serves(&self, (api_version, kind): &ApiKind) -> bool {
+        self.served.contains(&(api_version.clone(), kind.clone()))
+            || self
+                .served
+                .iter()
+                .any(|(served, name)| is_same_kind((served, name), (api_version, kind)))
     }
 
     fn message(&self, index: usize, (api_version, kind): &ApiKind) -> String {
@@ -123,6 +134,24 @@ mod tests {
     fn messages(apis: &mut UnservedApis, policy: &Arc<PolicyRecord>) -> Vec<String> {
         let unreported = apis.check(std::iter::once(policy));
         unreported.into_iter().map(|(_, message)| message).collect()
+    }
+
+    #[tokio::test]
+    async fn another_version_of_a_served_kind_is_served() {
+        let mut apis = UnservedApis::default();
+        apis.serve(&[(*ResourceType::deployments()).clone()]);
+        let object = serde_json::from_value(json!({
+            "metadata": { "name": "p", "namespace": "default" },
+            "spec": { "resourceSelectors": [{ "apiVersion": "apps/v1beta1", "kind": "Deployment" },
+                { "apiVersion": "extensions/v1beta1", "kind": "Deployment" }] },
+        }));
+        let policy = PolicyRecord::from_object(PolicyKind::Namespaced, &object.unwrap());
+        let found = messages(&mut apis, &Arc::new(policy));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].starts_with("spec.resourceSelectors[1] matches nothing"),
+            "{found:?}"
+        );
     }
 
     #[tokio::test]

@@ -57,7 +57,7 @@ impl WaitingTemplates {
             .iter()
             .filter(|(kind, _)| {
                 let mut selectors = policy.selectors.iter();
-                selectors.any(|s| s.api_version == kind.api.api_version && s.kind == kind.api.kind)
+                selectors.any(|s| kind.is_version_of(&s.api_version, &s.kind))
             })
             .flat_map(|(_, waiting)| waiting)
     }

@@ -109,6 +109,9 @@ impl Detector {
                 self.state
                     .override_applied((*kind, namespace, object.name_any()));
             }
+            Source::Clusters => {
+                self.findings.clusters.insert(object.name_any());
+            }
             Source::Interpreter(_) => {}
         }
     }
@@ -125,6 +128,7 @@ impl Detector {
                     name: name.to_owned(),
                 };
                 self.unserved.forget(&key);
+                self.findings.forget(&key);
                 self.state.policy_deleted(&key);
             }
             Source::Bindings(_) => self.state.binding_deleted(&BindingKey {
@@ -134,6 +138,9 @@ impl Detector {
             Source::Overrides(kind) => {
                 let key = (*kind, namespace.to_owned(), name.to_owned());
                 self.state.index.remove_override(&key);
+            }
+            Source::Clusters => {
+                self.findings.clusters.remove(name);
             }
             Source::Interpreter(_) => {}
         }
@@ -169,6 +176,10 @@ impl Detector {
                 .overrides(*kind)
                 .map(|(_, namespace, name)| (namespace.clone(), name.clone()))
                 .collect(),
+            Source::Clusters => {
+                let names = self.findings.clusters.iter();
+                names.map(|name| (String::new(), name.clone())).collect()
+            }
             Source::Interpreter(_) => Vec::new(),
         };
         for (namespace, name) in known {
@@ -196,7 +207,7 @@ impl Detector {
     pub(super) fn has_released_all(&self, policy: &PolicyRecord) -> bool {
         let is_selected = |kind: &ResourceType| {
             let mut kinds = policy.kinds.iter();
-            kinds.any(|(version, name)| *version == kind.api.api_version && *name == kind.api.kind)
+            kinds.any(|(version, name)| kind.is_version_of(version, name))
         };
         let mut kinds = self.types.keys().filter(|kind| is_selected(kind));
         self.is_discovered
@@ -225,6 +236,17 @@ impl Detector {
             recorder.record(recorded_events::invalid_selector(&record, fault));
         }
         self.unserved.policy_changed(&record);
+        self.findings.policy_changed(&record);
+    }
+
+    /// Records an event for each new finding about a changed policy.
+    pub(super) fn report_findings(&mut self) {
+        let state = &self.state;
+        for (policy, finding) in self.findings.check(&state.index, &state.types) {
+            self.writer
+                .events
+                .record(recorded_events::finding(&policy, &finding));
+        }
     }
 
     /// Records an event for each policy that selects an unserved API, unless the event was already recorded.
