@@ -108,6 +108,8 @@ read_settings() {
   NODE=$HOST_CLUSTER_NAME-control-plane
   # Clusters created by this script: one line each, with name, kubeconfig and contexts.
   RECORD=$KUBECONFIG_PATH/berth-local-up.clusters
+  # The name of the cluster that kind is creating. If the file exists when the script starts, that cluster is half-made.
+  HALF_MADE=$KUBECONFIG_PATH/berth-local-up.creating
   # The Deployment of Karmada's scheduler, while Berth is in its place.
   SAVED=$KUBECONFIG_PATH/berth-local-up.karmada-scheduler.yaml
   HOST=(kubectl "--kubeconfig=$MAIN_KUBECONFIG" "--context=$HOST_CLUSTER_NAME")
@@ -218,7 +220,7 @@ main() {
     umask 077
     WORK=$(mktemp -d)
     trap 'rm -rf "$WORK"' EXIT
-    trap on_interrupt INT TERM
+    trap on_interrupt INT TERM HUP
   fi
   case $ACTION in
   up) up ;;

@@ -37,7 +37,7 @@ type: kubernetes.io/service-account-token
 MANIFEST
   run "${CONTROL_PLANE[@]}" apply "--filename=$WORK/token.yaml"
   capture token "${CONTROL_PLANE[@]}" get secret "$account-token" "--namespace=$SYSTEM_NAMESPACE" \
-    '--output=go-template={{.data.token | base64decode}}'
+    '--output=go-template={{with .data.token}}{{base64decode .}}{{end}}'
   capture ca "${CONTROL_PLANE[@]}" get secret "$account-token" "--namespace=$SYSTEM_NAMESPACE" \
     '--output=jsonpath={.data.ca\.crt}'
   write "$WORK/$CONFIG_KEY" <<MANIFEST
@@ -74,17 +74,33 @@ wait_for_rollout() {
 }
 
 deploy_components() {
-  local deployments=(karmada-scheduler berth-controllers)
-  step "deploying the scheduler and the controllers on $HOST_CLUSTER_NAME" \
-    "See: $(quoted "${HOST[@]}" logs "--namespace=$SYSTEM_NAMESPACE" deployment/karmada-scheduler)"
+  step "creating accounts for the scheduler and the controllers" \
+    "See: $(quoted "${HOST[@]}" logs "--namespace=$SYSTEM_NAMESPACE" deployment/karmada-kube-controller-manager)"
   give_kubeconfig berth-scheduler karmada-scheduler-config
   give_kubeconfig berth-controllers berth-controllers-config
-  run "${HOST[@]}" apply --filename=deploy/scheduler/default-scheduler.yaml --filename=deploy/controllers/controllers.yaml
+  step "deploying the scheduler and the controllers on $HOST_CLUSTER_NAME" \
+    "See: $(quoted "${HOST[@]}" describe pods "--namespace=$SYSTEM_NAMESPACE")"
+  # With failover and autoscaling, as in Karmada's hack/local-up-karmada.sh.
+  run_into "$WORK/controllers.yaml" sed "s|- --health-probe-bind-address=.*|&\\
+        - --controllers=*,hpaScaleTargetMarker,deploymentReplicasSyncer\\
+        - --enable-no-execute-taint-eviction=true\\
+        - --feature-gates=Failover=true|" deploy/controllers/controllers.yaml
+  run "${HOST[@]}" apply --filename=deploy/scheduler/default-scheduler.yaml "--filename=$WORK/controllers.yaml"
   if exists "$HOST_CLUSTER_NAME"; then
-    # The new image has the name of the old image, so without a restart the running pods would keep the old image.
-    run "${HOST[@]}" rollout restart "--namespace=$SYSTEM_NAMESPACE" "${deployments[@]/#/deployment/}"
+    restart_pods
   fi
-  wait_for_rollout "${deployments[@]}"
+  wait_for_rollout karmada-scheduler berth-controllers
+}
+
+# Restarts all pods of Berth, such as those of my-scheduler. The new image has the name of the old one, so that running
+# pods keep the old one.
+restart_pods() {
+  local deployments name
+  deployments=$("${HOST[@]}" get deployments "--namespace=$SYSTEM_NAMESPACE" \
+    "--output=jsonpath={range .items[?(@.spec.template.spec.containers[*].image==\"$IMAGE\")]}{.metadata.name}{\"\n\"}{end}")
+  for name in $deployments; do
+    run "${HOST[@]}" rollout restart "--namespace=$SYSTEM_NAMESPACE" "deployment/$name"
+  done
 }
 
 # join_in_container ARGUMENTS...: runs `berth join` in a container of the clusters' network, because the kubeconfigs
@@ -94,16 +110,16 @@ join_in_container() {
 }
 
 join_members() {
-  local name address=""
+  local name
   step "joining the members" \
     "See: $(quoted "${HOST[@]}" logs "--namespace=$SYSTEM_NAMESPACE" deployment/berth-controllers)"
   for name in "${MEMBERS[@]}"; do
     say "$name"
     run_into "$WORK/$name" kind get kubeconfig --internal "--name=$name"
-    # Pods cannot resolve container names.
-    capture address docker inspect "--format={{(index .NetworkSettings.Networks \"$NETWORK\").IPAddress}}" "$name-control-plane"
+    # By name, because Docker may give the node another address when it restarts. Pods resolve this name too: kind's
+    # CoreDNS asks the DNS of Docker.
     join_in_container "$name" "--kubeconfig=/kubeconfigs/$KARMADA_APISERVER_CLUSTER_NAME" \
-      "--cluster-kubeconfig=/kubeconfigs/$name" "--cluster-endpoint=https://$address:6443"
+      "--cluster-kubeconfig=/kubeconfigs/$name" "--cluster-endpoint=https://$name-control-plane:6443"
   done
   run "${CONTROL_PLANE[@]}" wait --for=condition=Ready --timeout=3m clusters.cluster.karmada.io "${MEMBERS[@]}"
 }

@@ -82,11 +82,20 @@ or, if they are Karmada's, install beside it with: hack/local-up.sh --with-karma
   fi
 }
 
+is_half_made() {
+  [ -f "$HALF_MADE" ] && [ "$(cat "$HALF_MADE")" = "$1" ]
+}
+
 # ensure_cluster NAME KUBECONFIG CONTEXTS FLAG...: creates the cluster with these flags of kind. CONTEXTS are those that
 # `--down` removes; the first one is created.
 ensure_cluster() {
   local name=$1 kubeconfig=$2 contexts=$3
   shift 3
+  if exists "$name" && is_half_made "$name"; then
+    say "$name is incomplete, because an earlier run was killed: it is deleted"
+    run kind delete cluster "--name=$name" "--kubeconfig=$kubeconfig"
+    EXISTING=$(grep -vxF -- "$name" <<<"$EXISTING" || true)
+  fi
   if exists "$name"; then
     say "$name exists: it is used again"
     run kind export kubeconfig "--name=$name" "--kubeconfig=$kubeconfig"
@@ -95,7 +104,13 @@ ensure_cluster() {
     # Recorded first, so that --down also removes a cluster of an interrupted run.
     record "$name" "$kubeconfig" "$contexts"
     CREATING=$name
+    if ! $DRY_RUN; then
+      printf '%s\n' "$name" >"$HALF_MADE"
+    fi
     run kind create cluster "--name=$name" "--image=$CLUSTER_VERSION" "--kubeconfig=$kubeconfig" --wait=5m "$@"
+    if ! $DRY_RUN; then
+      rm "$HALF_MADE"
+    fi
     CREATING=""
   fi
   run kubectl config "--kubeconfig=$kubeconfig" set-context "${contexts%% *}" "--cluster=kind-$name" "--user=kind-$name"
@@ -151,8 +166,16 @@ remove_cluster() {
   for context in $contexts; do
     remove_context "$context" "$kubeconfig"
   done
+  # The contexts after the first have entries of their own, with the key of an administrator. kind does not delete them.
+  for context in ${contexts#"${contexts%% *}"}; do
+    run kubectl config "--kubeconfig=$kubeconfig" delete-cluster "$context" || say "there was no cluster $context"
+    run kubectl config "--kubeconfig=$kubeconfig" delete-user "$context" || say "there was no user $context"
+  done
   if ! $DRY_RUN; then
     forget "$name"
+    if is_half_made "$name"; then
+      rm "$HALF_MADE"
+    fi
   fi
 }
 

@@ -11,15 +11,21 @@ APISERVER_PORT=5443
 APISERVER_URL=https://karmada-apiserver.$SYSTEM_NAMESPACE.svc:$APISERVER_PORT
 # Folder on the node, for certificates and kubeconfigs.
 NODE_FOLDER=/etc/karmada
+# First address of the API server's services, which kubeadm adds to its certificate.
+SERVICE_ADDRESS=10.96.0.1
 # The controllers of Karmada's own kube-controller-manager.
 CONTROLLERS=namespace,garbagecollector,serviceaccount-token,ttl-after-finished,bootstrapsigner,tokencleaner
 CONTROLLERS+=,csrcleaner,csrsigning,clusterrole-aggregation
 
-# Creates certificates and kubeconfigs on the node. kubeadm keeps the existing ones.
+# Creates certificates and kubeconfigs on the node. kubeadm keeps the existing ones, and refuses certificates that do not
+# contain its advertise address. The node's own address would not do, because Docker may give the node another one when
+# it restarts. The certificates of etcd, which listens inside its pod only, are not used.
 create_certificates() {
   local version=""
   capture version docker exec "$NODE" kubeadm version --output=short
+  run docker exec "$NODE" rm -rf "$NODE_FOLDER/pki/etcd"
   run docker exec "$NODE" kubeadm init phase certs all "--cert-dir=$NODE_FOLDER/pki" "--kubernetes-version=$version" \
+    "--apiserver-advertise-address=$SERVICE_ADDRESS" \
     "--apiserver-cert-extra-sans=localhost,127.0.0.1,$NODE,karmada-apiserver.$SYSTEM_NAMESPACE.svc"
   for user in super-admin controller-manager; do
     run docker exec "$NODE" kubeadm init phase kubeconfig "$user" "--cert-dir=$NODE_FOLDER/pki" \
@@ -179,11 +185,12 @@ add_control_plane_context() {
   local name=$KARMADA_APISERVER_CLUSTER_NAME ready=""
   step "writing the context $name" \
     "If port $KARMADA_APISERVER_PORT leads to another program, set KARMADA_APISERVER_PORT and start over."
-  # The node's address, for containers in the network of kind.
-  run_into "$WORK/$name" docker exec "$NODE" cat "$NODE_FOLDER/super-admin.conf"
+  run_into "$WORK/admin" docker exec "$NODE" cat "$NODE_FOLDER/super-admin.conf"
+  # For containers in the network of kind. By name, because Docker may give the node another address when it restarts.
+  run_into "$WORK/$name" sed -e "s|server: .*|server: https://$NODE:$APISERVER_PORT|" "$WORK/admin"
   run_into "$WORK/outside" sed -e "s|server: .*|server: https://127.0.0.1:$KARMADA_APISERVER_PORT|" \
     -e "s|kubernetes-super-admin@kubernetes|$name|" -e "s|kubernetes-super-admin|$name|" \
-    -e "s|name: kubernetes\$|name: $name|" -e "s|cluster: kubernetes\$|cluster: $name|" "$WORK/$name"
+    -e "s|name: kubernetes\$|name: $name|" -e "s|cluster: kubernetes\$|cluster: $name|" "$WORK/admin"
   run_into "$WORK/merged" env "KUBECONFIG=$WORK/outside:$MAIN_KUBECONFIG" kubectl config view --flatten --raw
   run cp "$WORK/merged" "$MAIN_KUBECONFIG"
   capture ready "${CONTROL_PLANE[@]}" get --raw=/readyz

@@ -18,21 +18,22 @@ If this is the control plane of hack/local-up.sh, run it without --with-karmada.
 }
 
 with_karmada() {
+  local restart=false
   find_karmada
   build_image
   load_image
   step "replacing karmada-scheduler on $HOST_CLUSTER_NAME" "To return to Karmada's: hack/local-up.sh --restore"
   if [ -f "$SAVED" ] && ! $DRY_RUN; then
     say "$SAVED has the Deployment of Karmada's scheduler"
+    restart=true
   else
     run_into "$WORK/saved.yaml" "${HOST[@]}" get deployment karmada-scheduler "--namespace=$SYSTEM_NAMESPACE" --output=yaml
     run cp "$WORK/saved.yaml" "$SAVED"
   fi
   # The image has Berth as /bin/karmada-scheduler, so that flags and volumes stay.
   run "${HOST[@]}" set image "--namespace=$SYSTEM_NAMESPACE" deployment/karmada-scheduler "karmada-scheduler=$IMAGE"
-  if [ -f "$SAVED" ] && ! $DRY_RUN; then
-    # The image keeps its name, so running pods would keep the old one.
-    run "${HOST[@]}" rollout restart "--namespace=$SYSTEM_NAMESPACE" deployment/karmada-scheduler
+  if $restart; then
+    restart_pods
   fi
   wait_for_rollout karmada-scheduler
 }

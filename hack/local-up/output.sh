@@ -42,14 +42,16 @@ on_error() {
   exit "$code"
 }
 
-# Removes a half-made cluster, which a later run would take for a complete one. The trap of INT and TERM.
+# Removes a half-made cluster, which a later run would take for a complete one. The trap of INT, TERM and HUP.
 on_interrupt() {
-  trap '' INT TERM
+  trap '' INT TERM HUP
   trap - ERR
   printf '\ninterrupted while %s\n' "$STEP" >&2
   if [ -n "$CREATING" ]; then
     printf '%s is incomplete and is deleted\n' "$CREATING" >&2
-    kind delete cluster "--name=$CREATING" || true
+    if kind delete cluster "--name=$CREATING"; then
+      rm -f "$HALF_MADE"
+    fi
   fi
   if [ "$ACTION" != down ]; then
     printf 'Run it again to go on from there, or run hack/local-down.sh to remove what there is.\n' >&2

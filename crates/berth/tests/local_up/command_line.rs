@@ -116,7 +116,7 @@ fn a_dry_run_needs_no_tools_and_names_every_step() {
         "--context=karmada-apiserver get secret berth-scheduler-token".to_owned(),
         "--context=karmada-host create secret generic karmada-scheduler-config --namespace=karmada-system".to_owned(),
         "--context=karmada-host create secret generic berth-controllers-config --namespace=karmada-system".to_owned(),
-        "--context=karmada-host apply --filename=deploy/scheduler/default-scheduler.yaml --filename=deploy/controllers/controllers.yaml".to_owned(),
+        "--context=karmada-host apply --filename=deploy/scheduler/default-scheduler.yaml --filename=WORKDIR/controllers.yaml".to_owned(),
         "deployment/karmada-scheduler".to_owned(),
         "deployment/berth-controllers".to_owned(),
         "berth:latest join member1 --kubeconfig=/kubeconfigs/karmada-apiserver".to_owned(),

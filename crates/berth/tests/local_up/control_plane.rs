@@ -1,10 +1,11 @@
 //! Tests of the control plane that hack/local-up.sh deploys in the host cluster.
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::machine::Machine;
+use crate::machine::{Machine, executed};
 
 fn manifests(machine: &Machine) -> Vec<Value> {
     let text = fs::read_to_string(machine.path("fake-tools/control-plane.yaml")).unwrap();
@@ -132,4 +133,57 @@ fn components_reach_the_control_plane_by_its_service() {
         );
     }
     assert_eq!(text.matches("token: the-token").count(), 2, "{text}");
+}
+
+/// Docker may give a container another address when it restarts.
+#[test]
+fn no_certificate_and_no_kubeconfig_depends_on_the_address_of_a_node() {
+    let machine = Machine::complete();
+    machine.succeed(&[]);
+    let calls = executed(&machine);
+    let certificates = calls
+        .iter()
+        .find(|call| call.contains("kubeadm init phase certs all"));
+    let certificates = certificates.unwrap();
+    for part in [
+        "--apiserver-advertise-address=10.96.0.1",
+        ",karmada-host-control-plane,",
+    ] {
+        assert!(certificates.contains(part), "{certificates}");
+    }
+    assert!(
+        !calls.iter().any(|call| call.starts_with("docker inspect")),
+        "{calls:#?}"
+    );
+    for member in ["member1", "member2"] {
+        let endpoint = format!("--cluster-endpoint=https://{member}-control-plane:6443");
+        let joins = calls
+            .iter()
+            .filter(|call| call.contains(" join ") && call.ends_with(&endpoint));
+        assert_eq!(joins.count(), 1, "{calls:#?}");
+    }
+}
+
+#[test]
+fn the_controllers_run_with_failover_and_autoscaling() {
+    let machine = Machine::complete();
+    machine.succeed(&[]);
+    let text = fs::read_to_string(machine.path("fake-tools/controllers.yaml")).unwrap();
+    let deployment: Value = serde_saphyr::from_str(&text).unwrap();
+    let command = &deployment["spec"]["template"]["spec"]["containers"][0]["command"];
+    let command: Vec<String> = serde_json::from_value(command.clone()).unwrap();
+    for flag in [
+        "--controllers=*,hpaScaleTargetMarker,deploymentReplicasSyncer",
+        "--enable-no-execute-taint-eviction=true",
+        "--feature-gates=Failover=true",
+    ] {
+        assert!(command.iter().any(|word| word == flag), "{command:?}");
+    }
+    // The program prints its help only if the flags before --help are valid.
+    let output = Command::new(env!("CARGO_BIN_EXE_berth"))
+        .args(&command[1..])
+        .arg("--help")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{command:?}");
 }

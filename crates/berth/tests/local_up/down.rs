@@ -37,12 +37,14 @@ fn down_deletes_only_the_clusters_of_the_script() {
             "{calls:#?}"
         );
     }
-    assert!(
-        calls
-            .iter()
-            .any(|call| call.ends_with(" delete-context karmada-apiserver")),
-        "{calls:#?}"
-    );
+    // The entries of the control plane contain the key of its administrator.
+    for entry in ["context", "cluster", "user"] {
+        let delete = format!("/.kube/karmada.config delete-{entry} karmada-apiserver");
+        assert!(
+            calls.iter().any(|call| call.ends_with(&delete)),
+            "{calls:#?}"
+        );
+    }
     assert_eq!(
         calls
             .iter()

@@ -9,9 +9,9 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 /// System tools that the script needs besides docker, kind and kubectl.
-pub(crate) const SYSTEM_TOOLS: [&str; 15] = [
+pub(crate) const SYSTEM_TOOLS: [&str; 16] = [
     "awk", "bash", "cat", "cp", "cut", "date", "dirname", "env", "grep", "mkdir", "mktemp", "rm",
-    "sed", "sleep", "sort",
+    "sed", "sleep", "sort", "true",
 ];
 
 /// First lines of each fake tool. They append the name and the arguments of a call to the file `calls`, separated by
@@ -21,13 +21,9 @@ set -eu
 { printf '%s' "${0##*/}"; printf '\x1f%s' "$@"; printf '\n'; } >>"$FAKE_TOOLS/calls"
 "#;
 
-/// Address of a kind node that the fake docker prints.
-const ADDRESS: &str = "172.18.0.5";
-
 pub(crate) const DOCKER: &str = r#"
 case $1 in
 info) [ ! -e "$FAKE_TOOLS/engine-is-down" ] ;;
-inspect) echo 172.18.0.5 ;;
 exec)
   case " $* " in
   *" kubeadm version "*) echo the-version ;;
@@ -70,8 +66,9 @@ case "$1 $2" in
     esac
   done
   if [ -e "$FAKE_TOOLS/interrupt" ]; then
+    signal=$(cat "$FAKE_TOOLS/interrupt")
     rm "$FAKE_TOOLS/interrupt"
-    kill -INT "$PPID"
+    kill "-$signal" "$PPID"
   fi
   ;;
 "delete cluster") rest=$(grep -vxF -- "$name" "$clusters" || true); printf '%s\n' "$rest" >"$clusters" ;;
@@ -90,6 +87,7 @@ case " $* " in
   sed -n 's/^ *image: //p' "$saved"
   ;;
 *" get deployment karmada-scheduler "*) cat "$saved" ;;
+*" get deployments "*) printf '%s\n' karmada-scheduler berth-controllers my-karmada-scheduler ;;
 *" set image "*)
   sed 's/ image: .*/ image: berth:latest/' "$saved" >"$saved.changed"
   cp "$saved.changed" "$saved"
@@ -113,7 +111,19 @@ case " $* " in
   echo "kind: Secret"
   ;;
 *"ca\.crt"*) echo the-certificate ;;
-*".data.token"*) printf '%s' the-token ;;
+*".data.token"*)
+  # Without the controller that fills Secrets in, the template gets no value, which base64decode refuses.
+  if [ ! -e "$FAKE_TOOLS/no-token" ]; then
+    printf '%s' the-token
+  else
+    case " $* " in *"{{with .data.token}}"*) ;; *) echo "error executing template" >&2; exit 1 ;; esac
+  fi
+  ;;
+*"apply --filename="*controllers.yaml*)
+  for argument in "$@"; do
+    case $argument in --filename=*controllers.yaml) cp "${argument#--filename=}" "$FAKE_TOOLS/controllers.yaml" ;; esac
+  done
+  ;;
 *" current-context "*) echo karmada-apiserver ;;
 *" wait --for=condition=Ready "*) [ ! -e "$FAKE_TOOLS/members-are-not-ready" ] ;;
 esac
@@ -166,8 +176,11 @@ impl Machine {
 
     /// Returns a command that runs a script of the repository with these arguments.
     pub(crate) fn script(&self, script: &str, arguments: &[&str]) -> Command {
-        let mut command = Command::new(self.path("bin/bash"));
+        // A parent such as nohup may ignore these signals, and bash cannot trap a signal that its parent ignores.
+        let mut command = Command::new(self.path("bin/env"));
         command
+            .arg("--default-signal=HUP,INT,TERM")
+            .arg(self.path("bin/bash"))
             .arg(repository().join(script))
             .args(arguments)
             .current_dir(self.path("home"))
@@ -292,10 +305,7 @@ pub(crate) fn planned(plan: &str) -> Vec<String> {
 pub(crate) fn executed(machine: &Machine) -> Vec<String> {
     let tmp = format!("{}/", machine.path("tmp").display());
     let called = |call: Vec<String>| {
-        let line = call
-            .join(" ")
-            .replace(ADDRESS, "$address")
-            .replace("the-version", "$version");
+        let line = call.join(" ").replace("the-version", "$version");
         // The random name of the temporary folder is replaced by WORKDIR.
         let mut parts = line.split(&tmp);
         let first = parts.next().unwrap_or_default().to_owned();

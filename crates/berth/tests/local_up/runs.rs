@@ -39,13 +39,13 @@ fn members_are_joined_with_the_internal_kubeconfigs_of_kind() {
     let given = fs::read_to_string(machine.path("fake-tools/given")).unwrap();
     let kubeconfigs: Vec<&str> = given.lines().collect();
     // The first half of the lines was passed to the command for member1, the second half to the command for member2.
-    // Each half starts with the kubeconfig of the control plane, which contains the address of its node.
+    // Each half starts with the kubeconfig of the control plane, which contains the name of its node.
     for (member, given) in ["member1", "member2"]
         .iter()
         .zip(kubeconfigs.chunks(kubeconfigs.len() / 2))
     {
-        let address = "    server: https://172.18.0.2:5443";
-        assert_eq!(given.first(), Some(&address), "{kubeconfigs:?}");
+        let server = "    server: https://karmada-host-control-plane:5443";
+        assert_eq!(given.first(), Some(&server), "{kubeconfigs:?}");
         let own = format!("a way into {member}");
         assert_eq!(given.last(), Some(&own.as_str()), "{kubeconfigs:?}");
     }
@@ -63,9 +63,17 @@ fn a_second_run_reuses_the_clusters() {
     assert_eq!(begins("kind export kubeconfig"), 3, "{calls:#?}");
     let restarts = calls
         .iter()
-        .filter(|call| call.contains("rollout restart"))
-        .count();
-    assert_eq!(restarts, 1, "the pods do not get the new image: {calls:#?}");
+        .filter_map(|call| call.split_once("rollout restart --namespace=karmada-system "));
+    let restarted: Vec<&str> = restarts.map(|(_, deployment)| deployment).collect();
+    assert_eq!(
+        restarted,
+        [
+            "deployment/karmada-scheduler",
+            "deployment/berth-controllers",
+            "deployment/my-karmada-scheduler"
+        ],
+        "the pods do not get the new image"
+    );
     assert!(printed.contains("member2 exists"), "{printed}");
 }
 
@@ -150,22 +158,72 @@ fn after_a_failure_of_the_last_step_the_next_run_reuses_the_clusters() {
 
 #[test]
 fn a_cluster_whose_creation_is_interrupted_is_deleted() {
+    for signal in ["HUP", "INT", "TERM"] {
+        let machine = Machine::complete();
+        fs::write(machine.path("fake-tools/interrupt"), signal).unwrap();
+        let output = machine.run_interruptible(&[]);
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(130), "{signal}: {printed}");
+        assert!(
+            printed.contains("interrupted while creating the clusters"),
+            "{signal}: {printed}"
+        );
+        let calls = executed(&machine);
+        assert_eq!(
+            calls.last().map(String::as_str),
+            Some("kind delete cluster --name=karmada-host"),
+            "{signal}: {calls:#?}"
+        );
+        let left: Vec<_> = fs::read_dir(machine.path("tmp")).unwrap().collect();
+        assert!(left.is_empty(), "{signal}: {left:?}");
+        machine.succeed(&[]);
+    }
+}
+
+#[test]
+fn a_cluster_whose_creation_was_killed_is_created_again() {
     let machine = Machine::complete();
-    fs::write(machine.path("fake-tools/interrupt"), "").unwrap();
-    let output = machine.run_interruptible(&[]);
-    let printed = stderr(&output);
-    assert_eq!(output.status.code(), Some(130), "{printed}");
-    assert!(
-        printed.contains("interrupted while creating the clusters"),
-        "{printed}"
-    );
+    let half_made = machine.path("home/.kube/berth-local-up.creating");
+    let kill = || {
+        fs::write(machine.path("fake-tools/interrupt"), "KILL").unwrap();
+        assert_eq!(machine.run(&[]).status.code(), None);
+        assert_eq!(fs::read_to_string(&half_made).unwrap(), "karmada-host\n");
+        machine.clear_calls();
+    };
+    kill();
+    let printed = machine.succeed(&[]);
+    assert!(printed.contains("karmada-host is incomplete"), "{printed}");
     let calls = executed(&machine);
-    assert_eq!(
-        calls.last().map(String::as_str),
-        Some("kind delete cluster --name=karmada-host"),
+    let position = |start: &str| calls.iter().position(|call| call.starts_with(start));
+    let deleted = position("kind delete cluster --name=karmada-host");
+    assert!(deleted.is_some(), "{calls:#?}");
+    assert!(
+        deleted < position("kind create cluster --name=karmada-host"),
         "{calls:#?}"
     );
-    let left: Vec<_> = fs::read_dir(machine.path("tmp")).unwrap().collect();
-    assert!(left.is_empty(), "{left:?}");
-    machine.succeed(&[]);
+    assert!(!half_made.exists());
+
+    // Deleting the clusters also removes the mark.
+    machine.succeed(&["--down"]);
+    kill();
+    machine.succeed(&["--down"]);
+    assert!(!half_made.exists());
+}
+
+#[test]
+fn a_secret_without_a_token_is_reported_with_the_controller_that_fills_it_in() {
+    let machine = Machine::complete();
+    fs::write(machine.path("fake-tools/no-token"), "").unwrap();
+    let sleep = machine.path("bin/sleep");
+    fs::remove_file(&sleep).unwrap();
+    std::os::unix::fs::symlink(machine.path("bin/true"), &sleep).unwrap();
+    let output = machine.run(&[]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(!printed.contains("error executing template"), "{printed}");
+    assert!(
+        printed
+            .contains("logs --namespace=karmada-system deployment/karmada-kube-controller-manager"),
+        "{printed}"
+    );
 }
