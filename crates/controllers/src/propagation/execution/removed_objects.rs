@@ -40,9 +40,7 @@ pub(super) fn identifying_manifest(object: &ResourceIdentifier) -> Value {
 /// Reports whether two identifiers name the same object. Their versions may differ, because the versions of an API group
 /// show the same objects.
 pub(super) fn is_same_object(a: &ResourceIdentifier, b: &ResourceIdentifier) -> bool {
-    let key =
-        |id: &ResourceIdentifier| [&id.group, &id.kind, &id.namespace, &id.name].map(String::clone);
-    key(a) == key(b)
+    a.group == b.group && a.kind == b.kind && a.namespace == b.namespace && a.name == b.name
 }
 
 /// Reports whether a Work contains an object.
