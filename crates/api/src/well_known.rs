@@ -36,6 +36,12 @@ pub const WORK_NAMESPACE: &str = "work.karmada.io/namespace";
 pub const WORK_NAME: &str = "work.karmada.io/name";
 /// Annotation: `overwrite` or `abort`, the reaction to an object that already exists in a member cluster.
 pub const CONFLICT_RESOLUTION: &str = "work.karmada.io/conflict-resolution";
+/// Annotation of objects in member clusters, and label of the accounts there, specific to Berth: the id of the control
+/// plane that owns the object, which is the UID of its namespace `kube-system`.
+pub const CONTROL_PLANE: &str = "members.berth/control-plane";
+/// Annotation of Clusters, specific to Berth: the name of the impersonator account in the member, if another control
+/// plane owns the account with Karmada's name.
+pub const IMPERSONATOR_ACCOUNT: &str = "members.berth/impersonator";
 /// Annotation: the UID of the resource template.
 pub const TEMPLATE_UID: &str = "resourcetemplate.karmada.io/uid";
 /// Annotation: the generation of the resource template.

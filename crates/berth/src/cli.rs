@@ -37,6 +37,7 @@ use crate::replay::{self, ReplayArgs};
 use crate::simulate::{self, SimulateArgs, SimulateError};
 use crate::status::{self, StatusArgs};
 use crate::top::{self, TopArgs};
+use crate::uninstall::{self, UninstallArgs};
 use crate::up::{self, UpArgs, UpError};
 use crate::version::VERSION;
 use crate::watch::{self, WatchArgs};
@@ -82,6 +83,8 @@ enum Command {
     Join(Box<JoinArgs>),
     /// Remove a member from the control plane
     Unjoin(UnjoinArgs),
+    /// Delete the API of a control plane, unless finalizers would keep its objects
+    Uninstall(UninstallArgs),
     /// List members
     #[command(subcommand)]
     Get(Get),
@@ -126,6 +129,7 @@ impl Cli {
             // The error of the command already contains the message that kube's client would log.
             Command::Join(_)
             | Command::Unjoin(_)
+            | Command::Uninstall(_)
             | Command::Get(_)
             | Command::Top(_)
             | Command::Cordon(_)
@@ -220,6 +224,7 @@ impl Command {
                 }
             }),
             Self::Unjoin(args) => unjoin::run(args).await.map_err(Failure::run),
+            Self::Uninstall(args) => uninstall::run(args).await.map_err(Failure::run),
             Self::Top(args) => top::run(args).await.map_err(Failure::run),
             Self::Get(get) => list::run(get).await.map_err(Failure::of_clusters),
             Self::Cordon(args) => cordon::run(args, CordonState::Cordoned)

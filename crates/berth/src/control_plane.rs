@@ -28,8 +28,20 @@ pub struct ControlPlaneArgs {
     pub kubeconfig: Option<PathBuf>,
 
     /// Context of the control plane in its kubeconfig [default: the current one]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", visible_alias = "context")]
     pub karmada_context: Option<String>,
+}
+
+/// Flags that select a running `berth up`.
+#[derive(Args, Clone, Debug, Default)]
+pub struct InstanceArgs {
+    /// Kubeconfig that `berth up` has written [default: $KUBECONFIG, or ~/.berth/kubeconfig]
+    #[arg(long, value_name = "PATH")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Context of `berth up` in its kubeconfig [default: the current one]
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
 }
 
 impl ControlPlaneArgs {
@@ -83,6 +95,18 @@ pub enum LookupError {
     /// The file that describes the `berth up` cannot be used.
     #[error(transparent)]
     Instance(#[from] InstanceError),
+    /// The kubeconfig of the `berth up` has no context with this name.
+    #[error(
+        "the kubeconfig {} has no context {context}: its contexts are {}", .kubeconfig.display(), .contexts.join(", ")
+    )]
+    Context {
+        /// The context, from the command line.
+        context: String,
+        /// Path of the kubeconfig.
+        kubeconfig: PathBuf,
+        /// Contexts of the kubeconfig.
+        contexts: Vec<String>,
+    },
     /// No `berth up` runs with the selected kubeconfig.
     #[error("no `berth up` runs with the kubeconfig {}{}", .0.named.display(), .0.advice())]
     NotUp(Box<NotUp>),
@@ -132,8 +156,25 @@ pub(crate) struct Instance {
 /// Finds the `berth up` whose kubeconfig a command uses.
 ///
 /// # Errors
-/// Fails if no `berth up` runs with this kubeconfig.
-pub(crate) fn instance(flag: Option<PathBuf>) -> Result<Instance, LookupError> {
+/// Fails if no `berth up` runs with this kubeconfig, or if the kubeconfig lacks the context.
+pub(crate) fn instance(args: &InstanceArgs) -> Result<Instance, LookupError> {
+    let found = find_instance(args.kubeconfig.clone())?;
+    if let Some(context) = args.context.clone() {
+        let kubeconfig = found.kubeconfig.clone();
+        let contexts = kube_client::contexts(&target(Some(kubeconfig.clone()), None)).names;
+        if !contexts.contains(&context) {
+            return Err(LookupError::Context {
+                context,
+                kubeconfig,
+                contexts,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// Finds the `berth up` that uses the kubeconfig of a flag.
+pub(crate) fn find_instance(flag: Option<PathBuf>) -> Result<Instance, LookupError> {
     let of_environment = kube_client::kubeconfig_of_environment();
     let is_of_environment = flag.is_none() && of_environment.is_some();
     let named = match flag.or(of_environment) {

@@ -1,13 +1,12 @@
 //! The command `berth down`. It stops the `berth up` that runs with a kubeconfig, and waits for the end of its process.
 
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::control_plane::{self, Instance, LookupError};
+use crate::control_plane::{self, Instance, InstanceArgs, LookupError};
 use crate::instance::{self, InstanceError};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -15,9 +14,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Flags of `berth down`.
 #[derive(Args, Clone, Debug)]
 pub struct DownArgs {
-    /// Kubeconfig that `berth up` has written [default: $KUBECONFIG, or ~/.berth/kubeconfig]
-    #[arg(long, value_name = "PATH")]
-    pub kubeconfig: Option<PathBuf>,
+    /// Flags that select the `berth up`.
+    #[command(flatten)]
+    pub instance: InstanceArgs,
 
     /// Maximum time to wait for the end of the process
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
@@ -60,7 +59,7 @@ pub enum DownError {
 /// Fails if the process cannot be signalled, or does not end in time.
 pub async fn run(args: DownArgs) -> Result<(), DownError> {
     let mut out = std::io::stdout();
-    let Instance { kubeconfig, record } = match control_plane::instance(args.kubeconfig) {
+    let Instance { kubeconfig, record } = match control_plane::instance(&args.instance) {
         Err(LookupError::NotUp(not_up)) if not_up.has_ended() => {
             let _ = writeln!(out, "{}", LookupError::NotUp(not_up));
             return Ok(());

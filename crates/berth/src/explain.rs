@@ -38,9 +38,13 @@ use crate::scheduler_endpoint::{SchedulerEndpoint, SchedulerEndpointArgs, Schedu
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct ExplainArgs {
-    /// Workload or binding: NAME, NAMESPACE/NAME, or KIND/NAME as in deployment/web
+    /// Workload or binding: NAME, NAMESPACE/NAME, or KIND/NAME as in deployment/web; or its kind, as in deployment web
     #[arg(value_name = "[NAMESPACE/]NAME")]
     pub name: String,
+
+    /// Name of the workload, if its kind precedes it
+    #[arg(value_name = "NAME", conflicts_with = "kind")]
+    pub name_after_kind: Option<String>,
 
     /// Kind of the workload, or ResourceBinding or ClusterResourceBinding
     #[arg(long, value_name = "KIND")]
@@ -82,7 +86,7 @@ pub struct ExplainArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  berth explain deployment/web                 explains why web is on its clusters and not on others
+  berth explain deployment web                 explains why web is on its clusters and not on others
   berth explain shop/web --cluster member3     explains why web is not on member3, and what would place it there
   berth explain web-deployment -o json         prints the report as JSON, for scripts
   berth explain clusterrole/reader             explains a cluster-scoped resource
@@ -116,7 +120,7 @@ pub async fn run(args: ExplainArgs) -> Result<(), ExplainError> {
         Ok(binding) => binding.clone(),
         Err(find::FindError::Ambiguous(names)) => {
             return Err(ExplainError::Ambiguous {
-                name: args.name.clone(),
+                name: query.name().to_owned(),
                 names,
             });
         }

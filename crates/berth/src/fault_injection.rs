@@ -7,7 +7,6 @@
 
 use std::collections::HashMap;
 use std::io::Write as _;
-use std::path::PathBuf;
 
 use berth_api::Cluster;
 use berth_apiserver::Reachability;
@@ -23,7 +22,7 @@ use kube::{Client, ResourceExt as _};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::control_plane::{self, LookupError};
+use crate::control_plane::{self, InstanceArgs, LookupError};
 use crate::kubeconfig::CONTEXT;
 use crate::member_name;
 
@@ -38,9 +37,9 @@ pub struct FaultArgs {
     #[arg(required = true, value_name = "MEMBER", value_parser = member_name::parse)]
     pub members: Vec<String>,
 
-    /// Kubeconfig that `berth up` has written [default: $KUBECONFIG, or ~/.berth/kubeconfig]
-    #[arg(long, value_name = "PATH")]
-    pub kubeconfig: Option<PathBuf>,
+    /// Flags that select the `berth up`.
+    #[command(flatten)]
+    pub instance: InstanceArgs,
 }
 
 /// Requested change of the members.
@@ -84,14 +83,14 @@ pub enum FaultError {
 /// # Errors
 /// Fails if a member is not simulated, or if the control plane refuses the annotation.
 pub async fn request(args: FaultArgs, fault: Fault) -> Result<(), FaultError> {
-    let path = control_plane::instance(args.kubeconfig)?.kubeconfig;
+    let path = control_plane::instance(&args.instance)?.kubeconfig;
     let target = Target {
         kubeconfig: Some(path.clone()),
         context: Some(CONTEXT.to_owned()),
         master: None,
     };
-    let client =
-        kube_client::reach(kube_client::config(&target).await?, Component::CommandLine).await?;
+    let config = kube_client::config(&target).await?;
+    let client = kube_client::reach(config, Component::CommandLine).await?;
     // The kubeconfig has a context for each simulated member.
     let contexts = Kubeconfig::read_from(&path).map(|kubeconfig| kubeconfig.contexts);
     let known: Vec<String> = contexts

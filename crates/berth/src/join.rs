@@ -10,17 +10,19 @@
 //!   `token` of the first account and the `caBundle` of the member. The Secret NAME-impersonator contains the `token`
 //!   of the second account. The Cluster owns both Secrets.
 //!
-//! The account `karmada-NAME`, its role and its role binding have a label with the id of the control plane. If another
-//! control plane already uses an account with this name, the id of the joining control plane is appended to the name.
-//! The credentials of the user are not stored. A second `berth join` replaces the tokens, and also the rights if its
-//! flags select other rights.
+//! The accounts, the role and the role binding have a label with the id of the control plane. If another control plane
+//! already uses an account with this name, the id of the joining control plane is appended to the name. With limited
+//! rights, there is no impersonator. The credentials of the user are not stored. A second `berth join` replaces the
+//! tokens, and also the rights if its flags select other rights.
 
 mod applier;
 mod cluster_registration;
 pub mod command;
+mod field_changes;
 mod member_accounts;
 mod ownership;
 pub mod rights;
+mod served_resources;
 mod token;
 pub mod unjoin;
 

@@ -53,6 +53,7 @@ pub mod scheduler_endpoint;
 pub mod simulate;
 pub mod status;
 pub mod top;
+pub mod uninstall;
 pub mod up;
 mod version;
 pub mod watch;

@@ -127,7 +127,7 @@ impl SchedulerEndpointArgs {
         if control_plane.karmada_context.is_some() {
             return Ok(None);
         }
-        let instance = control_plane::instance(control_plane.kubeconfig.clone()).ok();
+        let instance = control_plane::find_instance(control_plane.kubeconfig.clone()).ok();
         let url = instance.map(|instance| instance.record.scheduler);
         match url.filter(|url| !url.is_empty()) {
             Some(url) => Self::default().connect(&url).await.map(Some),

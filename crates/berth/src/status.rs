@@ -1,7 +1,6 @@
 //! `berth status`: shows the control plane that `berth up` runs, and its members.
 
 use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use berth_api::Cluster;
@@ -13,7 +12,7 @@ use kube::{Client, ResourceExt as _};
 use serde::Serialize;
 
 use crate::columns;
-use crate::control_plane::{self, Instance, LookupError};
+use crate::control_plane::{self, Instance, InstanceArgs, LookupError};
 use crate::instance::Record;
 use crate::kubeconfig::CONTEXT;
 use crate::output;
@@ -24,9 +23,9 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Flags of `berth status`.
 #[derive(Args, Clone, Debug)]
 pub struct StatusArgs {
-    /// Kubeconfig that `berth up` has written [default: $KUBECONFIG, or ~/.berth/kubeconfig]
-    #[arg(long, value_name = "PATH")]
-    pub kubeconfig: Option<PathBuf>,
+    /// Flags that select the `berth up`.
+    #[command(flatten)]
+    pub instance: InstanceArgs,
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
@@ -94,7 +93,7 @@ struct Member {
 /// # Errors
 /// When no control plane is running, or the control plane does not respond.
 pub async fn run(args: StatusArgs) -> Result<(), StatusError> {
-    let Instance { kubeconfig, record } = control_plane::instance(args.kubeconfig)?;
+    let Instance { kubeconfig, record } = control_plane::instance(&args.instance)?;
     if record.api_server.is_empty() {
         return Err(StatusError::Starting(record.process));
     }

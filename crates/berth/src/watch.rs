@@ -47,7 +47,7 @@ pub struct WatchArgs {
     pub kubeconfig: Option<PathBuf>,
 
     /// Context of the kubeconfig [default: the current one]
-    #[arg(long, value_name = "CONTEXT")]
+    #[arg(long, value_name = "CONTEXT", visible_alias = "karmada-context")]
     pub context: Option<String>,
 
     /// Show only bindings of this namespace

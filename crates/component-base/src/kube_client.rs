@@ -216,6 +216,29 @@ fn merged() -> Result<Kubeconfig, ConnectError> {
     Ok(all)
 }
 
+/// The contexts of a kubeconfig.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contexts {
+    /// The names of all contexts.
+    pub names: Vec<String>,
+    /// The name of the current context.
+    pub current: Option<String>,
+}
+
+/// Returns the contexts of a target's kubeconfig. Without a readable kubeconfig, there are none.
+pub fn contexts(target: &Target) -> Contexts {
+    let kubeconfig = match (&target.kubeconfig, kubeconfig_of_environment()) {
+        (Some(path), _) => read(path).ok(),
+        (None, Some(_)) => merged().ok(),
+        (None, None) => Kubeconfig::read().ok(),
+    };
+    let kubeconfig = kubeconfig.unwrap_or_default();
+    Contexts {
+        names: kubeconfig.contexts.into_iter().map(|it| it.name).collect(),
+        current: kubeconfig.current_context,
+    }
+}
+
 /// Returns the client configuration of a target.
 ///
 /// # Errors

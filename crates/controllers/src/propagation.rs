@@ -32,6 +32,7 @@ use berth_events::EventRecorder;
 use tokio_util::sync::CancellationToken;
 
 use self::binding::sync::WorkSyncer;
+use self::execution::ownership::ControlPlaneId;
 use self::execution::work_executor::WorkExecutor;
 use self::reconciler::{Propagator, Source};
 use self::status::writer::StatusWriter;
@@ -125,6 +126,7 @@ pub async fn run(
         options.inject_state,
     );
     let executor = WorkExecutor {
+        id: ControlPlaneId::new(client.clone()),
         control_plane: client,
         events: events.of("execution-controller"),
         interpreter,

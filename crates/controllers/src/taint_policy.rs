@@ -1,6 +1,7 @@
 //! The ClusterTaintPolicy controller: adds and removes taints of clusters as their conditions change.
 //!
-//! The desired taints are a pure function, [`desired`]. Do not run this controller together with
+//! The desired taints are a pure function, [`desired`]. If the taints are not set, or evict nothing, the controller
+//! records an event about each policy. Do not run this controller together with
 //! karmada-controller-manager with the feature gate `Failover`, which adds and removes the same taints.
 
 use berth_apimachinery::api_error::{api_error_message, has_code};
@@ -73,6 +74,41 @@ pub fn desired(
     taints
 }
 
+/// The effect of ClusterTaintPolicies, which depends on the flags of the controllers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The controller sets taints, and taints evict bindings.
+    TaintsAndEvictions,
+    /// The controller sets taints, which evict no bindings.
+    Taints,
+    /// None, because the feature gate `Failover` is off.
+    GateIsOff,
+    /// None, because `--controllers` disables this controller.
+    ControllerIsOff,
+}
+
+impl Effect {
+    fn sets_taints(self) -> bool {
+        matches!(self, Self::TaintsAndEvictions | Self::Taints)
+    }
+
+    /// Returns the message about a policy that does not have its full effect.
+    fn notice(self, policy: &ClusterTaintPolicySpec) -> Option<&'static str> {
+        match self {
+            Self::TaintsAndEvictions => None,
+            Self::Taints => policy.taints.iter().any(|taint| taint.effect == "NoExecute").then_some(
+                "the NoExecute taints of the policy evict no bindings: start the controllers with --enable-no-execute-taint-eviction=true and with the controller cluster",
+            ),
+            Self::GateIsOff => Some(
+                "the policy sets no taints, because the feature gate Failover is off: start the controllers with --feature-gates=Failover=true, and for evictions with --enable-no-execute-taint-eviction=true",
+            ),
+            Self::ControllerIsOff => Some(
+                "the policy sets no taints, because the controller clustertaintpolicy is off: add it to --controllers",
+            ),
+        }
+    }
+}
+
 /// A watched resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Source {
@@ -97,6 +133,7 @@ impl Source {
 /// When one of its tasks panics.
 pub async fn run(
     client: Client,
+    effect: Effect,
     monitor: Monitor,
     shutdown: CancellationToken,
 ) -> Result<(), ControllerError> {
@@ -104,10 +141,11 @@ pub async fn run(
     let inputs = runtime.inputs();
     let (events, event_writer) = EventRecorder::new(client.clone(), COMPONENT);
     inputs.spawn(|_, stop| event_writer.run(stop));
-    for source in Source::ALL {
+    let sources = Source::ALL.into_iter();
+    for source in sources.filter(|source| effect.sets_taints() || *source == Source::Policies) {
         inputs.watch(&source.resource(), move |event| (source, event));
     }
-    let controller = TaintController::new(client, events, monitor.queue(COMPONENT));
+    let controller = TaintController::new(client, events, effect, monitor.queue(COMPONENT));
     runtime
         .run("cluster taint policy controller", controller, WORKERS)
         .await
@@ -116,6 +154,7 @@ pub async fn run(
 struct TaintController {
     api: Api<Cluster>,
     events: EventRecorder,
+    effect: Effect,
     clusters: HashMap<String, Arc<Cluster>>,
     /// The policies in the order of their creation, then by name.
     policies: BTreeMap<(Option<Timestamp>, String), ClusterTaintPolicySpec>,
@@ -214,10 +253,11 @@ impl Reconciler for TaintController {
 }
 
 impl TaintController {
-    fn new(client: Client, events: EventRecorder, meter: QueueMeter) -> Self {
+    fn new(client: Client, events: EventRecorder, effect: Effect, meter: QueueMeter) -> Self {
         Self {
             api: Api::all(client),
             events,
+            effect,
             clusters: HashMap::new(),
             policies: BTreeMap::new(),
             listed: HashSet::new(),
@@ -265,10 +305,33 @@ impl TaintController {
         if self.policies.get(&key) == Some(&spec) {
             return;
         }
+        self.record_notice(object, &spec);
         // The watch may have missed the deletion of an earlier policy with this name.
         self.policies.retain(|(_, known), _| *known != key.1);
         self.policies.insert(key, spec);
         self.enqueue_all();
+    }
+
+    /// Logs and records an event if a policy does not have its full effect.
+    fn record_notice(&self, policy: &DynamicObject, spec: &ClusterTaintPolicySpec) {
+        let Some(message) = self.effect.notice(spec) else {
+            return;
+        };
+        let name = policy.name_any();
+        tracing::warn!(policy = name, "{message}");
+        let object = ObjectReference {
+            api_version: Some("policy.karmada.io/v1alpha1".to_owned()),
+            kind: Some("ClusterTaintPolicy".to_owned()),
+            name: Some(name),
+            uid: policy.uid(),
+            ..ObjectReference::default()
+        };
+        self.events.record(Event {
+            object,
+            severity: Severity::Warning,
+            reason: "ClusterTaintPolicyWithoutEffect",
+            message: message.to_owned(),
+        });
     }
 
     /// Starts a write of a cluster's taints if the desired taints differ from the current ones.
@@ -369,7 +432,12 @@ mod tests {
         });
         let client = Client::new(silent, "default");
         let events = EventRecorder::new(client.clone(), COMPONENT).0;
-        let mut controller = TaintController::new(client, events, QueueMeter::default());
+        let mut controller = TaintController::new(
+            client,
+            events,
+            Effect::TaintsAndEvictions,
+            QueueMeter::default(),
+        );
         for (day, key) in [("01", "down"), ("02", "other")] {
             let object: DynamicObject = serde_json::from_value(json!({
                 "metadata": { "name": "p", "creationTimestamp": format!("2026-01-{day}T00:00:00Z") },
@@ -383,6 +451,34 @@ mod tests {
             .flat_map(|spec| spec.taints.iter().map(|taint| taint.key.as_str()))
             .collect();
         assert_eq!(keys, ["other"]);
+    }
+
+    #[test]
+    fn a_policy_without_effect_is_reported_with_the_missing_flag() {
+        let policy_with = |effect: &str| policy(&json!({ "key": "down", "effect": effect }));
+        for (effect, taint, flag) in [
+            (Effect::TaintsAndEvictions, "NoExecute", None),
+            (Effect::Taints, "NoSchedule", None),
+            (
+                Effect::Taints,
+                "NoExecute",
+                Some("--enable-no-execute-taint-eviction=true"),
+            ),
+            (
+                Effect::GateIsOff,
+                "NoSchedule",
+                Some("--feature-gates=Failover=true"),
+            ),
+            (Effect::ControllerIsOff, "NoSchedule", Some("--controllers")),
+        ] {
+            let notice = effect.notice(&policy_with(taint));
+            assert_eq!(notice.is_some(), flag.is_some(), "{effect:?} {taint}");
+            assert!(
+                notice
+                    .unwrap_or_default()
+                    .contains(flag.unwrap_or_default())
+            );
+        }
     }
 
     #[test]

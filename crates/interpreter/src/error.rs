@@ -80,10 +80,9 @@ impl InterpretError {
         match self {
             Self::Webhook { .. } => true,
             Self::Script { source, .. } => is_delayed(source),
-            Self::Shape { .. }
-            | Self::Quantity { .. }
-            | Self::Field(_)
-            | Self::Identity { .. } => false,
+            Self::Shape { .. } | Self::Quantity { .. } | Self::Field(_) | Self::Identity { .. } => {
+                false
+            }
         }
     }
 }

@@ -20,6 +20,7 @@ async fn bindings_leave_a_cluster_that_is_not_ready() {
     let client = scene.bare.remote_client().await;
     let tainting = tokio::spawn(taint_policy::run(
         client,
+        taint_policy::Effect::TaintsAndEvictions,
         Monitor::default(),
         cancel.clone(),
     ));

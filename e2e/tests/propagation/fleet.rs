@@ -102,7 +102,11 @@ impl Fleet {
 
     /// Creates the ready Cluster of a member, and the Secret with its credentials.
     pub async fn join(&self, index: usize) {
-        let member = &self.members[index];
+        self.join_member(&self.members[index]).await;
+    }
+
+    /// Creates the ready Cluster of a member that another fleet may own, and the Secret with its credentials.
+    pub async fn join_member(&self, member: &Member) {
         let access = member.access();
         self.apply_secret(&member.name, &access.token, &access.ca_pem)
             .await;

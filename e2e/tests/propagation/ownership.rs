@@ -1,12 +1,13 @@
 //! Tests of the ownership of objects in members: conflicts with existing objects, takeover, preservation and correction
 //! of drift.
 
-use kube::api::ListParams;
+use k8s_openapi::api::core::v1::Event;
+use kube::api::{Api, ListParams, Patch, PatchParams};
 
 use berth_api::binding::AggregatedStatusItem;
 use serde_json::{Value, json};
 
-use crate::fleet::{Fleet, Member};
+use crate::fleet::{Fleet, Member, NAMESPACE};
 use crate::manifests::{config_map, deployment, policy, with_spec};
 
 /// A member already has an object with the name of the template. Berth takes this object over only with
@@ -312,5 +313,197 @@ async fn objects_that_leave_a_work_are_deleted() {
         })
         .await;
     assert!(m1.get(b).await.is_some() && m1.get(c).await.is_some());
+    fleet.stop().await;
+}
+
+/// Returns the messages of the warnings with this reason about an object of the control plane.
+async fn wait_for_warning(fleet: &Fleet, kind: &str, reason: &str) -> String {
+    let events: Api<Event> = Api::all(fleet.client.clone());
+    berth_e2e::eventually(&format!("the event {reason} about a {kind}"), async || {
+        let all = events.list(&ListParams::default()).await.unwrap();
+        let mut found = all.items.into_iter().filter(|event| {
+            event.involved_object.kind.as_deref() == Some(kind)
+                && event.reason.as_deref() == Some(reason)
+        });
+        let message = found.next().and_then(|event| event.message);
+        message.ok_or_else(|| "no such event".to_owned())
+    })
+    .await
+}
+
+async fn id_of(fleet: &Fleet) -> String {
+    let namespace =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "kube-system" } });
+    let namespace = fleet.wait_for(&namespace, "id", |_| true).await;
+    namespace["metadata"]["uid"].as_str().unwrap().to_owned()
+}
+
+/// Two control planes propagate a Deployment with the same name to one member. The second one reports a conflict and
+/// writes nothing, also after changes by both. An object without an id is taken over without a write.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_control_planes_do_not_overwrite_the_objects_of_each_other() {
+    let first = Fleet::start(1).await;
+    let m1 = &first.members[0];
+    let mut second = Fleet::without_clusters(0).await;
+    second.join_member(m1).await;
+    second.start_controllers();
+
+    let web = deployment("web", 2);
+    first.apply(web.clone()).await;
+    first.apply(policy(&web, &["m1"])).await;
+    let created = m1.wait_until_exists(&web).await;
+    let first_id = id_of(&first).await;
+    assert_eq!(
+        created["metadata"]["annotations"]["members.berth/control-plane"],
+        first_id.as_str()
+    );
+    first.wait_for_fully_applied("web-deployment", "True").await;
+
+    let theirs = deployment("web", 5);
+    second.apply(theirs.clone()).await;
+    second.apply(policy(&theirs, &["m1"])).await;
+    let binding = second
+        .wait_for_typed(
+            &second.bindings(),
+            "web-deployment",
+            "a conflict",
+            |binding| {
+                let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
+                items
+                    .filter_map(|item| item.applied_message.as_ref())
+                    .count()
+                    == 1
+            },
+        )
+        .await;
+    let item = &binding.status.unwrap().aggregated_status[0];
+    let message = item.applied_message.as_deref().unwrap();
+    for part in [
+        "default/web",
+        "is managed by the control plane",
+        &first_id,
+        "conflictResolution: Overwrite",
+    ] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert_eq!(
+        item.status, None,
+        "the status of an object of another control plane is reported"
+    );
+    let event = wait_for_warning(&second, "Deployment", "SyncFailed").await;
+    assert!(event.contains(&first_id), "{event}");
+    assert_eq!(
+        m1.get(&web).await.unwrap()["metadata"]["generation"],
+        created["metadata"]["generation"]
+    );
+
+    // The owner still applies changes, and the other control plane still writes nothing.
+    first.edit(&web, json!({ "spec": { "replicas": 3 } })).await;
+    m1.wait_for(&web, "the owner's change", |web| {
+        web["spec"]["replicas"] == 3
+    })
+    .await;
+    second
+        .edit(&theirs, json!({ "spec": { "replicas": 6 } }))
+        .await;
+    let work = berth_api::names::work_name("Deployment", "web", "default");
+    second
+        .wait_for_typed(&second.works("m1"), &work, "the change", |work| {
+            work.spec.workload.manifests[0]["spec"]["replicas"] == 6
+        })
+        .await;
+
+    // A deletion in the other control plane keeps the object.
+    second.delete(&theirs).await;
+    berth_e2e::eventually("deletion of the Work", async || {
+        match second.works("m1").get_opt(&work).await.unwrap() {
+            None => Ok(()),
+            Some(work) => Err(format!("{work:?}")),
+        }
+    })
+    .await;
+    assert_eq!(m1.get(&web).await.unwrap()["spec"]["replicas"], 3);
+
+    // After its owner has released it, the other control plane can create it.
+    first.delete(&web).await;
+    m1.wait_until_gone(&web).await;
+    second.apply(theirs.clone()).await;
+    let second_id = id_of(&second).await;
+    m1.wait_for(&web, "the new owner", |web| {
+        web["metadata"]["annotations"]["members.berth/control-plane"] == second_id.as_str()
+    })
+    .await;
+    second.stop().await;
+    first.stop().await;
+}
+
+/// With `Overwrite`, a control plane takes an object over once. The former owner then reports a conflict.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_of_another_control_plane_is_taken_over_once_on_request() {
+    let first = Fleet::start(1).await;
+    let m1 = &first.members[0];
+    let mut second = Fleet::without_clusters(0).await;
+    second.join_member(m1).await;
+    second.start_controllers();
+    let map = config_map("settings");
+    let overwriting = with_spec(
+        policy(&map, &["m1"]),
+        json!({ "conflictResolution": "Overwrite" }),
+    );
+    first.apply(map.clone()).await;
+    first.apply(overwriting.clone()).await;
+    m1.wait_until_exists(&map).await;
+    first
+        .wait_for_fully_applied("settings-configmap", "True")
+        .await;
+    let mut theirs = config_map("settings");
+    theirs["data"] = json!({ "theirs": "yes" });
+    second.apply(theirs).await;
+    second.apply(overwriting).await;
+    first
+        .wait_for_fully_applied("settings-configmap", "False")
+        .await;
+    second
+        .wait_for_fully_applied("settings-configmap", "True")
+        .await;
+    let owned = m1.get(&map).await.unwrap();
+    assert_eq!(owned["data"], json!({ "theirs": "yes" }));
+    let warning = wait_for_warning(&first, "ConfigMap", "SyncFailed").await;
+    assert!(warning.contains(&id_of(&second).await), "{warning}");
+    second.stop().await;
+    first.stop().await;
+}
+
+/// An autoscaler in the member and Berth set the replicas in turn. An event says so, and names the remedy.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_scale_that_is_undone_is_reported() {
+    let fleet = Fleet::start(1).await;
+    let m1 = &fleet.members[0];
+    let web = deployment("web", 2);
+    fleet.apply(web.clone()).await;
+    fleet.apply(policy(&web, &["m1"])).await;
+    m1.wait_until_exists(&web).await;
+    fleet.wait_for_fully_applied("web-deployment", "True").await;
+    let deployments: Api<k8s_openapi::api::apps::v1::Deployment> =
+        Api::namespaced(m1.client.clone(), NAMESPACE);
+    let parameters = PatchParams {
+        field_manager: Some("kube-controller-manager".to_owned()),
+        ..PatchParams::default()
+    };
+    let scale = Patch::Merge(json!({ "spec": { "replicas": 9 } }));
+    deployments
+        .patch_scale("web", &parameters, &scale)
+        .await
+        .unwrap();
+    let message = wait_for_warning(&fleet, "Deployment", "ReplicasReverted").await;
+    for part in [
+        "an autoscaler in the cluster m1 set 9 replicas",
+        "back to 2",
+        "hpaScaleTargetMarker",
+    ] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    m1.wait_for(&web, "corrected", |web| web["spec"]["replicas"] == 2)
+        .await;
     fleet.stop().await;
 }

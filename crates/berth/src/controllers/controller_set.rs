@@ -92,8 +92,7 @@ pub struct ControllerSet {
     selection: Selection,
     clusters: ClusterArgs,
     failover: FailoverOptions,
-    /// True if the controller of ClusterTaintPolicies runs.
-    taint_policies: bool,
+    taint_policies: taint_policy::Effect,
     gates: ControllerGates,
 }
 
@@ -110,6 +109,18 @@ impl ControllerSet {
         let (controllers, selection) = (gates.controllers, flags.selection.clone());
         selection.log_names_without_effect();
         let failover = flags.failover.options(controllers, member_kind);
+        let taint_eviction = failover
+            .taint_eviction
+            .filter(|_| selection.has(Controller::Cluster));
+        let taint_policies = if !member_kind.enables_failover(controllers) {
+            taint_policy::Effect::GateIsOff
+        } else if !selection.has(Controller::ClusterTaintPolicy) {
+            taint_policy::Effect::ControllerIsOff
+        } else if taint_eviction.is_none() {
+            taint_policy::Effect::Taints
+        } else {
+            taint_policy::Effect::TaintsAndEvictions
+        };
         Ok(Self {
             detector: flags.detector.options(gates)?,
             propagation: PropagationOptions {
@@ -122,16 +133,13 @@ impl ControllerSet {
             },
             clusters: flags.clusters.clone(),
             failover: FailoverOptions {
-                taint_eviction: failover
-                    .taint_eviction
-                    .filter(|_| selection.has(Controller::Cluster)),
+                taint_eviction,
                 application_failover: selection.has(Controller::ApplicationFailover),
                 graceful_eviction: failover.graceful_eviction
                     && selection.has(Controller::GracefulEviction),
                 ..failover
             },
-            taint_policies: member_kind.enables_failover(controllers)
-                && selection.has(Controller::ClusterTaintPolicy),
+            taint_policies,
             selection,
             gates: controllers,
         })
@@ -284,21 +292,20 @@ async fn run_cluster_controllers(
     Ok(())
 }
 
-/// Runs the failover controllers until the token is cancelled, and the controller of ClusterTaintPolicies if it is
-/// enabled.
+/// Runs the failover controllers and the controller of ClusterTaintPolicies until the token is cancelled.
 async fn run_failover(
     client: Client,
     options: FailoverOptions,
-    taint_policies: bool,
+    taint_policies: taint_policy::Effect,
     monitor: Monitor,
     cancel: CancellationToken,
 ) -> Result<(), ControllerSetError> {
-    let tainting = async {
-        if taint_policies {
-            taint_policy::run(client.clone(), monitor.clone(), cancel.clone()).await?;
-        }
-        Ok(())
-    };
+    let tainting = taint_policy::run(
+        client.clone(),
+        taint_policies,
+        monitor.clone(),
+        cancel.clone(),
+    );
     let failover = failover::run(client.clone(), options, monitor.clone(), cancel.clone());
     tokio::try_join!(tainting, failover)?;
     Ok(())

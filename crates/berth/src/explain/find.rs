@@ -43,20 +43,29 @@ pub(crate) enum FindError {
 
 impl NameQuery {
     pub(crate) fn new(args: &ExplainArgs, default_namespace: &str) -> Self {
-        let (prefix, name) = match args.name.split_once('/') {
+        let (kind, text) = match &args.name_after_kind {
+            Some(name) => (Some(args.name.clone()), name),
+            None => (args.kind.clone(), &args.name),
+        };
+        let (prefix, name) = match text.split_once('/') {
             Some((prefix, name)) => (Some(prefix.to_owned()), name.to_owned()),
-            None => (None, args.name.clone()),
+            None => (None, text.clone()),
         };
         Self {
             prefix,
             name,
-            kind: args.kind.clone(),
+            kind,
             namespace: args
                 .namespace
                 .clone()
                 .unwrap_or_else(|| default_namespace.to_owned()),
             namespace_is_given: args.namespace.is_some(),
         }
+    }
+
+    /// Returns the name as on the command line, without the kind.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Returns the namespace whose bindings are listed. Returns `None`, for all namespaces, if the prefix may be a
@@ -109,9 +118,11 @@ impl NameQuery {
             ": if it exists, no policy selects it; `kubectl get resourcebindings -A` lists the bindings"
                 .to_owned()
         };
+        let kind = self.kind.as_ref().map(|kind| format!("{kind} "));
+        let kind = kind.unwrap_or_default();
         let name = match &self.prefix {
-            Some(prefix) => format!("{prefix}/{}", self.name),
-            None => format!("{} in the namespace {}", self.name, self.namespace),
+            Some(prefix) => format!("{kind}{prefix}/{}", self.name),
+            None => format!("{kind}{} in the namespace {}", self.name, self.namespace),
         };
         ExplainError::NotFound { name, hint }
     }

@@ -11,6 +11,8 @@ use kube::{Client, Resource, ResourceExt as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::field_changes;
+
 /// Namespace whose UID is the id of a cluster.
 const KUBE_SYSTEM: &str = "kube-system";
 /// Field manager of the writes.
@@ -93,16 +95,14 @@ impl<'a> Applier<'a> {
         if self.mode == Mode::Quiet {
             return self.write(api, &name, &object).await.map_err(failed);
         }
-        let existing = api.get_metadata_opt(&name).await.map_err(failed)?;
         if self.is_dry_run() {
-            let result = if existing.is_some() {
-                "kept"
-            } else {
-                "created"
-            };
-            self.report(&what, &format!("{result} (dry run)"));
+            let existing = api.get_opt(&name).await.map_err(failed)?;
+            self.report_dry_run(api, &object, existing)
+                .await
+                .map_err(failed)?;
             return Ok(object);
         }
+        let existing = api.get_metadata_opt(&name).await.map_err(failed)?;
         let written = self.write(api, &name, &object).await.map_err(failed)?;
         let result = match existing {
             None => "created",
@@ -113,6 +113,38 @@ impl<'a> Applier<'a> {
         };
         self.report(&what, result);
         Ok(written)
+    }
+
+    /// Prints the changes that an apply would make to an object.
+    async fn report_dry_run<K>(
+        &self,
+        api: &Api<K>,
+        object: &K,
+        existing: Option<K>,
+    ) -> Result<(), kube::Error>
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
+    {
+        let what = title(object);
+        let Some(existing) = existing else {
+            self.report(&what, "created (dry run)");
+            return Ok(());
+        };
+        let parameters = PatchParams::apply(MANAGER).force().dry_run();
+        let patch = Patch::Apply(object);
+        let after = api.patch(&object.name_any(), &parameters, &patch).await?;
+        let changes =
+            field_changes::describe(&existing, &after).map_err(kube::Error::SerdeError)?;
+        if changes.is_empty() {
+            self.report(&what, "unchanged (dry run)");
+            return Ok(());
+        }
+        self.report(&what, "configured (dry run)");
+        for change in changes {
+            // The command continues after stdout is closed.
+            let _ = writeln!(std::io::stdout(), "  {change}");
+        }
+        Ok(())
     }
 
     async fn write<K>(&self, api: &Api<K>, name: &str, object: &K) -> Result<K, kube::Error>

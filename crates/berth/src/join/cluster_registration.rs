@@ -3,15 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use berth_api::Cluster;
 use berth_api::cluster::LocalSecretReference;
-use berth_api::well_known::NAMESPACE_CLUSTER;
+use berth_api::well_known::{IMPERSONATOR_ACCOUNT, NAMESPACE_CLUSTER};
+use berth_api::{Cluster, Work, names};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::Api;
 use kube::{Resource as _, ResourceExt as _};
 
-use super::applier::{Applier, JoinError};
+use super::applier::{Applier, JoinError, Mode};
+use super::member_accounts::IMPERSONATOR;
 use super::system_metadata;
 
 /// Credentials for a member, which the control plane stores in Secrets.
@@ -20,16 +21,25 @@ pub(super) struct Credentials {
     pub(super) ca_pem: String,
     /// Token of the account `karmada-NAME`.
     pub(super) token: String,
-    /// Token of the account `karmada-impersonator`.
-    pub(super) impersonator: String,
+    /// The impersonator, or `None` if the control plane may not impersonate users in the member.
+    pub(super) impersonator: Option<Impersonator>,
 }
 
-/// Returns the name of the Secret with the token of `karmada-impersonator`.
-fn impersonator_secret_name(cluster: &str) -> String {
+/// An account with which the control plane impersonates users in a member.
+pub(super) struct Impersonator {
+    /// Name of the account.
+    pub(super) account: String,
+    /// Token of the account.
+    pub(super) token: String,
+}
+
+/// Returns the name of the Secret with the token of the impersonator.
+pub(super) fn impersonator_secret_name(cluster: &str) -> String {
     format!("{cluster}-impersonator")
 }
 
-/// Writes the Cluster and its Secrets.
+/// Writes the Cluster and its Secrets. Writes the Secrets first, because the controllers connect to a new Cluster at once,
+/// and consider a member whose credentials are absent as not ready.
 pub(super) async fn write(
     control_plane: &Applier<'_>,
     mut cluster: Cluster,
@@ -41,39 +51,101 @@ pub(super) async fn write(
         name,
     };
     cluster.spec.secret_ref = Some(reference(name.clone()));
-    cluster.spec.impersonator_secret_ref = Some(reference(impersonator_secret_name(&name)));
+    if let Some(impersonator) = &credentials.impersonator {
+        let secret = impersonator_secret_name(&name);
+        cluster.spec.impersonator_secret_ref = Some(reference(secret));
+        if impersonator.account != IMPERSONATOR {
+            let annotations = cluster.metadata.annotations.get_or_insert_default();
+            let account = impersonator.account.clone();
+            annotations.insert(IMPERSONATOR_ACCOUNT.to_owned(), account);
+        }
+    }
     let client = || control_plane.client.clone();
     let namespace = Namespace {
         metadata: system_metadata(NAMESPACE_CLUSTER),
         ..Namespace::default()
     };
     control_plane.apply(&Api::all(client()), namespace).await?;
-    let applied = control_plane.apply(&Api::all(client()), cluster).await?;
-    let secrets: Api<Secret> = Api::namespaced(client(), NAMESPACE_CLUSTER);
+    let clusters: Api<Cluster> = Api::all(client());
+    let owner = control_plane.metadata(&clusters, &name).await?;
+    let owner = owner.map(|metadata| Cluster {
+        metadata,
+        ..cluster.clone()
+    });
+    write_secrets(control_plane, &name, owner.as_ref(), &credentials).await?;
+    let applied = control_plane.apply(&clusters, cluster).await?;
+    if owner.is_none() && !control_plane.is_dry_run() {
+        let quiet = Applier::new(
+            control_plane.client,
+            control_plane.server_name(),
+            Mode::Quiet,
+        );
+        write_secrets(&quiet, &name, Some(&applied), &credentials).await?;
+    }
+    delete_outdated(control_plane, &name, &credentials).await?;
+    Ok(applied)
+}
+
+/// Deletes what an earlier registration wrote for an impersonator that the control plane no longer uses: the Secret, and
+/// the Works with the rights of the account.
+async fn delete_outdated(
+    control_plane: &Applier<'_>,
+    name: &str,
+    credentials: &Credentials,
+) -> Result<(), JoinError> {
+    let client = || control_plane.client.clone();
+    let account = match &credentials.impersonator {
+        None => {
+            let secrets: Api<Secret> = Api::namespaced(client(), NAMESPACE_CLUSTER);
+            control_plane
+                .delete(&secrets, &impersonator_secret_name(name))
+                .await?;
+            None
+        }
+        Some(impersonator) => Some(impersonator.account.as_str()),
+    };
+    if account == Some(IMPERSONATOR) {
+        return Ok(());
+    }
+    let works: Api<Work> = Api::namespaced(client(), &names::execution_namespace(name));
+    for kind in ["ClusterRole", "ClusterRoleBinding"] {
+        let work = names::work_name(kind, IMPERSONATOR, "");
+        control_plane.delete(&works, &work).await?;
+    }
+    Ok(())
+}
+
+/// Writes the Secrets of the Cluster `name`, which owns them if it exists.
+async fn write_secrets(
+    control_plane: &Applier<'_>,
+    name: &str,
+    owner: Option<&Cluster>,
+    credentials: &Credentials,
+) -> Result<(), JoinError> {
+    let secrets: Api<Secret> = Api::namespaced(control_plane.client.clone(), NAMESPACE_CLUSTER);
     let Credentials {
         ca_pem,
         token,
         impersonator,
     } = credentials;
-    let own = [("caBundle", ca_pem), ("token", token)];
-    for (name, data) in [
-        (name.clone(), own.to_vec()),
-        (
-            impersonator_secret_name(&name),
-            vec![("token", impersonator)],
-        ),
-    ] {
-        let secret = secret(&applied, &name, data);
+    let own = vec![("caBundle", ca_pem.clone()), ("token", token.clone())];
+    let impersonator = impersonator.as_ref().map(|impersonator| {
+        let data = vec![("token", impersonator.token.clone())];
+        (impersonator_secret_name(name), data)
+    });
+    for (name, data) in [(name.to_owned(), own)].into_iter().chain(impersonator) {
+        let secret = secret(owner, &name, data);
         control_plane.apply(&secrets, secret).await?;
     }
-    Ok(applied)
+    Ok(())
 }
 
-/// Returns a Secret whose owner is the Cluster.
-fn secret(cluster: &Cluster, name: &str, data: Vec<(&str, String)>) -> Secret {
+/// Returns a Secret whose owner is the Cluster, if there is one.
+fn secret(owner: Option<&Cluster>, name: &str, data: Vec<(&str, String)>) -> Secret {
     let mut metadata = system_metadata(name);
     metadata.namespace = Some(NAMESPACE_CLUSTER.to_owned());
-    metadata.owner_references = Some(cluster.owner_ref(&()).into_iter().collect());
+    let owner = owner.and_then(|cluster| cluster.owner_ref(&()));
+    metadata.owner_references = owner.map(|owner| vec![owner]);
     let bytes = |text: String| ByteString(text.into_bytes());
     let data = data
         .into_iter()

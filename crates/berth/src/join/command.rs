@@ -12,6 +12,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, ListParams};
 
 use super::rights::{GroupResource, Rights};
+use super::served_resources::{self, UnservedResource};
 use super::{Applier, Endpoint, JoinError, Mode, register};
 use crate::control_plane::{ControlPlaneArgs, retry_requests};
 use crate::output;
@@ -30,27 +31,28 @@ pub struct JoinArgs {
     #[command(flatten)]
     pub member: MemberArgs,
 
-    /// URL at which the control plane reaches the member's API [default: the server of the member's kubeconfig]
+    /// URL at which the control plane reaches the member's API [default: that of the Cluster, or the server of the member's
+    /// kubeconfig]
     #[arg(long, value_name = "URL")]
     pub cluster_endpoint: Option<String>,
 
-    /// Provider of the member
+    /// Provider of the member; an empty value removes it
     #[arg(long, value_name = "NAME")]
     pub cluster_provider: Option<String>,
 
-    /// Region of the member
+    /// Region of the member; an empty value removes it
     #[arg(long, value_name = "NAME")]
     pub cluster_region: Option<String>,
 
-    /// Zones of the member
+    /// Zones of the member; an empty value removes them
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    pub cluster_zones: Vec<String>,
+    pub cluster_zones: Option<Vec<String>>,
 
     /// Resources that the control plane may manage in the member, as RESOURCE or RESOURCE.GROUP [default: all rights]
     #[arg(long, value_name = "RESOURCE,...", value_delimiter = ',')]
     pub resources: Vec<GroupResource>,
 
-    /// Report what would be written; both servers are read, and nothing is written
+    /// Report the changes that would be made; both servers are read, and nothing is written
     #[arg(long)]
     pub dry_run: bool,
 
@@ -88,6 +90,19 @@ pub enum JoinCommandError {
     /// The cluster is already registered under another name.
     #[error("this cluster is a member already, as {0}: run `berth unjoin {0}` first")]
     IsMember(String),
+    /// The member is being removed.
+    #[error(
+        "the member {name} is being removed, and is kept by {kept_by}: wait until `berth unjoin {name}` has removed it, and join again"
+    )]
+    BeingRemoved {
+        /// Name of the member.
+        name: String,
+        /// Finalizers that keep the Cluster.
+        kept_by: String,
+    },
+    /// The member does not serve a resource of `--resources`.
+    #[error(transparent)]
+    Resource(#[from] UnservedResource),
     /// The kubeconfig of the member selects the control plane.
     #[error(
         "{} leads to the control plane itself: name a context of the member with --cluster-context", .0.display()
@@ -112,7 +127,12 @@ pub enum JoinCommandError {
 impl JoinCommandError {
     /// Reports whether the user must correct the command line.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::NoAuthority(_) | Self::Itself(_))
+        matches!(
+            self,
+            Self::NoAuthority(_)
+                | Self::Itself(_)
+                | Self::Resource(UnservedResource::Unknown { .. })
+        )
     }
 }
 
@@ -156,7 +176,8 @@ pub async fn run(args: JoinArgs) -> Result<(), JoinCommandError> {
     if control_plane.cluster_id().await? == id {
         return Err(JoinCommandError::Itself(args.member.cluster_kubeconfig));
     }
-    check_not_joined(&client, &args.name, &id).await?;
+    let existing = check_not_joined(&client, &args.name, &id).await?;
+    served_resources::check(&member, &args.resources).await?;
     let ca_pem = match &config.root_cert {
         Some(certificates) => pem(certificates),
         None if config.accept_invalid_certs => String::new(),
@@ -166,20 +187,31 @@ pub async fn run(args: JoinArgs) -> Result<(), JoinCommandError> {
             ));
         }
     };
+    let existing = existing.map(|cluster| cluster.spec).unwrap_or_default();
     let url = config.cluster_url.to_string();
+    let url = url.trim_end_matches('/');
     let endpoint = Endpoint {
-        url: args
-            .cluster_endpoint
-            .unwrap_or_else(|| url.trim_end_matches('/').to_owned()),
+        url: args.cluster_endpoint.unwrap_or_else(|| {
+            let known = existing.api_endpoint.filter(|known| !known.is_empty());
+            if let Some(known) = known.as_ref().filter(|known| *known != url) {
+                let kept =
+                    format!("keeps the endpoint {known}; --cluster-endpoint={url} changes it");
+                control_plane.report(&format!("Cluster {}", args.name), &kept);
+            }
+            known.unwrap_or_else(|| url.to_owned())
+        }),
         ca_pem,
     };
+    // An empty value is not written, because the fields of Karmada's Go types are omitted if they are empty.
     let mut cluster = Cluster::new(
         &args.name,
         ClusterSpec {
             sync_mode: SyncMode::Push,
-            provider: args.cluster_provider,
-            region: args.cluster_region,
-            zones: args.cluster_zones,
+            provider: args.cluster_provider.or(existing.provider),
+            region: args.cluster_region.or(existing.region),
+            zones: args.cluster_zones.map_or(existing.zones, |zones| {
+                zones.into_iter().filter(|zone| !zone.is_empty()).collect()
+            }),
             insecure_skip_tls_verification: config.accept_invalid_certs.then_some(true),
             proxy_url: config.proxy_url.as_ref().map(ToString::to_string),
             ..ClusterSpec::default()
@@ -198,25 +230,34 @@ pub async fn run(args: JoinArgs) -> Result<(), JoinCommandError> {
     Ok(())
 }
 
-/// Checks that the name and the cluster are unused, or that the cluster is already registered under this name.
+/// Checks that the name and the cluster are unused, or that the cluster is already registered under this name. Returns
+/// the Cluster in the second case.
 async fn check_not_joined(
     client: &kube::Client,
     name: &str,
     id: &str,
-) -> Result<(), JoinCommandError> {
+) -> Result<Option<Cluster>, JoinCommandError> {
     let clusters: Api<Cluster> = Api::all(client.clone());
     let all = clusters.list(&ListParams::default()).await;
     let all = all.map_err(|error| JoinCommandError::List(Box::new(error)))?;
+    let mut existing = None;
     for cluster in all {
         let same_name = cluster.name_any() == name;
         let same_id = cluster.spec.id.as_deref() == Some(id);
+        if (same_name || same_id) && cluster.metadata.deletion_timestamp.is_some() {
+            return Err(JoinCommandError::BeingRemoved {
+                name: cluster.name_any(),
+                kept_by: cluster.finalizers().join(", "),
+            });
+        }
         match (same_name, same_id) {
             (true, false) => return Err(JoinCommandError::NameTaken(name.to_owned())),
             (false, true) => return Err(JoinCommandError::IsMember(cluster.name_any())),
-            (true, true) | (false, false) => {}
+            (true, true) => existing = Some(cluster),
+            (false, false) => {}
         }
     }
-    Ok(())
+    Ok(existing)
 }
 
 /// Encodes certificates as PEM.

@@ -1,28 +1,30 @@
 //! The objects that joining creates in the member: the ServiceAccounts that the control plane uses, and their rights.
 //! The module `cluster_registration` creates the objects in the control plane.
 
-use berth_api::well_known::{NAMESPACE_CLUSTER, SYSTEM, SYSTEM_VALUE};
+use berth_api::well_known::{CONTROL_PLANE, NAMESPACE_CLUSTER, SYSTEM, SYSTEM_VALUE};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleRef, Subject};
-use kube::ResourceExt as _;
+use kube::ResourceExt;
 use kube::api::{Api, ListParams, ObjectMeta};
+use kube::core::PartialObjectMeta;
 
 use super::applier::{Applier, JoinError};
+use super::cluster_registration::Impersonator;
 use super::ownership::{Ownership, Registrant};
 use super::rights::Rights;
 use super::{system_metadata, token};
 
 /// Account with which the control plane impersonates users. The controller `unifiedAuth` grants its rights.
-const IMPERSONATOR: &str = "karmada-impersonator";
+pub(super) const IMPERSONATOR: &str = "karmada-impersonator";
 /// Prefix of the names of the accounts that control planes use.
 const ACCOUNT_PREFIX: &str = "karmada-";
 
-/// Tokens of the two accounts.
+/// Tokens of the accounts.
 pub(super) struct AccountTokens {
     /// Token of the account of this control plane.
     pub(super) own: String,
-    /// Token of [`IMPERSONATOR`].
-    pub(super) impersonator: String,
+    /// The impersonator, or `None` if the rights are limited.
+    pub(super) impersonator: Option<Impersonator>,
 }
 
 fn account(name: &str) -> ServiceAccount {
@@ -40,6 +42,11 @@ fn account_name(cluster: &str) -> String {
 
 fn own_account_name(cluster: &str, registrant: &Registrant) -> String {
     format!("{}-{}", account_name(cluster), registrant.id())
+}
+
+/// Returns the name of the impersonator of a control plane that cannot use [`IMPERSONATOR`].
+fn own_impersonator(control_plane: &str) -> String {
+    format!("{IMPERSONATOR}-{control_plane}")
 }
 
 fn role_name(account: &str) -> String {
@@ -129,6 +136,24 @@ async fn unused_account_name(
     }
 }
 
+/// Returns the name for the impersonator of this control plane, which is Karmada's `karmada-impersonator`. If another
+/// control plane may use this account, the id of this control plane is appended. Otherwise the users of one control plane
+/// would get the rights that the other one grants, and both would overwrite the ClusterRole of the account.
+async fn unused_impersonator_name(
+    member: &Applier<'_>,
+    registrant: &Registrant,
+) -> Result<String, JoinError> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(member.client.clone(), NAMESPACE_CLUSTER);
+    let found = member.metadata(&accounts, IMPERSONATOR).await?;
+    let ownership = found.map_or(Ownership::Ours, |found| registrant.ownership(&found));
+    if ownership == Ownership::Ours {
+        return Ok(IMPERSONATOR.to_owned());
+    }
+    let what = format!("ServiceAccount {NAMESPACE_CLUSTER}/{IMPERSONATOR}");
+    member.report(&what, &ownership.to_string());
+    Ok(own_impersonator(registrant.id()))
+}
+
 /// Creates the accounts of the control plane in a member, and returns their tokens.
 pub(super) async fn create(
     member: &Applier<'_>,
@@ -143,7 +168,15 @@ pub(super) async fn create(
     };
     member.apply(&Api::all(client()), namespace).await?;
     let accounts: Api<ServiceAccount> = Api::namespaced(client(), NAMESPACE_CLUSTER);
-    member.apply(&accounts, account(IMPERSONATOR)).await?;
+    let impersonator = match rights {
+        Rights::All => Some(unused_impersonator_name(member, registrant).await?),
+        Rights::Resources(_) => None,
+    };
+    if let Some(name) = &impersonator {
+        let mut impersonator = account(name);
+        impersonator.metadata = registrant.mark(impersonator.metadata);
+        member.apply(&accounts, impersonator).await?;
+    }
     let name = unused_account_name(member, registrant, cluster).await?;
     let mut own = account(&name);
     own.metadata = registrant.mark(own.metadata);
@@ -151,7 +184,7 @@ pub(super) async fn create(
     let role = role_name(&name);
     let cluster_role = ClusterRole {
         metadata: registrant.mark(system_metadata(&role)),
-        rules: Some(rights.rules()),
+        rules: Some(rights.rules(&[IMPERSONATOR, &own_impersonator(registrant.id())])),
         ..ClusterRole::default()
     };
     member.apply(&Api::all(client()), cluster_role).await?;
@@ -170,21 +203,27 @@ pub(super) async fn create(
         }]),
     };
     member.apply(&Api::all(client()), binding).await?;
-    Ok(AccountTokens {
-        own: token::issue(member, &name).await?,
-        impersonator: token::issue(member, IMPERSONATOR).await?,
-    })
+    let own = token::issue(member, &name).await?;
+    let impersonator = match impersonator {
+        Some(account) => Some(Impersonator {
+            token: token::issue(member, &account).await?,
+            account,
+        }),
+        None => None,
+    };
+    Ok(AccountTokens { own, impersonator })
 }
 
-/// Deletes the objects that [`create`] created. The namespace and `karmada-impersonator` are kept if the member has
-/// accounts of other control planes.
+/// Deletes the objects that [`create`] created. The namespace is kept if the member has accounts of other control planes,
+/// and `karmada-impersonator` if one of these control planes may use it.
 pub(super) async fn delete(
     member: &Applier<'_>,
     registrant: &Registrant,
     cluster: &str,
 ) -> Result<(), JoinError> {
     let client = || member.client.clone();
-    let mut deleted = vec![IMPERSONATOR.to_owned()];
+    let own_impersonator = own_impersonator(registrant.id());
+    let mut deleted = vec![IMPERSONATOR.to_owned(), own_impersonator.clone()];
     for name in [account_name(cluster), own_account_name(cluster, registrant)] {
         let found = AccountObjects::read(member, &name).await?;
         match found.ownership(registrant) {
@@ -203,17 +242,26 @@ pub(super) async fn delete(
         .map_err(|error| {
             JoinError::new(format!("list accounts in {}", member.server_name()), error)
         })?;
-    let others = left.items.iter().filter(|account| {
+    let mut others = left.items;
+    others.retain(|account| {
         let other = account.name_any();
         other.starts_with(ACCOUNT_PREFIX) && !deleted.contains(&other)
     });
-    if others.count() > 0 {
+    delete_impersonator(member, &accounts, &own_impersonator).await?;
+    let names: Vec<String> = others.iter().map(ResourceExt::name_any).collect();
+    // An account without the label may belong to a control plane that uses the common impersonator.
+    let uses_common = |account: &PartialObjectMeta<ServiceAccount>| {
+        let owner = account.labels().get(CONTROL_PLANE);
+        owner.is_none_or(|owner| !names.contains(&self::own_impersonator(owner)))
+    };
+    if !others.iter().any(uses_common) {
+        delete_impersonator(member, &accounts, IMPERSONATOR).await?;
+    }
+    if !others.is_empty() {
         let what = format!("Namespace {NAMESPACE_CLUSTER}");
         member.report(&what, "stays: another control plane uses it");
         return Ok(());
     }
-    member.delete(&accounts, IMPERSONATOR).await?;
-    token::delete_secret(member, IMPERSONATOR).await?;
     let namespaces: Api<Namespace> = Api::all(client());
     let namespace = member.metadata(&namespaces, NAMESPACE_CLUSTER).await?;
     let labels = namespace.and_then(|namespace| namespace.labels);
@@ -225,4 +273,13 @@ pub(super) async fn delete(
         member.delete(&namespaces, NAMESPACE_CLUSTER).await?;
     }
     Ok(())
+}
+
+async fn delete_impersonator(
+    member: &Applier<'_>,
+    accounts: &Api<ServiceAccount>,
+    name: &str,
+) -> Result<(), JoinError> {
+    member.delete(accounts, name).await?;
+    token::delete_secret(member, name).await
 }

@@ -9,21 +9,19 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use berth_api::well_known::NAMESPACE_CLUSTER;
+use berth_api::well_known::{CONTROL_PLANE, NAMESPACE_CLUSTER};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ObjectMeta};
 use serde_json::Value;
 
 use super::applier::{Applier, JoinError};
-
-/// Label with the id of the control plane that uses the object.
-const CONTROL_PLANE: &str = "members.berth/control-plane";
+use super::cluster_registration::impersonator_secret_name;
 
 /// The control plane that registers or removes the member.
 pub(super) struct Registrant {
     id: String,
-    /// UID of an account in the member. The control plane stores a token of this account.
-    account: Option<String>,
+    /// UIDs of the accounts in the member of which the control plane stores a token.
+    accounts: Vec<String>,
 }
 
 /// The owner of an object in a member.
@@ -48,25 +46,26 @@ impl fmt::Display for Ownership {
 }
 
 impl Registrant {
-    /// Reads the id of the control plane, and the UID of the account in the member `cluster`.
+    /// Reads the id of the control plane, and the UIDs of its accounts in the member `cluster`.
     pub(super) async fn read(
         control_plane: &Applier<'_>,
         cluster: &str,
     ) -> Result<Self, JoinError> {
         let id = control_plane.cluster_id().await?;
         let secrets: Api<Secret> = Api::namespaced(control_plane.client.clone(), NAMESPACE_CLUSTER);
-        let secret = secrets.get_opt(cluster).await.map_err(|error| {
-            let server = control_plane.server_name();
-            JoinError::new(format!("read Secret {cluster} in {server}"), error)
-        })?;
-        let data = secret.and_then(|secret| secret.data).unwrap_or_default();
-        let token = data
-            .get("token")
-            .and_then(|token| std::str::from_utf8(&token.0).ok());
-        Ok(Self {
-            id,
-            account: token.and_then(account_of_token),
-        })
+        let mut accounts = Vec::new();
+        for name in [cluster.to_owned(), impersonator_secret_name(cluster)] {
+            let secret = secrets.get_opt(&name).await.map_err(|error| {
+                let server = control_plane.server_name();
+                JoinError::new(format!("read Secret {name} in {server}"), error)
+            })?;
+            let data = secret.and_then(|secret| secret.data).unwrap_or_default();
+            let token = data
+                .get("token")
+                .and_then(|token| std::str::from_utf8(&token.0).ok());
+            accounts.extend(token.and_then(account_of_token));
+        }
+        Ok(Self { id, accounts })
     }
 
     /// Returns the id of the control plane.
@@ -90,7 +89,13 @@ impl Registrant {
         match label {
             Some(id) if *id == self.id => Ownership::Ours,
             Some(_) => Ownership::Theirs,
-            None if object.uid.is_some() && object.uid == self.account => Ownership::Ours,
+            None if object
+                .uid
+                .as_ref()
+                .is_some_and(|uid| self.accounts.contains(uid)) =>
+            {
+                Ownership::Ours
+            }
             None => Ownership::Unmarked,
         }
     }
@@ -134,7 +139,7 @@ mod tests {
     fn the_label_takes_precedence_over_the_token() {
         let registrant = Registrant {
             id: "this".to_owned(),
-            account: Some("u".to_owned()),
+            accounts: vec!["u".to_owned()],
         };
         let object = |label: Option<&str>, uid: Option<&str>| ObjectMeta {
             uid: uid.map(str::to_owned),

@@ -1,6 +1,7 @@
 //! The rights that joining grants to the account of the control plane in a member.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::str::FromStr;
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
@@ -10,6 +11,28 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 pub struct GroupResource {
     group: String,
     resource: String,
+}
+
+impl GroupResource {
+    /// Returns the API group, which is empty for the core group.
+    pub(super) fn group(&self) -> &str {
+        &self.group
+    }
+
+    /// Returns the name of the resource, in the plural.
+    pub(super) fn resource(&self) -> &str {
+        &self.resource
+    }
+}
+
+impl fmt::Display for GroupResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { group, resource } = self;
+        match group.as_str() {
+            "" => f.write_str(resource),
+            group => write!(f, "{resource}.{group}"),
+        }
+    }
 }
 
 /// The error for a text that is not a valid [`GroupResource`].
@@ -60,14 +83,23 @@ impl Rights {
         }
     }
 
-    /// Returns the rules of the ClusterRole.
-    pub(super) fn rules(&self) -> Vec<PolicyRule> {
+    /// Returns the rules of the ClusterRole. With limited rights, the control plane may delete the roles of the accounts
+    /// `impersonators`, which an earlier registration with all rights may have created.
+    pub(super) fn rules(&self, impersonators: &[&str]) -> Vec<PolicyRule> {
         match self {
             Self::All => vec![rule("*", ["*"], &["*"]), paths(&["*"])],
             Self::Resources(resources) => {
                 let mut rules = vec![
                     rule("", ["nodes", "pods"], READ),
                     rule("", ["namespaces"], WRITE),
+                    PolicyRule {
+                        resource_names: Some(words(impersonators)),
+                        ..rule(
+                            "rbac.authorization.k8s.io",
+                            ["clusterroles", "clusterrolebindings"],
+                            &["get", "delete"],
+                        )
+                    },
                     paths(&["/healthz", "/livez", "/readyz", "/version", "/api*"]),
                 ];
                 let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -148,11 +180,19 @@ mod tests {
     #[test]
     fn rights_for_services_and_deployments_include_no_secrets_roles_or_impersonation() {
         let resources = ["services", "deployments.apps"].map(|text| text.parse().unwrap());
-        let rules = Rights::of(resources.to_vec()).rules();
+        let rules = Rights::of(resources.to_vec()).rules(&["i"]);
+        let (named, rules): (Vec<PolicyRule>, Vec<PolicyRule>) = rules
+            .into_iter()
+            .partition(|rule| rule.resource_names.is_some());
         let text = serde_json::to_string(&rules).unwrap();
         for word in ["*\"", "secrets", "roles", "impersonate", "escalate", "bind"] {
             let found = text.replace("/api*\"", "").contains(word);
             assert!(!found, "{word}: {text}");
         }
+        assert_eq!(
+            serde_json::to_value(named).unwrap(),
+            serde_json::json!([{ "apiGroups": ["rbac.authorization.k8s.io"], "resourceNames": ["i"],
+                "resources": ["clusterroles", "clusterrolebindings"], "verbs": ["get", "delete"] }])
+        );
     }
 }

@@ -4,12 +4,15 @@
 //! with a finalizer. In a control plane without this controller, the command adds its own finalizer until the Works are
 //! deleted. The scheduler places no workloads on a Cluster that is being deleted.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
 use berth_api::cluster::SyncMode;
-use berth_api::well_known::{CLUSTER_FINALIZER, EXECUTION_FINALIZER, EXECUTION_SPACE_PREFIX};
+use berth_api::well_known::{
+    CLUSTER_FINALIZER, CONDITION_APPLIED, EXECUTION_FINALIZER, EXECUTION_SPACE_PREFIX,
+};
 use berth_api::work::Work;
 use berth_apimachinery::api_error::api_error_message;
 use berth_component_base::kube_client::{self, ConnectError};
@@ -283,10 +286,39 @@ async fn wait_until_works_are_gone(
             return Err(UnjoinError::TimedOut {
                 name: args.name.clone(),
                 seconds: args.wait,
-                kept_by: format!("works in {namespace} ({left} left)"),
+                kept_by: remaining_works(client, &args.name)
+                    .await?
+                    .unwrap_or_default(),
             });
         }
     }
+}
+
+/// Describes the Works of a member that are left, and the reasons for which their objects could not be deleted. Returns
+/// `None` if no Work is left.
+async fn remaining_works(client: &Client, name: &str) -> Result<Option<String>, UnjoinError> {
+    let namespace = execution_namespace(name);
+    let works: Api<Work> = Api::namespaced(client.clone(), &namespace);
+    let works = match works.list(&ListParams::default()).await {
+        Ok(list) => list.items,
+        Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
+        Err(error) => return Err(refused(format!("list the works in {namespace}"))(error)),
+    };
+    if works.is_empty() {
+        return Ok(None);
+    }
+    let mut description = format!("works in {namespace} ({} left", works.len());
+    let failed = works.iter().find_map(|work| {
+        let conditions = work.status.iter().flat_map(|status| &status.conditions);
+        let mut applied = conditions.filter(|condition| condition.type_ == CONDITION_APPLIED);
+        let applied = applied.find(|condition| condition.status == "False")?;
+        Some((work.name_any(), &applied.message))
+    });
+    if let Some((work, message)) = failed {
+        let _ = write!(description, "; {work}: {message}");
+    }
+    description.push(')');
+    Ok(Some(description))
 }
 
 /// Removes the finalizer of this command from a Cluster.
@@ -329,7 +361,13 @@ async fn wait_until_gone(
             return Err(UnjoinError::TimedOut {
                 name: name.clone(),
                 seconds: args.wait,
-                kept_by: stored.finalizers().join(", "),
+                kept_by: stored
+                    .finalizers()
+                    .iter()
+                    .cloned()
+                    .chain(remaining_works(client, name).await?)
+                    .collect::<Vec<_>>()
+                    .join(", "),
             });
         }
     }

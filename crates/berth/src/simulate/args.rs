@@ -40,7 +40,7 @@ pub struct SimulateArgs {
 
     /// Read Clusters and bindings from the control plane of this kubeconfig context, and print what the manifests would
     /// move there; nothing is written
-    #[arg(long, value_name = "KUBECONFIG-CONTEXT")]
+    #[arg(long, value_name = "KUBECONFIG-CONTEXT", visible_alias = "context")]
     pub against: Option<String>,
 
     /// Path to the kubeconfig file of --against [default: $KUBECONFIG, or that of `berth up`, or ~/.kube/config]

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
-use kube::api::{Api, ListParams};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 
 use crate::test_servers::{TestServers, entry};
@@ -17,9 +17,10 @@ fn objects(result: &str) -> String {
         "member1: ServiceAccount karmada-cluster/karmada-member1",
         "member1: ClusterRole karmada-controller-manager:karmada-member1",
         "member1: ClusterRoleBinding karmada-controller-manager:karmada-member1",
-        "control plane: Cluster member1",
+        // The controllers connect to a new Cluster at once, so its Secrets must exist.
         "control plane: Secret karmada-cluster/member1",
         "control plane: Secret karmada-cluster/member1-impersonator",
+        "control plane: Cluster member1",
     ]
     .map(|what| format!("{what} {result}\n"))
     .concat()
@@ -155,12 +156,17 @@ async fn joining_again_renews_tokens_and_restores_rights() {
     let after = entry(&servers.secrets().get("member1").await.unwrap(), "token");
     assert_ne!(before, after);
     let stdout = servers.run(&format!("{JOIN} --dry-run")).await;
+    let stdout = without_namespace(&stdout);
     assert_eq!(
-        without_namespace(&stdout)
-            .matches(" kept (dry run)")
-            .count(),
-        8
+        stdout.matches(" unchanged (dry run)").count(),
+        6,
+        "{stdout}"
     );
+    for secret in ["member1", "member1-impersonator"] {
+        let change =
+            format!("Secret karmada-cluster/{secret} configured (dry run)\n  data.token changes\n");
+        assert!(stdout.contains(&change), "{stdout}");
+    }
     let roles: Api<ClusterRole> = Api::all(servers.member1.client());
     let granted = roles.get(role).await.unwrap().rules.unwrap();
     assert_eq!(
@@ -189,5 +195,71 @@ async fn a_flag_sets_the_endpoint_at_which_the_control_plane_reaches_the_member(
     let account = accounts.get("karmada-member1").await.unwrap();
     let labels = account.metadata.labels.unwrap();
     assert_eq!(labels["karmada.io/system"], "true");
+    servers.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn joining_again_keeps_the_fields_without_a_flag() {
+    let servers = TestServers::start().await;
+    let endpoint = "https://member1-control-plane:6443";
+    servers
+        .run(&format!(
+            "{JOIN} --cluster-provider p --cluster-region r --cluster-zones z1,z2 --cluster-endpoint {endpoint}"
+        ))
+        .await;
+    let spec = async || {
+        let cluster = servers.clusters().get("member1").await.unwrap();
+        serde_json::to_value(cluster.spec).unwrap()
+    };
+    let before = spec().await;
+    let stdout = servers.run(JOIN).await;
+    assert_eq!(spec().await, before);
+    let keeps = format!(
+        "control plane: Cluster member1 keeps the endpoint {endpoint}; --cluster-endpoint="
+    );
+    assert!(stdout.contains(&keeps), "{stdout}");
+
+    let changing = format!("{JOIN} --cluster-region eu --cluster-zones=");
+    let stdout = servers.run(&format!("{changing} --dry-run")).await;
+    let changes = "control plane: Cluster member1 configured (dry run)\n  spec.region: \"r\" -> \"eu\"\n  spec.zones: [\"z1\",\"z2\"] -> (none)\n";
+    assert!(stdout.contains(changes), "{stdout}");
+    assert_eq!(spec().await, before);
+    servers.run(&changing).await;
+    let after = spec().await;
+    assert_eq!(
+        (&after["provider"], &after["region"], &after["zones"]),
+        (&json!("p"), &json!("eu"), &json!(null))
+    );
+    servers.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_is_being_removed_cannot_join() {
+    let servers = TestServers::start().await;
+    servers.run(JOIN).await;
+    let held =
+        Patch::Merge(json!({ "metadata": { "finalizers": ["karmada.io/cluster-controller"] } }));
+    let clusters = servers.clusters();
+    clusters
+        .patch("member1", &PatchParams::default(), &held)
+        .await
+        .unwrap();
+    clusters
+        .delete("member1", &DeleteParams::default())
+        .await
+        .unwrap();
+    let expected = "error: the member member1 is being removed, and is kept by karmada.io/cluster-controller: wait until `berth unjoin member1` has removed it, and join again\n";
+    for name in ["member1", "other"] {
+        let result = servers
+            .berth(&format!(
+                "join {name} --cluster-kubeconfig member1.kubeconfig"
+            ))
+            .await;
+        assert_eq!(
+            (result.code, result.err.as_str()),
+            (Some(1), expected),
+            "{name}"
+        );
+    }
     servers.stop().await;
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use berth_api::Work;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, Secret};
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{Api, ListParams, PostParams};
 use serde_json::{Value, json};
 
@@ -178,5 +179,96 @@ async fn controllers_apply_allowed_resources_and_report_denied_resources() {
         }
     })
     .await;
+    servers.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_whose_rights_were_limited_later_can_be_unjoined() {
+    let servers = TestServers::start().await;
+    servers.run(JOIN).await;
+    let controllers = Controllers::start(&servers);
+    let roles: Api<ClusterRole> = Api::all(servers.member1.client());
+    let exists = async || {
+        roles
+            .get_opt("karmada-impersonator")
+            .await
+            .unwrap()
+            .is_some()
+    };
+    until("the impersonator's role", async || {
+        if exists().await {
+            Ok(())
+        } else {
+            Err("it does not exist".to_owned())
+        }
+    })
+    .await;
+    let stdout = servers
+        .run(&format!("{JOIN} --resources deployments.apps"))
+        .await;
+    assert!(
+        stdout.contains("Secret member1-impersonator deleted"),
+        "{stdout}"
+    );
+    let cluster = servers.clusters().get("member1").await.unwrap();
+    assert!(cluster.spec.impersonator_secret_ref.is_none());
+    until("the removal of the impersonator's role", async || {
+        if exists().await {
+            Err("it exists".to_owned())
+        } else {
+            Ok(())
+        }
+    })
+    .await;
+    let unjoin = "unjoin member1 --cluster-kubeconfig member1.kubeconfig";
+    let stdout = servers.run(unjoin).await;
+    assert!(
+        stdout.ends_with("member1 is no longer a member\n"),
+        "{stdout}"
+    );
+    drop(controllers);
+    servers.stop().await;
+}
+
+/// Something else than `berth join` took rights from the account.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unjoining_names_the_right_that_the_removal_of_an_object_needs() {
+    let servers = TestServers::start().await;
+    servers.run(JOIN).await;
+    let controllers = Controllers::start(&servers);
+    let works: Api<Work> = Api::namespaced(servers.control_plane.client(), "karmada-es-member1");
+    until("the execution namespace", async || {
+        let work = work("settings", &config_map());
+        let created = works.create(&PostParams::default(), &work).await;
+        created.map(drop).map_err(|error| error.to_string())
+    })
+    .await;
+    until("the ConfigMap", async || {
+        match applied(&works, "settings").await? {
+            (status, _) if status == "True" => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    servers
+        .run(&format!("{JOIN} --resources deployments.apps"))
+        .await;
+    let result = until("the reason", async || {
+        let result = servers.berth("unjoin member1 --wait 1").await;
+        if result.err.contains("cannot delete the objects: ") {
+            Ok(result)
+        } else {
+            Err(result.err)
+        }
+    })
+    .await;
+    assert_eq!(result.code, Some(1));
+    assert!(
+        result.err.contains("; settings: cannot delete"),
+        "{}",
+        result.err
+    );
+    assert!(result.err.contains("configmaps"), "{}", result.err);
+    drop(controllers);
     servers.stop().await;
 }

@@ -10,5 +10,6 @@ mod manage_members;
 mod refusals;
 mod shared_member;
 mod test_servers;
+mod uninstall;
 mod unjoin;
 mod unusable_control_planes;

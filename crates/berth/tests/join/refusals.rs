@@ -84,6 +84,12 @@ async fn invalid_commands_print_one_line_and_write_nothing() {
             "the control plane: cannot use the kubeconfig nonesuch",
             "No such file",
         ),
+        (
+            "join member2 --cluster-kubeconfig member2.kubeconfig --resources services,deployment",
+            2,
+            "member2 serves no resource deployment",
+            "did you mean deployments.apps?",
+        ),
         ("unjoin member2", 1, "there is no member named member2", ""),
         (
             "unjoin member1 --cluster-kubeconfig member2.kubeconfig",

@@ -78,7 +78,9 @@ async fn two_control_planes_can_share_a_member() {
     let other = servers.other_control_plane().await;
     servers.run(JOIN).await;
     let ours = stored_client(&servers, &servers.control_plane).await;
-    let own = format!("{ACCOUNT}-{}", id_of(&other).await);
+    let other_id = id_of(&other).await;
+    let own = format!("{ACCOUNT}-{other_id}");
+    let impersonator = format!("karmada-impersonator-{other_id}");
     let created = format!("member1: ServiceAccount karmada-cluster/{own} created");
     let stdout = servers.run(&format!("{JOIN} {OTHER} --dry-run")).await;
     assert!(
@@ -98,7 +100,20 @@ async fn two_control_planes_can_share_a_member() {
     let ours = stored_client(&servers, &servers.control_plane).await;
     assert_eq!(
         account_names(&servers).await,
-        ["karmada-impersonator", ACCOUNT, &own]
+        ["karmada-impersonator", &impersonator, ACCOUNT, &own]
+    );
+    // Each control plane impersonates its users with an account of its own, so that neither overwrites the ClusterRole of
+    // the other.
+    let clusters: Api<Cluster> = Api::all(other.client());
+    let cluster = clusters.get("member1").await.unwrap();
+    assert_eq!(
+        cluster.annotations().get("members.berth/impersonator"),
+        Some(&impersonator)
+    );
+    let cluster = servers.clusters().get("member1").await.unwrap();
+    assert_eq!(
+        cluster.annotations().get("members.berth/impersonator"),
+        None
     );
 
     let stdout = servers.run(&format!("{UNJOIN} {OTHER} --dry-run")).await;
@@ -141,10 +156,12 @@ async fn the_first_control_plane_can_unjoin_first() {
     servers.run(JOIN).await;
     servers.run(&format!("{JOIN} {OTHER}")).await;
     let stdout = servers.run(UNJOIN).await;
-    assert!(
-        stdout.contains(&format!("member1: ServiceAccount {ACCOUNT} deleted\n")),
-        "{stdout}"
-    );
+    for account in [ACCOUNT, "karmada-impersonator"] {
+        assert!(
+            stdout.contains(&format!("member1: ServiceAccount {account} deleted\n")),
+            "{stdout}"
+        );
+    }
     let theirs = stored_client(&servers, &other).await;
     assert!(
         has_access(&theirs).await,

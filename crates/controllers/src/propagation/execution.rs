@@ -12,16 +12,17 @@
 //! objects ([`drift`]), and compute the status of the Work ([`work_status`]). `work_executor` executes the action for a
 //! Work, and `member_object` sends the requests about one object.
 //!
-//! An object without the label `karmada.io/managed` is never deleted, and is overwritten only if the conflict
-//! resolution is `overwrite`. An object that a Work no longer contains is deleted ([`removed_objects`]). A Work keeps its
-//! finalizer until its objects are gone, so that a restart does not lose deletions, and so that a client that waits for
-//! the Work also waits for the objects.
+//! An object without the label `karmada.io/managed`, or of another control plane ([`ownership`]), is never deleted, and
+//! is overwritten only if the conflict resolution is `overwrite`. An object that a Work no longer contains is deleted
+//! ([`removed_objects`]). A Work keeps its finalizer until its objects are gone, so that a restart does not lose deletions,
+//! and so that a client that waits for the Work also waits for the objects.
 
 mod connection;
 pub(crate) mod drift;
 pub(crate) mod member;
 mod member_object;
-mod object_cache;
+pub(crate) mod object_cache;
+pub(crate) mod ownership;
 mod recorded_events;
 mod removed_objects;
 pub(crate) mod work_action;

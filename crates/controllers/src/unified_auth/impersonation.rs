@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use berth_api::well_known::{
-    MANAGED, MANAGED_VALUE, SYSTEM, SYSTEM_VALUE, TEMPLATE_UID, WORK_NAME, WORK_NAMESPACE,
+    IMPERSONATOR_ACCOUNT, MANAGED, MANAGED_VALUE, SYSTEM, SYSTEM_VALUE, TEMPLATE_UID, WORK_NAME,
+    WORK_NAMESPACE,
 };
 use berth_api::{Cluster, manifest, names};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Subject};
@@ -13,7 +14,8 @@ use serde_json::{Value, json};
 use crate::owned_work::OwnedWork;
 use crate::propagation::binding::desired_work::DesiredWork;
 
-/// In members, the name of the ClusterRole, of the ClusterRoleBinding and of the service account.
+/// In members, the name of the ClusterRole, of the ClusterRoleBinding and of the service account, unless the Cluster has
+/// the annotation [`IMPERSONATOR_ACCOUNT`].
 const IMPERSONATOR: &str = "karmada-impersonator";
 const RBAC: &str = "rbac.authorization.k8s.io";
 const ALL: &str = "*";
@@ -141,32 +143,34 @@ pub(crate) fn works(cluster: &Cluster, grants: &Grants) -> Option<Vec<OwnedWork>
         return None;
     }
     let secret = cluster.spec.impersonator_secret_ref.as_ref()?;
-    let mut role = object("ClusterRole");
+    let name = cluster.annotations().get(IMPERSONATOR_ACCOUNT);
+    let name = name.map_or(IMPERSONATOR, String::as_str);
+    let mut role = object("ClusterRole", name);
     let rules = grants.rules(&cluster.name_any());
     if !rules.is_empty() {
         role["rules"] = json!(rules);
     }
-    let mut binding = object("ClusterRoleBinding");
-    binding["roleRef"] = json!({"apiGroup": RBAC, "kind": "ClusterRole", "name": IMPERSONATOR});
+    let mut binding = object("ClusterRoleBinding", name);
+    binding["roleRef"] = json!({"apiGroup": RBAC, "kind": "ClusterRole", "name": name});
     let account = json!({
-        "kind": "ServiceAccount", "name": IMPERSONATOR, "namespace": secret.namespace,
+        "kind": "ServiceAccount", "name": name, "namespace": secret.namespace,
     });
     binding["subjects"] = json!([account]);
     let works = [("ClusterRole", role), ("ClusterRoleBinding", binding)];
-    let works = works.map(|(kind, manifest)| work(cluster, kind, manifest));
+    let works = works.map(|(kind, manifest)| work(cluster, kind, name, manifest));
     Some(works.into())
 }
 
-fn object(kind: &str) -> Value {
+fn object(kind: &str, name: &str) -> Value {
     json!({
         "apiVersion": format!("{RBAC}/v1"), "kind": kind,
-        "metadata": { "name": IMPERSONATOR, "labels": { (SYSTEM): SYSTEM_VALUE } },
+        "metadata": { "name": name, "labels": { (SYSTEM): SYSTEM_VALUE } },
     })
 }
 
-fn work(cluster: &Cluster, kind: &str, mut manifest: Value) -> OwnedWork {
+fn work(cluster: &Cluster, kind: &str, name: &str, mut manifest: Value) -> OwnedWork {
     let cluster_name = cluster.name_any();
-    let name = names::work_name(kind, IMPERSONATOR, "");
+    let name = names::work_name(kind, name, "");
     let metadata = &mut manifest["metadata"];
     metadata["labels"][MANAGED] = json!(MANAGED_VALUE);
     metadata["annotations"] = json!({
@@ -309,6 +313,25 @@ mod tests {
             "namespace": "karmada-cluster" });
         let binding = &works[1].spec.workload.manifests[0];
         assert_eq!(binding["subjects"], json!([account]));
+    }
+
+    #[test]
+    fn an_annotation_of_the_cluster_names_another_account() {
+        let mut cluster = cluster(json!({ "syncMode": "Push",
+            "impersonatorSecretRef": { "namespace": "karmada-cluster", "name": "x" } }));
+        let annotation = (IMPERSONATOR_ACCOUNT.to_owned(), "own".to_owned());
+        cluster.metadata.annotations = Some([annotation].into());
+        let works = works(&cluster, &Grants::default()).unwrap();
+        let manifests: Vec<&Value> = works.iter().map(|it| &it.work.manifest).collect();
+        for manifest in &manifests {
+            assert_eq!(manifest["metadata"]["name"], "own");
+        }
+        assert_eq!(manifests[1]["roleRef"]["name"], "own");
+        assert_eq!(manifests[1]["subjects"][0]["name"], "own");
+        assert_eq!(
+            works[1].work.name,
+            names::work_name("ClusterRoleBinding", "own", "")
+        );
     }
 
     #[test]

@@ -4,10 +4,11 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use berth_api::manifest::prune;
-use berth_api::well_known::{CONFLICT_RESOLUTION, MANAGED, MANAGED_VALUE};
+use berth_api::well_known::{CONFLICT_RESOLUTION, MANAGED, MANAGED_VALUE, WORK_PERMANENT_ID};
 use berth_interpreter::{InterpretError, Interpreter};
 use serde_json::{Value, json};
 
+use super::ownership::{OtherOwner, other_owner, retain_id, write_id};
 use berth_apimachinery::json_fields::is_deleting;
 
 /// The action for an object.
@@ -15,12 +16,14 @@ use berth_apimachinery::json_fields::is_deleting;
 pub(crate) enum Action {
     /// Do nothing, because the object is up to date or is being deleted.
     None,
-    /// Create the object.
-    Create,
+    /// Create this object.
+    Create(Box<Value>),
     /// Replace the object with this object.
     Update(Box<Value>),
     /// Report a conflict: no control plane manages the object, and the manifest does not allow overwriting it.
     Reject,
+    /// Report a conflict: another control plane owns the object.
+    Conflict(OtherOwner),
 }
 
 /// Hashes of a manifest and of the object that resulted from applying the manifest. The object also contains the
@@ -29,6 +32,8 @@ pub(crate) enum Action {
 pub(crate) struct AppliedState {
     manifest: u64,
     object: u64,
+    /// Hash of the permanent id of the object's Work.
+    work: u64,
 }
 
 impl AppliedState {
@@ -37,12 +42,25 @@ impl AppliedState {
         Self {
             manifest: hash(manifest),
             object: hash_content(object),
+            work: hash_work(
+                object
+                    .pointer("/metadata/labels")
+                    .and_then(|labels| labels.get(WORK_PERMANENT_ID)),
+            ),
         }
+    }
+
+    /// Reports whether the applied object had this permanent id of a Work.
+    pub(super) fn is_of_work(self, permanent_id: Option<&Value>) -> bool {
+        self.work == hash_work(permanent_id)
     }
 }
 
-/// Decides the action for an object. `observed` is the object in the member, and `applied` is the state after the last
-/// write.
+/// Decides the action for an object. `observed` is the object in the member, `applied` is the state after the last
+/// write, and `own_id` is the id of the control plane.
+///
+/// An object of another control plane is overwritten only before its first write by this process, and only if the
+/// manifest allows overwriting it. Otherwise two control planes would overwrite each other without end.
 ///
 /// # Errors
 /// When the interpreter cannot retain the fields that the member owns.
@@ -50,16 +68,25 @@ pub(crate) fn decide(
     manifest: &Value,
     observed: Option<&Value>,
     applied: Option<AppliedState>,
+    own_id: Option<&str>,
     interpreter: &Interpreter,
 ) -> Result<Action, InterpretError> {
     let Some(observed) = observed else {
-        return Ok(Action::Create);
+        let mut desired = manifest.clone();
+        write_id(&mut desired, own_id);
+        return Ok(Action::Create(Box::new(desired)));
     };
     if is_deleting(observed) || applied == Some(AppliedState::of(manifest, observed)) {
         return Ok(Action::None);
     }
-    if !is_managed(observed) && !may_overwrite(manifest) {
+    let overwrites = may_overwrite(manifest);
+    if !is_managed(observed) && !overwrites {
         return Ok(Action::Reject);
+    }
+    if let Some(owner) = other_owner(observed, manifest, applied, own_id)
+        && (applied.is_some() || !overwrites)
+    {
+        return Ok(Action::Conflict(owner));
     }
     let mut desired = manifest.clone();
     let retained = interpreter.retain(&mut desired, observed);
@@ -69,9 +96,12 @@ pub(crate) fn decide(
     // time.
     let normalized = interpreter.retain(&mut current, observed);
     retained.and(normalized)?;
+    // An object that lacks nothing but the id is not written.
+    retain_id(&mut desired, observed);
     Ok(if desired == current {
         Action::None
     } else {
+        write_id(&mut desired, own_id);
         Action::Update(Box::new(desired))
     })
 }
@@ -80,6 +110,10 @@ pub(crate) fn decide(
 pub(crate) fn is_managed(object: &Value) -> bool {
     let labels = object.pointer("/metadata/labels");
     labels.and_then(|labels| labels.get(MANAGED)) == Some(&json!(MANAGED_VALUE))
+}
+
+fn hash_work(permanent_id: Option<&Value>) -> u64 {
+    permanent_id.map_or(0, hash)
 }
 
 fn may_overwrite(manifest: &Value) -> bool {
@@ -155,6 +189,7 @@ pub(crate) fn without_marks(object: &Value) -> Value {
         known::TEMPLATE_GENERATION,
         known::WORK_NAME,
         known::WORK_NAMESPACE,
+        known::CONTROL_PLANE,
         known::PROPAGATION_POLICY_NAMESPACE,
         known::PROPAGATION_POLICY_NAME,
         known::CLUSTER_PROPAGATION_POLICY_NAME,
@@ -173,10 +208,19 @@ pub(crate) fn without_marks(object: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use berth_api::well_known::CONTROL_PLANE;
+
     use super::*;
 
     fn decide(manifest: &Value, observed: Option<&Value>, applied: Option<AppliedState>) -> Action {
-        super::decide(manifest, observed, applied, &Interpreter::default()).unwrap()
+        super::decide(
+            manifest,
+            observed,
+            applied,
+            Some("this"),
+            &Interpreter::default(),
+        )
+        .unwrap()
     }
 
     fn manifest() -> Value {
@@ -196,7 +240,11 @@ mod tests {
 
     #[test]
     fn missing_objects_are_created_and_drifted_ones_updated() {
-        assert_eq!(decide(&manifest(), None, None), Action::Create);
+        let Action::Create(created) = decide(&manifest(), None, None) else {
+            panic!("the object is not created");
+        };
+        assert_eq!(created["data"], manifest()["data"]);
+        assert_eq!(created["metadata"]["annotations"][CONTROL_PLANE], "this");
         assert_eq!(
             decide(&manifest(), Some(&observed(json!({}))), None),
             Action::None
@@ -248,6 +296,40 @@ mod tests {
             desired["metadata"]["labels"],
             json!({"app": "x", (MANAGED): "true"})
         );
+    }
+
+    #[test]
+    fn the_id_of_the_control_plane_causes_no_write_of_its_own() {
+        let mut template_with_id = manifest();
+        write_id(&mut template_with_id, Some("copied from a member"));
+        for manifest in [manifest(), template_with_id] {
+            let mut known = observed(json!({}));
+            assert_eq!(decide(&manifest, Some(&known), None), Action::None);
+            write_id(&mut known, Some("this"));
+            assert_eq!(decide(&manifest, Some(&known), None), Action::None);
+            known["data"]["a"] = json!("2");
+            write_id(&mut known, None);
+            let Action::Update(desired) = decide(&manifest, Some(&known), None) else {
+                panic!("drift is not corrected");
+            };
+            assert_eq!(desired["metadata"]["annotations"][CONTROL_PLANE], "this");
+        }
+    }
+
+    #[test]
+    fn an_object_of_another_control_plane_is_overwritten_once_at_most() {
+        let mut theirs = observed(json!({}));
+        write_id(&mut theirs, Some("theirs"));
+        let conflict = Action::Conflict(OtherOwner::Identified("theirs".to_owned()));
+        assert_eq!(decide(&manifest(), Some(&theirs), None), conflict);
+        let mut overwriting = manifest();
+        overwriting["metadata"]["annotations"] = json!({(CONFLICT_RESOLUTION): "overwrite"});
+        let Action::Update(ours) = decide(&overwriting, Some(&theirs), None) else {
+            panic!("the object is not overwritten");
+        };
+        assert_eq!(ours["metadata"]["annotations"][CONTROL_PLANE], "this");
+        let applied = Some(AppliedState::of(&overwriting, &ours));
+        assert_eq!(decide(&overwriting, Some(&theirs), applied), conflict);
     }
 
     #[test]

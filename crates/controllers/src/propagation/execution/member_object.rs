@@ -12,7 +12,8 @@ use kube::core::Status;
 use serde_json::Value;
 
 use super::drift::{Action, AppliedState, decide, is_managed, without_marks};
-use super::object_cache::{Cached, MemberObject};
+use super::object_cache::{Cached, MemberObject, RevertedScale};
+use super::ownership::{OtherOwner, other_owner};
 use crate::monitor::{MemberKind, MemberWrite, Monitor, Outcome};
 use crate::resource_interpreter::ResourceInterpreter;
 use crate::resource_type::ResourceType;
@@ -39,6 +40,15 @@ pub(super) enum ObjectError {
         name: String,
         cluster: String,
     },
+    #[error(
+        "resource(kind={kind}, {name}) in the cluster {cluster} is managed by {owner}; remove it from one of the two control planes, or, to take it over, set conflictResolution: Overwrite in the policy, or the annotation work.karmada.io/conflict-resolution: overwrite on the resource"
+    )]
+    OtherControlPlane {
+        kind: String,
+        name: String,
+        cluster: String,
+        owner: OtherOwner,
+    },
     #[error(transparent)]
     Interpret(#[from] InterpretError),
     #[error("gave up after repeated conflicts on the object")]
@@ -46,6 +56,11 @@ pub(super) enum ObjectError {
 }
 
 impl ObjectError {
+    /// Reports whether another control plane owns the object.
+    pub(super) fn is_of_other_control_plane(&self) -> bool {
+        matches!(self, Self::OtherControlPlane { .. })
+    }
+
     pub(super) fn is_unauthorized(&self) -> bool {
         match self {
             Self::Api(error) => has_code(error, 401),
@@ -59,8 +74,13 @@ impl ObjectError {
 pub(super) enum Applied {
     /// The object was up to date.
     Unchanged(Arc<MemberObject>),
-    /// The object was written, and the member returned this object.
-    Written(MemberObject),
+    /// The object was written.
+    Written {
+        /// The object that the member returned.
+        object: MemberObject,
+        /// The change of the replicas that the write has undone.
+        reverted: Option<RevertedScale>,
+    },
     /// The former object is still being deleted.
     Terminating,
 }
@@ -70,9 +90,25 @@ impl Applied {
     pub(super) fn object(&self) -> Option<&MemberObject> {
         match self {
             Self::Unchanged(object) => Some(object),
-            Self::Written(object) => Some(object),
+            Self::Written { object, .. } => Some(object),
             Self::Terminating => None,
         }
+    }
+}
+
+/// The control plane's knowledge of its ownership of an object.
+#[derive(Clone, Copy)]
+pub(super) struct Ownership<'a> {
+    /// The state after the last write of this process.
+    pub(super) applied: Option<AppliedState>,
+    /// The id of the control plane.
+    pub(super) id: Option<&'a str>,
+}
+
+impl Ownership<'_> {
+    /// Reports whether the control plane may delete or release an object.
+    fn covers(self, object: &Value, manifest: &Value) -> bool {
+        is_managed(object) && other_owner(object, manifest, self.applied, self.id).is_none()
     }
 }
 
@@ -94,10 +130,11 @@ pub(super) async fn apply(
     member: &RestMapper,
     manifest: &Value,
     cached: Cached,
-    applied: Option<AppliedState>,
+    ownership: Ownership<'_>,
     interpreter: &ResourceInterpreter,
     counter: &WriteCounter<'_>,
 ) -> Result<(Arc<ResourceType>, Applied), ObjectError> {
+    let Ownership { applied, id } = ownership;
     let resource = resource_type(member, manifest).await?;
     let (api, name) = api_for(member, &resource, manifest);
     let read = async || -> Result<Option<Arc<MemberObject>>, ObjectError> {
@@ -116,8 +153,9 @@ pub(super) async fn apply(
         tries += 1;
         let observed_value = observed.as_ref().map(|object| &object.value);
         let action = interpreter
-            .interpret(|rules| decide(manifest, observed_value, applied, rules))
+            .interpret(|rules| decide(manifest, observed_value, applied, id, rules))
             .await?;
+        let mut reverted = None;
         let (write, written) = match action {
             Action::None => {
                 let current = observed.filter(|object| !is_deleting(&object.value));
@@ -131,8 +169,16 @@ pub(super) async fn apply(
                     cluster: counter.of.cluster.to_owned(),
                 });
             }
-            Action::Create => {
-                let object: DynamicObject = serde_json::from_value(manifest.clone())?;
+            Action::Conflict(owner) => {
+                return Err(ObjectError::OtherControlPlane {
+                    kind: kind_of(manifest).1.to_owned(),
+                    name: full_name(manifest),
+                    cluster: counter.of.cluster.to_owned(),
+                    owner,
+                });
+            }
+            Action::Create(desired) => {
+                let object: DynamicObject = serde_json::from_value(*desired)?;
                 let created = api.create(&PostParams::default(), &object).await;
                 if created.as_ref().is_err_and(is_kind_unserved) {
                     let (api_version, kind) = kind_of(manifest);
@@ -145,6 +191,8 @@ pub(super) async fn apply(
                 (write, created)
             }
             Action::Update(desired) => {
+                let observed = observed.as_ref();
+                reverted = observed.and_then(|observed| observed.reverted_scale(&desired));
                 let object: DynamicObject = serde_json::from_value(*desired)?;
                 let replaced = api.replace(&name, &PostParams::default(), &object).await;
                 (MemberWrite::Update, replaced)
@@ -156,7 +204,7 @@ pub(super) async fn apply(
         match written {
             Ok(object) => {
                 let object = MemberObject::new(&resource, object).ok_or(ObjectError::Conflicts)?;
-                return Ok((resource, Applied::Written(object)));
+                return Ok((resource, Applied::Written { object, reverted }));
             }
             Err(error) if is_race(&error) && tries < CONFLICT_TRIES => observed = read().await?,
             Err(error) => return Err(error.into()),
@@ -194,11 +242,12 @@ pub(super) enum Deletion {
     Requested(Arc<ResourceType>),
 }
 
-/// Deletes the object of a manifest if the object is managed.
+/// Deletes the object of a manifest if this control plane manages the object.
 pub(super) async fn delete(
     member: &RestMapper,
     manifest: &Value,
     cached: &Cached,
+    ownership: Ownership<'_>,
     counter: &WriteCounter<'_>,
 ) -> Result<Deletion, ObjectError> {
     let resource = match resource_type(member, manifest).await {
@@ -219,7 +268,7 @@ pub(super) async fn delete(
                 Some(object) => serde_json::to_value(object)?,
             },
         };
-        if !is_managed(&object) {
+        if !ownership.covers(&object, manifest) {
             return Ok(Deletion::Gone);
         }
         // The response is not enough to know whether the object is gone, so it is read again.
@@ -261,6 +310,7 @@ pub(super) async fn remove(
     manifest: &Value,
     work: &Work,
     kept: &[&str],
+    own_id: Option<&str>,
     counter: &WriteCounter<'_>,
 ) -> Result<(), ObjectError> {
     let resource = match resource_type(member, manifest).await {
@@ -277,6 +327,7 @@ pub(super) async fn remove(
         let uid = text_at(&observed, "/metadata/uid");
         if !is_managed(&observed)
             || !is_of_work(&observed, work)
+            || other_owner(&observed, manifest, None, own_id).is_some()
             || is_deleting(&observed)
             || kept.contains(&uid)
         {
@@ -344,6 +395,7 @@ pub(super) async fn observe(
 pub(super) async fn release(
     member: &RestMapper,
     manifest: &Value,
+    ownership: Ownership<'_>,
     interpreter: &ResourceInterpreter,
 ) -> Result<(), ObjectError> {
     let resource = match resource_type(member, manifest).await {
@@ -357,7 +409,7 @@ pub(super) async fn release(
             return Ok(());
         };
         let observed = serde_json::to_value(object)?;
-        if !is_managed(&observed) {
+        if !ownership.covers(&observed, manifest) {
             return Ok(());
         }
         let unmarked = without_marks(manifest);

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use berth_api::well_known::{WORK_NAME, WORK_NAMESPACE};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::api::DynamicObject;
 use kube::core::TypeMeta;
 use serde_json::Value;
@@ -22,12 +23,25 @@ pub(super) struct MemberObject {
     uid: String,
     /// The resource version, or 0 if the version is not a number.
     version: u64,
+    /// The client of the member that set `spec.replicas` through the subresource `scale`, such as an autoscaler.
+    scaled_by: Option<String>,
+}
+
+/// A change of the replicas by a client of the member that a write has undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RevertedScale {
+    /// Field manager of the client. Kubernetes' autoscaler is a part of kube-controller-manager.
+    pub(crate) manager: String,
+    /// The replicas that the client has set.
+    pub(crate) from: Value,
+    /// The replicas in the manifest.
+    pub(crate) to: Value,
 }
 
 impl MemberObject {
     /// Converts an object of a resource type.
     pub(super) fn new(resource: &ResourceType, mut object: DynamicObject) -> Option<Self> {
-        object.metadata.managed_fields = None;
+        let scaled_by = object.metadata.managed_fields.take().and_then(scaler);
         object.types = Some(TypeMeta {
             api_version: resource.api.api_version.clone(),
             kind: resource.api.kind.clone(),
@@ -40,7 +54,16 @@ impl MemberObject {
             value,
             uid,
             version,
+            scaled_by,
         })
+    }
+
+    /// Returns the change of the replicas by a client of the member that a write of `desired` undoes.
+    pub(super) fn reverted_scale(&self, desired: &Value) -> Option<RevertedScale> {
+        let replicas = |object: &Value| object.pointer("/spec/replicas").cloned();
+        let (from, to) = (replicas(&self.value)?, replicas(desired)?);
+        let manager = self.scaled_by.clone().filter(|_| from != to)?;
+        Some(RevertedScale { manager, from, to })
     }
 
     fn key(&self) -> ObjectKey {
@@ -49,11 +72,27 @@ impl MemberObject {
 
     /// Returns the name of the object's Work, if the Work is in this namespace.
     pub(super) fn work(&self, execution_namespace: &str) -> Option<String> {
-        let annotations = self.value.pointer("/metadata/annotations")?;
-        let namespace = annotations.get(WORK_NAMESPACE)?.as_str()?;
-        let name = annotations.get(WORK_NAME)?.as_str()?;
+        let (namespace, name) = self.work_key()?;
         (namespace == execution_namespace).then(|| name.to_owned())
     }
+
+    /// Returns the namespace and the name of the object's Work.
+    fn work_key(&self) -> Option<(&str, &str)> {
+        let annotations = self.value.pointer("/metadata/annotations")?;
+        let namespace = annotations.get(WORK_NAMESPACE)?.as_str()?;
+        Some((namespace, annotations.get(WORK_NAME)?.as_str()?))
+    }
+}
+
+/// Returns the manager that owns `spec.replicas` because it has written the subresource `scale`.
+fn scaler(managed_fields: Vec<ManagedFieldsEntry>) -> Option<String> {
+    let mut entries = managed_fields.into_iter();
+    let entry = entries.find(|entry| {
+        let fields = entry.fields_v1.as_ref();
+        entry.subresource.as_deref() == Some("scale")
+            && fields.is_some_and(|fields| fields.0.pointer("/f:spec/f:replicas").is_some())
+    })?;
+    entry.manager
 }
 
 /// The namespace and name of an object.
@@ -182,7 +221,8 @@ impl KindCache {
         }
     }
 
-    /// Handles a watch event. Returns the objects that it changed or deleted.
+    /// Handles a watch event. Returns the objects that it changed or deleted. If an object now belongs to another Work,
+    /// also returns the former object, because its Work has lost the object.
     fn handle_watch_event(&mut self, event: WatchEvent) -> Vec<Arc<MemberObject>> {
         match event {
             WatchEvent::Listed(listing) => {
@@ -200,10 +240,17 @@ impl KindCache {
             }
             // A kind that is not served has no objects. The watch may have missed the deletion of the former objects.
             WatchEvent::Unserved => self.handle_watch_event(WatchEvent::Listed(Listing::default())),
-            WatchEvent::Applied(object) => MemberObject::new(&self.resource, *object)
-                .and_then(|object| self.store(object))
-                .into_iter()
-                .collect(),
+            WatchEvent::Applied(object) => {
+                let Some(object) = MemberObject::new(&self.resource, *object) else {
+                    return Vec::new();
+                };
+                let former = self.objects.get(&object.key()).map(Arc::clone);
+                let Some(object) = self.store(object) else {
+                    return Vec::new();
+                };
+                let former = former.filter(|former| former.work_key() != object.work_key());
+                former.into_iter().chain([object]).collect()
+            }
             WatchEvent::Deleted(object) => MemberObject::new(&self.resource, *object)
                 .and_then(|object| self.remove(&object))
                 .into_iter()
@@ -326,6 +373,54 @@ mod tests {
         let recreated = MemberObject::new(&cache.resource, *object("b", "3", "8")).unwrap();
         cache.store_response(recreated);
         assert!(matches!(cache.get(&key("b")), Cached::Present(_)));
+    }
+
+    #[test]
+    fn the_works_before_and_after_a_change_of_the_owner_are_affected() {
+        let mut cache = cache();
+        let mut event = |version: &str, namespace: &str| {
+            let mut object = object("a", "1", version);
+            let annotations = [(WORK_NAMESPACE, namespace), (WORK_NAME, "w")];
+            object.metadata.annotations = Some(
+                annotations
+                    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                    .into(),
+            );
+            let changed = cache.handle_watch_event(WatchEvent::Applied(object));
+            let works = changed
+                .iter()
+                .map(|object| object.work_key().unwrap().0.to_owned());
+            works.collect::<Vec<_>>()
+        };
+        assert_eq!(event("1", "karmada-es-m1"), ["karmada-es-m1"]);
+        assert_eq!(event("2", "karmada-es-m1"), ["karmada-es-m1"]);
+        assert_eq!(
+            event("3", "karmada-es-east"),
+            ["karmada-es-m1", "karmada-es-east"]
+        );
+    }
+
+    #[test]
+    fn a_write_that_undoes_a_scale_names_the_client_that_scaled() {
+        let deployment = |subresource: &str, replicas: i64| {
+            let object = json!({ "metadata": { "name": "a", "managedFields": [{
+                    "manager": "kube-controller-manager", "operation": "Update", "subresource": subresource,
+                    "fieldsV1": { "f:spec": { "f:replicas": {} } } }] },
+                "spec": { "replicas": replicas } });
+            MemberObject::new(&cache().resource, serde_json::from_value(object).unwrap()).unwrap()
+        };
+        let desired = json!({ "spec": { "replicas": 2 } });
+        let reverted = RevertedScale {
+            manager: "kube-controller-manager".to_owned(),
+            from: json!(5),
+            to: json!(2),
+        };
+        assert_eq!(
+            deployment("scale", 5).reverted_scale(&desired),
+            Some(reverted)
+        );
+        assert_eq!(deployment("scale", 2).reverted_scale(&desired), None);
+        assert_eq!(deployment("", 5).reverted_scale(&desired), None);
     }
 
     #[test]

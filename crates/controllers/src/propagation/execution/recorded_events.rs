@@ -2,12 +2,15 @@
 
 use berth_api::Work;
 use berth_api::binding::ResourceHealth;
-use berth_api::well_known::{CONDITION_APPLIED, CONDITION_DISPATCHING, TEMPLATE_UID};
+use berth_api::well_known::{
+    CONDITION_APPLIED, CONDITION_DISPATCHING, RETAIN_REPLICAS, TEMPLATE_UID,
+};
 use berth_api::work::{ManifestStatus, ResourceIdentifier, WorkStatus};
 use berth_events::{Event, EventRecorder, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::Value;
 
+use super::object_cache::RevertedScale;
 use super::work_status::{FailedOperation, Failure, ManifestOutcome, StatusChanges};
 use crate::condition;
 
@@ -131,7 +134,7 @@ pub(super) fn record_templates(
         let (severity, reason, message) = match outcome {
             ManifestOutcome::Unchanged => continue,
             ManifestOutcome::Failed(_) if !changes.applied => continue,
-            ManifestOutcome::Written => (
+            ManifestOutcome::Written { .. } => (
                 Severity::Normal,
                 "SyncSucceed",
                 format!(
@@ -151,6 +154,17 @@ pub(super) fn record_templates(
                 ),
             ),
         };
+        if let ManifestOutcome::Written {
+            reverted: Some(reverted),
+        } = outcome
+        {
+            events.record(Event {
+                object: object.clone(),
+                severity: Severity::Warning,
+                reason: "ReplicasReverted",
+                message: describe_reverted_scale(reverted, cluster),
+            });
+        }
         events.record(Event {
             object,
             severity,
@@ -158,6 +172,18 @@ pub(super) fn record_templates(
             message,
         });
     }
+}
+
+fn describe_reverted_scale(reverted: &RevertedScale, cluster: &str) -> String {
+    let RevertedScale { manager, from, to } = reverted;
+    let client = if manager == "kube-controller-manager" {
+        "an autoscaler"
+    } else {
+        manager
+    };
+    format!(
+        "{client} in the cluster {cluster} set {from} replicas, which were set back to {to}; to keep the replicas of members, set the label {RETAIN_REPLICAS}=true on the template, or propagate the HorizontalPodAutoscaler and start the controllers with --controllers=*,hpaScaleTargetMarker"
+    )
 }
 
 /// Returns a reference to the template of a manifest, or `None` if the manifest lacks the template's UID.

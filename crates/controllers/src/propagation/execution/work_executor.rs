@@ -13,8 +13,9 @@ use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::drift::AppliedState;
-use super::member_object::{self, Applied, CONFLICT_TRIES, Deletion, WriteCounter};
+use super::member_object::{self, Applied, CONFLICT_TRIES, Deletion, Ownership, WriteCounter};
 use super::object_cache::{Cached, MemberObject};
+use super::ownership::{ControlPlaneId, other_owner};
 use super::recorded_events;
 use super::removed_objects::identifying_manifest;
 use super::work_action::WorkAction;
@@ -43,6 +44,31 @@ pub(super) struct WorkInput {
     pub(super) applied: Vec<Option<AppliedState>>,
     /// The objects that the Work has applied and no longer contains.
     pub(super) removed: Vec<ResourceIdentifier>,
+}
+
+impl WorkInput {
+    fn ownership<'a>(&self, index: usize, id: Option<&'a str>) -> Ownership<'a> {
+        Ownership {
+            applied: self.applied.get(index).copied().flatten(),
+            id,
+        }
+    }
+
+    /// Returns the cached object of each manifest, except those that another control plane owns.
+    fn own_objects(&self, id: Option<&str>) -> Vec<Option<Value>> {
+        let manifests = self.work.spec.workload.manifests.iter().zip(&self.cached);
+        let own = manifests
+            .enumerate()
+            .map(|(index, (manifest, cached))| match cached {
+                Cached::Present(object) => {
+                    let applied = self.ownership(index, id).applied;
+                    let owner = other_owner(&object.value, manifest, applied, id);
+                    owner.is_none().then(|| object.value.clone())
+                }
+                Cached::Absent | Cached::Unknown => None,
+            });
+        own.collect()
+    }
 }
 
 /// The result of an execution.
@@ -88,6 +114,7 @@ pub(super) enum WorkError {
 #[derive(Clone)]
 pub(crate) struct WorkExecutor {
     pub(crate) control_plane: kube::Client,
+    pub(crate) id: ControlPlaneId,
     pub(crate) events: EventRecorder,
     pub(crate) interpreter: ResourceInterpreter,
     pub(crate) monitor: Monitor,
@@ -114,8 +141,15 @@ impl WorkExecutor {
             applied: input.applied.clone(),
             ..WorkResult::default()
         };
+        let id = match self.id.read().await {
+            Ok(id) => id,
+            Err(error) => {
+                result.failure = Some(error.into());
+                return result;
+            }
+        };
         let mut observations = Observations {
-            objects: input.cached.iter().map(present).collect(),
+            objects: input.own_objects(id),
             ..Observations::default()
         };
         match input.action {
@@ -126,18 +160,25 @@ impl WorkExecutor {
             }
             WorkAction::Delete | WorkAction::RequestDeletion => {
                 let awaited = input.action == WorkAction::Delete;
-                let removed = self.delete_objects(&input, &mut result).await;
-                result.failure = match removed {
-                    Ok(left) if awaited && !left.is_empty() => Some(WorkError::Terminating(left)),
-                    Ok(_) => self.remove_finalizer(&input.work).await.err(),
-                    Err(reason) => Some(WorkError::Member(vec![reason])),
+                let removed = self.delete_objects(&input, id, &mut result).await;
+                let reason = match removed {
+                    Ok(left) if awaited && !left.is_empty() => {
+                        result.failure = Some(WorkError::Terminating(left));
+                        return result;
+                    }
+                    Ok(_) => {
+                        result.failure = self.remove_finalizer(&input.work).await.err();
+                        return result;
+                    }
+                    Err(reason) => reason,
                 };
-                return result;
+                result.failure = Some(WorkError::Member(vec![reason.clone()]));
+                observations.applied = Some(ApplyOutcome::NotDeleted(reason));
             }
             WorkAction::Observe => {
                 observations.dispatching = Some(false);
                 let missing = self
-                    .observe_objects(&input, &mut result, &mut observations.objects)
+                    .observe_objects(&input, id, &mut result, &mut observations.objects)
                     .await;
                 match missing {
                     Ok(missing) => observations.applied = missing_objects(&input.work, &missing),
@@ -157,12 +198,12 @@ impl WorkExecutor {
                 observations.dispatching = Some(true);
                 let start = SystemTime::now();
                 let (mut applied, outcomes) = self
-                    .apply_manifests(&input, &mut result, &mut observations.objects)
+                    .apply_manifests(&input, id, &mut result, &mut observations.objects)
                     .await;
                 let kept = observations.objects.iter().flatten();
                 let kept = kept.map(|object| text_at(object, "/metadata/uid"));
                 let kept: Vec<&str> = kept.collect();
-                let failures = self.remove_objects(&input, &kept, &mut result).await;
+                let failures = self.remove_objects(&input, &kept, id, &mut result).await;
                 applied.add_failures(input.work.spec.workload.manifests.len(), failures);
                 observations.removed.clone_from(&result.removed);
                 trace_application(&input, start, &applied, &outcomes);
@@ -223,6 +264,7 @@ impl WorkExecutor {
             Ok(written) => {
                 let reasons = match &observations.applied {
                     Some(ApplyOutcome::Failed { reasons, .. }) => reasons.join("; "),
+                    Some(ApplyOutcome::NotDeleted(reason)) => reason.clone(),
                     Some(ApplyOutcome::Succeeded) | None => String::new(),
                 };
                 let has_health =
@@ -294,20 +336,23 @@ impl WorkExecutor {
     async fn delete_objects(
         &self,
         input: &WorkInput,
+        id: Option<&str>,
         result: &mut WorkResult,
     ) -> Result<Vec<String>, String> {
         let member = input.member.as_ref().map_err(Clone::clone)?;
         let manifests = &input.work.spec.workload.manifests;
         let preserved = input.work.spec.preserve_resources_on_deletion == Some(true);
         let mut left = Vec::new();
-        for (manifest, cached) in manifests.iter().zip(&input.cached) {
+        for (index, (manifest, cached)) in manifests.iter().zip(&input.cached).enumerate() {
             let counter = &self.counter(manifest, &input.cluster);
+            let ownership = input.ownership(index, id);
             let deletion = async {
                 if preserved {
-                    let released = member_object::release(member, manifest, &self.interpreter);
+                    let released =
+                        member_object::release(member, manifest, ownership, &self.interpreter);
                     released.await.map(|()| Deletion::Gone)
                 } else {
-                    member_object::delete(member, manifest, cached, counter).await
+                    member_object::delete(member, manifest, cached, ownership, counter).await
                 }
             };
             match tokio::time::timeout(MEMBER_TIMEOUT, deletion).await {
@@ -324,7 +369,7 @@ impl WorkExecutor {
                 Err(_) => return Err(timeout_message(&input.cluster)),
             }
         }
-        match self.remove_objects(input, &[], result).await.pop() {
+        match self.remove_objects(input, &[], id, result).await.pop() {
             Some(reason) => Err(reason),
             None => Ok(left),
         }
@@ -336,6 +381,7 @@ impl WorkExecutor {
         &self,
         input: &WorkInput,
         kept: &[&str],
+        id: Option<&str>,
         result: &mut WorkResult,
     ) -> Vec<String> {
         let mut failures = Vec::new();
@@ -345,7 +391,7 @@ impl WorkExecutor {
         for object in &input.removed {
             let manifest = identifying_manifest(object);
             let counter = &self.counter(&manifest, &input.cluster);
-            let removal = member_object::remove(member, &manifest, &input.work, kept, counter);
+            let removal = member_object::remove(member, &manifest, &input.work, kept, id, counter);
             match tokio::time::timeout(MEMBER_TIMEOUT, removal).await {
                 Ok(Ok(())) => result.removed.push(object.clone()),
                 Ok(Err(error)) => {
@@ -363,18 +409,23 @@ impl WorkExecutor {
     async fn observe_objects(
         &self,
         input: &WorkInput,
+        id: Option<&str>,
         result: &mut WorkResult,
         objects: &mut [Option<Value>],
     ) -> Result<Vec<String>, String> {
         let member = input.member.as_ref().map_err(Clone::clone)?;
         let manifests = input.work.spec.workload.manifests.iter();
         let mut missing = Vec::new();
-        for ((manifest, cached), slot) in manifests.zip(&input.cached).zip(objects) {
+        let manifests = manifests.zip(&input.cached).zip(objects);
+        for (index, ((manifest, cached), slot)) in manifests.enumerate() {
             let observation = member_object::observe(member, manifest, cached);
             match tokio::time::timeout(MEMBER_TIMEOUT, observation).await {
                 Ok(Ok((resource, object))) => {
                     result.kinds.push(resource);
-                    *slot = object.map(|object| object.value.clone());
+                    let applied = input.ownership(index, id).applied;
+                    *slot = object
+                        .map(|object| object.value.clone())
+                        .filter(|object| other_owner(object, manifest, applied, id).is_none());
                     if slot.is_none() {
                         missing.push(member_object::title(manifest));
                     }
@@ -393,6 +444,7 @@ impl WorkExecutor {
     async fn apply_manifests(
         &self,
         input: &WorkInput,
+        id: Option<&str>,
         result: &mut WorkResult,
         objects: &mut [Option<Value>],
     ) -> (ApplyOutcome, Vec<ManifestOutcome>) {
@@ -410,11 +462,11 @@ impl WorkExecutor {
         let mut outcomes = Vec::with_capacity(manifests.len());
         for (index, manifest) in manifests.iter().enumerate() {
             let cached = input.cached.get(index).cloned().unwrap_or(Cached::Unknown);
-            let applied = input.applied.get(index).copied().flatten();
+            let ownership = input.ownership(index, id);
             let counter = &self.counter(manifest, &input.cluster);
             let interpreter = &self.interpreter;
             let request =
-                member_object::apply(member, manifest, cached, applied, interpreter, counter);
+                member_object::apply(member, manifest, cached, ownership, interpreter, counter);
             let Ok(response) = tokio::time::timeout(MEMBER_TIMEOUT, request).await else {
                 outcomes.push(ManifestOutcome::Failed(timeout_message(&input.cluster)));
                 continue;
@@ -429,9 +481,9 @@ impl WorkExecutor {
                         *slot = Some(object.clone());
                     }
                     result.kinds.push(Arc::clone(&resource));
-                    if let Applied::Written(object) = applied {
+                    if let Applied::Written { object, reverted } = applied {
                         result.objects.push((resource, object));
-                        outcomes.push(ManifestOutcome::Written);
+                        outcomes.push(ManifestOutcome::Written { reverted });
                     } else {
                         outcomes.push(ManifestOutcome::Unchanged);
                     }
@@ -442,7 +494,11 @@ impl WorkExecutor {
                     if let Ok(resource) = member_object::resource_type(member, manifest).await {
                         result.kinds.push(resource);
                     }
-                    if let Some(slot) = result.applied.get_mut(index) {
+                    // The applied state of an object that another control plane has replaced is kept, because it
+                    // prevents this process from replacing the object again.
+                    if let Some(slot) = result.applied.get_mut(index)
+                        && !error.is_of_other_control_plane()
+                    {
                         *slot = None;
                     }
                     outcomes.push(ManifestOutcome::Failed(error.to_string()));
@@ -453,7 +509,7 @@ impl WorkExecutor {
             .iter()
             .filter_map(|outcome| match outcome {
                 ManifestOutcome::Failed(reason) => Some(reason.clone()),
-                ManifestOutcome::Unchanged | ManifestOutcome::Written => None,
+                ManifestOutcome::Unchanged | ManifestOutcome::Written { .. } => None,
             })
             .collect();
         let applied = if reasons.is_empty() {
@@ -506,13 +562,6 @@ fn trace_application(
     span.set("work", input.work.metadata.name.clone().unwrap_or_default());
     if let ApplyOutcome::Failed { reasons, .. } = applied {
         span.fail(reasons.join("; "));
-    }
-}
-
-fn present(cached: &Cached) -> Option<Value> {
-    match cached {
-        Cached::Present(object) => Some(object.value.clone()),
-        Cached::Absent | Cached::Unknown => None,
     }
 }
 

@@ -7,6 +7,7 @@ use berth_api::{Work, condition_message};
 use berth_interpreter::{InterpretError, Interpreter};
 use serde_json::Value;
 
+use super::object_cache::RevertedScale;
 use super::removed_objects::{contains, identifier, is_same_object};
 use crate::condition;
 
@@ -22,6 +23,8 @@ pub(crate) enum ApplyOutcome {
         /// The errors of the other manifests.
         reasons: Vec<String>,
     },
+    /// The Work is being deleted, and its objects could not be deleted, with the error.
+    NotDeleted(String),
 }
 
 impl ApplyOutcome {
@@ -38,6 +41,7 @@ impl ApplyOutcome {
                 };
             }
             Self::Failed { reasons, .. } => reasons.extend(failures),
+            Self::NotDeleted(_) => {}
         }
     }
 }
@@ -48,7 +52,10 @@ pub(crate) enum ManifestOutcome {
     /// The object was up to date.
     Unchanged,
     /// The object was written.
-    Written,
+    Written {
+        /// The change of the replicas that the write has undone.
+        reverted: Option<RevertedScale>,
+    },
     /// The object could not be written, with the error.
     Failed(String),
 }
@@ -179,6 +186,17 @@ pub(crate) fn next_status(
                 CONDITION_APPLIED,
                 false,
                 "AppliedFailed",
+                &message,
+            );
+        }
+        Some(ApplyOutcome::NotDeleted(reason)) => {
+            let message =
+                condition_message::truncate(format!("cannot delete the objects: {reason}"));
+            changes.applied = condition::set(
+                conditions,
+                CONDITION_APPLIED,
+                false,
+                "DeletionFailed",
                 &message,
             );
         }
