@@ -1,5 +1,5 @@
-//! Actions: writes to the API server. The result of a write updates the cache at once, so that no action is planned
-//! twice.
+//! Actions: writes to the API server. The result of a write updates the cache before the next planning, so that no action
+//! is planned twice.
 
 use berth_apimachinery::dynamic_object::{decode, encode};
 use k8s_openapi::NamespaceResourceScope;
@@ -28,8 +28,6 @@ pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 pub(crate) enum Action {
     CreatePod(Box<Pod>),
     DeletePod(Key),
-    /// Writes nothing. The controller gets an event, because the cluster is full.
-    RefusePods(ObjectReference),
     /// Binds a pod to a node.
     Bind(Key, String),
     CreateReplicaSet(Box<ReplicaSet>),
@@ -76,16 +74,71 @@ pub(crate) enum Workload {
 
 /// A namespaced kind that actions write.
 trait Written:
-    Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Serialize + DeserializeOwned
+    Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+    + Serialize
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
 {
 }
 
 impl<K> Written for K where
-    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Serialize + DeserializeOwned
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+        + Serialize
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static
 {
 }
 
+impl Action {
+    /// Reports whether the action only replaces the status of an object.
+    pub(crate) fn is_status(&self) -> bool {
+        matches!(
+            self,
+            Self::PodStatus(_)
+                | Self::DeploymentStatus(_)
+                | Self::ReplicaSetStatus(_)
+                | Self::ReplicationControllerStatus(_)
+                | Self::StatefulSetStatus(_)
+                | Self::DaemonSetStatus(_)
+                | Self::JobStatus(_)
+                | Self::CronJobStatus(_)
+                | Self::ClaimStatus(_)
+                | Self::AutoscalerStatus(_)
+                | Self::BudgetStatus(_)
+                | Self::ServiceStatus(_)
+                | Self::IngressStatus(_)
+        )
+    }
+}
+
+/// The change of the cache after a successful write.
+pub(crate) struct CacheUpdate(Box<dyn FnOnce(&mut Cache) + Send>);
+
+impl CacheUpdate {
+    fn new(change: impl FnOnce(&mut Cache) + Send + 'static) -> Self {
+        Self(Box::new(change))
+    }
+
+    /// Returns the update that stores a written object.
+    fn put<K: Written>(
+        object: K,
+        kind: impl FnOnce(&mut Cache) -> &mut ObjectCache<K> + Send + 'static,
+    ) -> Self {
+        Self::new(move |cache| kind(cache).put(object))
+    }
+
+    /// Changes the cache.
+    pub(crate) fn apply(self, cache: &mut Cache) {
+        (self.0)(cache);
+    }
+}
+
 /// The executor of actions.
+#[derive(Clone)]
 pub(crate) struct Executor {
     client: Client,
 }
@@ -95,74 +148,139 @@ impl Executor {
         Self { client }
     }
 
-    /// Executes an action and updates the cache. An error often means that another client has changed the object.
-    pub(crate) async fn execute(
-        &self,
-        action: Action,
-        cache: &mut Cache,
-    ) -> Result<(), kube::Error> {
-        match action {
-            Action::CreatePod(pod) => self.create(&*pod, &mut cache.pods).await,
-            Action::CreateReplicaSet(set) => self.create(&*set, &mut cache.replica_sets).await,
-            Action::CreateJob(job) => self.create(&*job, &mut cache.jobs).await,
-            Action::CreateClaim(claim) => self.create(&*claim, &mut cache.claims).await,
-            Action::CreateSlice(slice) => self.create(&*slice, &mut cache.slices).await,
-            Action::ReplaceSlice(slice) => self.replace(&*slice, &mut cache.slices).await,
-            Action::DeleteSlice(key) => self.delete(&key, &mut cache.slices).await,
-            Action::RefusePods(_) => Ok(()),
-            Action::DeletePod(key) => self.delete(&key, &mut cache.pods).await,
-            Action::DeleteReplicaSet(key) => self.delete(&key, &mut cache.replica_sets).await,
-            Action::DeleteJob(key) => self.delete(&key, &mut cache.jobs).await,
-            Action::DeleteClaim(key) => self.delete(&key, &mut cache.claims).await,
-            Action::Bind(key, node) => self.bind(&key, node, cache).await,
+    /// Executes an action, and returns the change of the cache. An error often means that another client has changed
+    /// the object.
+    pub(crate) async fn execute(self, action: Action) -> Result<CacheUpdate, kube::Error> {
+        Ok(match action {
+            Action::CreatePod(pod) => {
+                CacheUpdate::put(self.create(&*pod).await?, |cache| &mut cache.pods)
+            }
+            Action::CreateReplicaSet(set) => {
+                CacheUpdate::put(self.create(&*set).await?, |cache| &mut cache.replica_sets)
+            }
+            Action::CreateJob(job) => {
+                CacheUpdate::put(self.create(&*job).await?, |cache| &mut cache.jobs)
+            }
+            Action::CreateClaim(claim) => {
+                CacheUpdate::put(self.create(&*claim).await?, |cache| &mut cache.claims)
+            }
+            Action::CreateSlice(slice) => {
+                CacheUpdate::put(self.create(&*slice).await?, |cache| &mut cache.slices)
+            }
+            Action::ReplaceSlice(slice) => {
+                CacheUpdate::put(self.replace(&*slice).await?, |cache| &mut cache.slices)
+            }
+            Action::DeleteSlice(key) => {
+                self.delete::<EndpointSlice>(&key).await?;
+                CacheUpdate::new(move |cache| cache.slices.remove(&key))
+            }
+            Action::DeletePod(key) => {
+                self.delete::<Pod>(&key).await?;
+                CacheUpdate::new(move |cache| cache.pods.remove(&key))
+            }
+            Action::DeleteReplicaSet(key) => {
+                self.delete::<ReplicaSet>(&key).await?;
+                CacheUpdate::new(move |cache| cache.replica_sets.remove(&key))
+            }
+            Action::DeleteJob(key) => {
+                self.delete::<Job>(&key).await?;
+                CacheUpdate::new(move |cache| cache.jobs.remove(&key))
+            }
+            Action::DeleteClaim(key) => {
+                self.delete::<PersistentVolumeClaim>(&key).await?;
+                CacheUpdate::new(move |cache| cache.claims.remove(&key))
+            }
+            Action::Bind(key, node) => {
+                CacheUpdate::put(self.bind(&key, node).await?, |cache| &mut cache.pods)
+            }
             Action::Scale(key, replicas) => {
                 let patch = json!({ "spec": { "replicas": replicas } });
-                self.patch(&key, patch, &mut cache.replica_sets).await
+                CacheUpdate::put(self.patch(&key, patch).await?, |cache| {
+                    &mut cache.replica_sets
+                })
             }
             Action::ScaleWorkload(workload, key, replicas) => {
                 let patch = json!({ "spec": { "replicas": replicas } });
                 match workload {
-                    Workload::Deployment => self.patch(&key, patch, &mut cache.deployments).await,
-                    Workload::ReplicaSet => self.patch(&key, patch, &mut cache.replica_sets).await,
+                    Workload::Deployment => {
+                        CacheUpdate::put(self.patch(&key, patch).await?, |cache| {
+                            &mut cache.deployments
+                        })
+                    }
+                    Workload::ReplicaSet => {
+                        CacheUpdate::put(self.patch(&key, patch).await?, |cache| {
+                            &mut cache.replica_sets
+                        })
+                    }
                     Workload::StatefulSet => {
-                        self.patch(&key, patch, &mut cache.stateful_sets).await
+                        CacheUpdate::put(self.patch(&key, patch).await?, |cache| {
+                            &mut cache.stateful_sets
+                        })
                     }
                     Workload::ReplicationController => {
-                        self.patch(&key, patch, &mut cache.replication_controllers)
-                            .await
+                        CacheUpdate::put(self.patch(&key, patch).await?, |cache| {
+                            &mut cache.replication_controllers
+                        })
                     }
                 }
             }
             Action::Revise(key, revision) => {
                 let revision = revision.to_string();
                 let patch = json!({ "metadata": { "annotations": { REVISION: revision } } });
-                self.patch(&key, patch, &mut cache.replica_sets).await
+                CacheUpdate::put(self.patch(&key, patch).await?, |cache| {
+                    &mut cache.replica_sets
+                })
             }
             Action::BindClaim(key, volume) => {
                 let patch = json!({ "spec": { "volumeName": volume } });
-                self.patch(&key, patch, &mut cache.claims).await
+                CacheUpdate::put(self.patch(&key, patch).await?, |cache| &mut cache.claims)
             }
-            Action::PodStatus(object) => self.status(&*object, &mut cache.pods).await,
-            Action::DeploymentStatus(object) => self.status(&*object, &mut cache.deployments).await,
+            Action::PodStatus(object) => {
+                CacheUpdate::put(self.status(&*object).await?, |cache| &mut cache.pods)
+            }
+            Action::DeploymentStatus(object) => {
+                CacheUpdate::put(self.status(&*object).await?, |cache| &mut cache.deployments)
+            }
             Action::ReplicaSetStatus(object) => {
-                self.status(&*object, &mut cache.replica_sets).await
+                CacheUpdate::put(self.status(&*object).await?, |cache| {
+                    &mut cache.replica_sets
+                })
             }
             Action::ReplicationControllerStatus(object) => {
-                self.status(&*object, &mut cache.replication_controllers)
-                    .await
+                CacheUpdate::put(self.status(&*object).await?, |cache| {
+                    &mut cache.replication_controllers
+                })
             }
             Action::StatefulSetStatus(object) => {
-                self.status(&*object, &mut cache.stateful_sets).await
+                CacheUpdate::put(self.status(&*object).await?, |cache| {
+                    &mut cache.stateful_sets
+                })
             }
-            Action::DaemonSetStatus(object) => self.status(&*object, &mut cache.daemon_sets).await,
-            Action::JobStatus(object) => self.status(&*object, &mut cache.jobs).await,
-            Action::CronJobStatus(object) => self.status(&*object, &mut cache.cron_jobs).await,
-            Action::ClaimStatus(object) => self.status(&*object, &mut cache.claims).await,
-            Action::AutoscalerStatus(object) => self.status(&*object, &mut cache.autoscalers).await,
-            Action::BudgetStatus(object) => self.status(&*object, &mut cache.budgets).await,
-            Action::ServiceStatus(object) => self.status(&*object, &mut cache.services).await,
-            Action::IngressStatus(object) => self.status(&*object, &mut cache.ingresses).await,
-        }
+            Action::DaemonSetStatus(object) => {
+                CacheUpdate::put(self.status(&*object).await?, |cache| &mut cache.daemon_sets)
+            }
+            Action::JobStatus(object) => {
+                CacheUpdate::put(self.status(&*object).await?, |cache| &mut cache.jobs)
+            }
+            Action::CronJobStatus(object) => {
+                CacheUpdate::put(self.status(&*object).await?, |cache| &mut cache.cron_jobs)
+            }
+            Action::ClaimStatus(object) => {
+                CacheUpdate::put(self.status(&*object).await?, |cache| &mut cache.claims)
+            }
+            Action::AutoscalerStatus(object) => {
+                CacheUpdate::put(self.status(&*object).await?, |cache| &mut cache.autoscalers)
+            }
+            Action::BudgetStatus(object) => {
+                CacheUpdate::put(self.status(&*object).await?, |cache| &mut cache.budgets)
+            }
+            Action::ServiceStatus(object) => {
+                CacheUpdate::put(self.status(&*object).await?, |cache| &mut cache.services)
+            }
+            Action::IngressStatus(object) => {
+                CacheUpdate::put(self.status(&*object).await?, |cache| &mut cache.ingresses)
+            }
+        })
     }
 
     fn api<K: Written>(&self, namespace: &str) -> Api<DynamicObject> {
@@ -170,76 +288,53 @@ impl Executor {
         Api::namespaced_with(self.client.clone(), namespace, &resource)
     }
 
-    async fn create<K: Written>(
-        &self,
-        object: &K,
-        kind: &mut ObjectCache<K>,
-    ) -> Result<(), kube::Error> {
+    async fn create<K: Written>(&self, object: &K) -> Result<K, kube::Error> {
         let api = self.api::<K>(&object.namespace().unwrap_or_default());
         let object = encode(object).map_err(kube::Error::SerdeError)?;
-        put(kind, api.create(&PostParams::default(), &object).await?)
+        written(api.create(&PostParams::default(), &object).await?)
     }
 
-    async fn replace<K: Written>(
-        &self,
-        object: &K,
-        kind: &mut ObjectCache<K>,
-    ) -> Result<(), kube::Error> {
+    async fn replace<K: Written>(&self, object: &K) -> Result<K, kube::Error> {
         let (namespace, name) = key(object);
         let object = encode(object).map_err(kube::Error::SerdeError)?;
         let replaced = self
             .api::<K>(&namespace)
             .replace(&name, &PostParams::default(), &object)
             .await?;
-        put(kind, replaced)
+        written(replaced)
     }
 
-    async fn patch<K: Written>(
-        &self,
-        key: &Key,
-        patch: Value,
-        kind: &mut ObjectCache<K>,
-    ) -> Result<(), kube::Error> {
+    async fn patch<K: Written>(&self, key: &Key, patch: Value) -> Result<K, kube::Error> {
         let patched = self
             .api::<K>(&key.0)
             .patch(&key.1, &PatchParams::default(), &Patch::Merge(patch))
             .await?;
-        put(kind, patched)
+        written(patched)
     }
 
-    async fn delete<K: Written>(
-        &self,
-        key: &Key,
-        kind: &mut ObjectCache<K>,
-    ) -> Result<(), kube::Error> {
+    async fn delete<K: Written>(&self, key: &Key) -> Result<(), kube::Error> {
         let deleted = self
             .api::<K>(&key.0)
             .delete(&key.1, &DeleteParams::background().grace_period(0))
             .await;
         match deleted {
-            Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.code == 404 => {}
-            Err(error) => return Err(error),
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => Err(error),
         }
-        kind.remove(key);
-        Ok(())
     }
 
-    async fn status<K: Written>(
-        &self,
-        object: &K,
-        kind: &mut ObjectCache<K>,
-    ) -> Result<(), kube::Error> {
+    async fn status<K: Written>(&self, object: &K) -> Result<K, kube::Error> {
         let (namespace, name) = key(object);
         let object = encode(object).map_err(kube::Error::SerdeError)?;
-        let written = self
+        let replaced = self
             .api::<K>(&namespace)
             .replace_status(&name, &PostParams::default(), &object)
             .await?;
-        put(kind, written)
+        written(replaced)
     }
 
-    async fn bind(&self, key: &Key, node: String, cache: &mut Cache) -> Result<(), kube::Error> {
+    async fn bind(&self, key: &Key, node: String) -> Result<Pod, kube::Error> {
         let pods = self.api::<Pod>(&key.0);
         let binding = Binding {
             metadata: kube::api::ObjectMeta {
@@ -258,12 +353,11 @@ impl Executor {
             .create_subresource("binding", &key.1, &PostParams::default(), &binding)
             .await?;
         tracing::trace!(pod = key.1, status = %bound["status"], "bound a pod");
-        put(&mut cache.pods, pods.get(&key.1).await?)
+        written(pods.get(&key.1).await?)
     }
 }
 
-/// Stores the object that the server returned for a write.
-fn put<K: Written>(kind: &mut ObjectCache<K>, written: DynamicObject) -> Result<(), kube::Error> {
-    kind.put(decode(written).map_err(kube::Error::SerdeError)?);
-    Ok(())
+/// Decodes the object that the server returned for a write.
+fn written<K: Written>(object: DynamicObject) -> Result<K, kube::Error> {
+    decode(object).map_err(kube::Error::SerdeError)
 }

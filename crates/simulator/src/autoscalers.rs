@@ -17,6 +17,7 @@ use kube::ResourceExt as _;
 use crate::action::Action;
 use crate::cache::Cache;
 use crate::owned_pods;
+use crate::plan::Plan;
 use crate::scale_target::ScaleTarget;
 use crate::scope::Scope;
 use crate::simulation_annotations::CPU_LOAD;
@@ -26,12 +27,12 @@ const TOLERANCE: f64 = 0.1;
 /// Target CPU utilization of an autoscaler without metrics, in percent.
 const DEFAULT_TARGET: i32 = 80;
 
-pub(crate) fn plan(cache: &Cache, scope: &Scope, now: jiff::Timestamp, actions: &mut Vec<Action>) {
+pub(crate) fn plan(cache: &Cache, scope: &Scope, now: jiff::Timestamp, plan: &mut Plan) {
     for autoscaler in cache.autoscalers.iter() {
         let namespace = autoscaler.metadata.namespace.as_deref().unwrap_or_default();
         let changed = scope.covers(&autoscaler.metadata) || scope.has_changes_in(namespace);
         if changed && autoscaler.metadata.deletion_timestamp.is_none() {
-            plan_autoscaler(autoscaler, cache, now, actions);
+            plan_autoscaler(autoscaler, cache, now, plan.of(&autoscaler.metadata));
         }
     }
 }

@@ -21,6 +21,7 @@ use kube::runtime::watcher::Event;
 use kube::{Client, Resource, ResourceExt as _};
 
 use crate::owned_pods::controller_of;
+use crate::retries::Retries;
 use crate::scope::Scope;
 
 /// The namespace and the name of an object.
@@ -160,6 +161,8 @@ macro_rules! kinds {
         #[derive(Debug, Default)]
         pub(crate) struct Cache {
             $( pub(crate) $field: ObjectCache<$kind>, )*
+            /// The objects whose last action failed.
+            pub(crate) retries: Retries,
         }
 
         /// A change of a watched object.

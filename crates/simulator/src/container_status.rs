@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
-    ContainerStateWaiting, ContainerStatus, EphemeralContainer, ResourceRequirements,
+    ContainerStateWaiting, ContainerStatus, EphemeralContainer, PodSpec, ResourceRequirements,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -25,7 +25,14 @@ pub(crate) enum Stage {
     NoImage,
     Succeeded,
     Failed,
+    /// The pod was active for longer than its `activeDeadlineSeconds`.
+    DeadlineExceeded,
 }
+
+/// The reason of a pod that was active for too long.
+pub(crate) const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
+pub(crate) const DEADLINE_MESSAGE: &str =
+    "Pod was active on the node longer than the specified deadline";
 
 /// Returns the status of a container in a stage of its pod.
 pub(crate) fn container_status(
@@ -84,6 +91,7 @@ pub(crate) fn container_status(
         },
         Stage::Succeeded => ended(0, "Completed"),
         Stage::Failed => ended(1, "Error"),
+        Stage::DeadlineExceeded => ended(137, "Error"),
     };
     let waits = before.waiting.as_ref().map(|w| w.reason.as_deref()) == Some(Some(BACK_OFF));
     let due = known.is_none_or(|known| {
@@ -121,6 +129,57 @@ pub(crate) fn container_status(
         state: Some(container_state),
         ..known.cloned().unwrap_or_default()
     }
+}
+
+/// Returns the status of a container that waits for the init containers of its pod.
+pub(crate) fn waiting_status(
+    container: &Container,
+    known: Option<&ContainerStatus>,
+    now: &Time,
+) -> ContainerStatus {
+    let mut status = container_status(container, known, Stage::Starting, now);
+    let waiting = status.state.get_or_insert_default();
+    waiting.waiting.get_or_insert_default().reason = Some("PodInitializing".to_owned());
+    status
+}
+
+/// Returns the statuses of the init containers of a pod, and the number of init containers that are not complete. Init
+/// containers complete within the start delay of the pod. `has_image` returns false for an image that cannot be pulled.
+pub(crate) fn init_container_statuses(
+    spec: &PodSpec,
+    known: &[ContainerStatus],
+    stage: Stage,
+    has_image: impl Fn(&Container) -> bool,
+    now: &Time,
+) -> (Vec<ContainerStatus>, usize) {
+    let mut incomplete = 0;
+    let containers = spec.init_containers.iter().flatten();
+    let statuses = containers.map(|container| {
+        let known = known.iter().find(|known| known.name == container.name);
+        if stage == Stage::Starting || incomplete > 0 {
+            incomplete += 1;
+            return waiting_status(container, known, now);
+        }
+        if stage == Stage::NoImage && !has_image(container) {
+            incomplete += 1;
+            return container_status(container, known, Stage::NoImage, now);
+        }
+        let is_sidecar = container.restart_policy.as_deref() == Some("Always");
+        if !is_sidecar {
+            let status = container_status(container, known, Stage::Succeeded, now);
+            return ContainerStatus {
+                ready: true,
+                ..status
+            };
+        }
+        let stage = match stage {
+            Stage::Succeeded | Stage::Failed | Stage::DeadlineExceeded => stage,
+            _ => Stage::Running,
+        };
+        container_status(container, known, stage, now)
+    });
+    let statuses = statuses.collect();
+    (statuses, incomplete)
 }
 
 /// Returns the status of an ephemeral debug container, which runs at once.

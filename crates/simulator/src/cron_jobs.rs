@@ -47,11 +47,12 @@ fn plan_cron_job(
     let status = status(&own, &active, before);
     let last = status.last_schedule_time.as_ref().map(|time| time.0);
     if cron.status.as_ref() != Some(&status) {
-        let mut cron = cron.clone();
-        cron.status = Some(status);
-        plan.actions.push(Action::CronJobStatus(Box::new(cron)));
+        let mut changed = cron.clone();
+        changed.status = Some(status);
+        plan.of(&cron.metadata)
+            .push(Action::CronJobStatus(Box::new(changed)));
     }
-    clear_history(spec, &own, plan);
+    clear_history(spec, &own, plan.of(&cron.metadata));
     if spec.suspend == Some(true) {
         return;
     }
@@ -84,14 +85,15 @@ fn plan_cron_job(
         Some("Forbid") if !active.is_empty() => return,
         Some("Replace") => {
             let replaced = active.iter().map(|job| Action::DeleteJob(key(*job)));
-            plan.actions.extend(replaced);
+            plan.of(&cron.metadata).extend(replaced);
         }
         _ => {}
     }
     let job = job(cron, spec, time);
     // A Job of another owner with this name remains unchanged.
     if cache.jobs.get(&key(&job)).is_none() {
-        plan.actions.push(Action::CreateJob(Box::new(job)));
+        plan.of(&cron.metadata)
+            .push(Action::CreateJob(Box::new(job)));
     }
 }
 
@@ -137,23 +139,29 @@ fn scheduled(job: &Job) -> Option<Timestamp> {
 }
 
 /// Deletes the oldest finished Jobs that exceed the history limits.
-fn clear_history(spec: &CronJobSpec, own: &[&Job], plan: &mut Plan) {
+fn clear_history(spec: &CronJobSpec, own: &[&Job], actions: &mut Vec<Action>) {
     let limits = [
-        (JobState::Complete, spec.successful_jobs_history_limit, 3),
-        (JobState::Failed, spec.failed_jobs_history_limit, 1),
+        (
+            Some(JobState::Complete),
+            spec.successful_jobs_history_limit,
+            3,
+        ),
+        (None, spec.failed_jobs_history_limit, 1),
     ];
     for (state, limit, otherwise) in limits {
         let mut finished: Vec<&Job> = own
             .iter()
             .copied()
-            .filter(|job| jobs::reported_state(job) == state)
+            .filter(|job| match jobs::reported_state(job) {
+                JobState::Failed(_) => state.is_none(),
+                reported => state == Some(reported),
+            })
             .collect();
         finished.sort_by_key(|job| (scheduled(job), job.metadata.name.clone()));
         let kept = usize::try_from(limit.unwrap_or(otherwise)).unwrap_or_default();
         let surplus = finished.len().saturating_sub(kept);
         let gone = finished.iter().take(surplus);
-        plan.actions
-            .extend(gone.map(|job| Action::DeleteJob(key(*job))));
+        actions.extend(gone.map(|job| Action::DeleteJob(key(*job))));
     }
 }
 

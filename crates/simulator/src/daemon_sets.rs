@@ -9,6 +9,7 @@ use kube::ResourceExt as _;
 use crate::action::Action;
 use crate::cache::{Cache, key};
 use crate::owned_pods::{self, Pods};
+use crate::plan::Plan;
 use crate::pod_scheduler;
 use crate::pod_template;
 use crate::scope::Scope;
@@ -16,11 +17,11 @@ use crate::scope::Scope;
 const REVISION: &str = "controller-revision-hash";
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-pub(crate) fn plan(cache: &Cache, scope: &Scope, pods: &Pods<'_>, actions: &mut Vec<Action>) {
+pub(crate) fn plan(cache: &Cache, scope: &Scope, pods: &Pods<'_>, plan: &mut Plan) {
     let of_scope = |set: &&DaemonSet| scope.covers(&set.metadata);
     for set in cache.daemon_sets.iter().filter(of_scope) {
         if let (Some(spec), None) = (&set.spec, &set.metadata.deletion_timestamp) {
-            plan_set(set, spec, cache, pods, actions);
+            plan_set(set, spec, cache, pods, plan.of(&set.metadata));
         }
     }
 }

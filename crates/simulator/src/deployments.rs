@@ -3,20 +3,25 @@
 //! The ReplicaSet of an old template remains without pods, up to the history limit. If a Deployment returns to an old
 //! template, the ReplicaSet of this template is used again and becomes the latest revision.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{
     Deployment, DeploymentCondition, DeploymentSpec, DeploymentStatus, ReplicaSet, ReplicaSetSpec,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt as _;
 
 use crate::action::{Action, REVISION};
 use crate::cache::{Cache, key};
 use crate::owned_pods::{self, Pods};
+use crate::plan::Plan;
 use crate::pod_template;
 use crate::replica_sets;
+use crate::replicas::{REPLICA_FAILURE, whole_seconds};
+use crate::retries::Refusal;
 use crate::scope::Scope;
 
 const HASH: &str = "pod-template-hash";
@@ -26,7 +31,7 @@ pub(crate) fn plan(
     scope: &Scope,
     pods: &Pods<'_>,
     now: jiff::Timestamp,
-    actions: &mut Vec<Action>,
+    plan: &mut Plan,
 ) {
     let mut sets: BTreeMap<&str, Vec<&ReplicaSet>> = BTreeMap::new();
     for set in cache.replica_sets.iter() {
@@ -44,7 +49,20 @@ pub(crate) fn plan(
         let uid = deployment.metadata.uid.as_deref().unwrap_or_default();
         let mut own = sets.remove(uid).unwrap_or_default();
         own.sort_by_key(|set| revision(set));
-        plan_rollout(&Rollout::of(deployment, spec, &own, pods), now, actions);
+        let rollout = Rollout::of(deployment, spec, &own, pods);
+        let actions = plan.of(&deployment.metadata);
+        plan_rollout(&rollout, actions);
+        let refusal = cache.retries.refusal(deployment, actions);
+        let progress = Progress::of(&rollout, refusal, now);
+        let status = status(&rollout, &progress, now);
+        if deployment.status.as_ref() != Some(&status) {
+            let mut deployment = deployment.clone();
+            deployment.status = Some(status);
+            actions.push(Action::DeploymentStatus(Box::new(deployment)));
+        }
+        if let Some((since, deadline)) = progress.deadline {
+            plan.replan_after(uid.to_owned(), since, deadline);
+        }
     }
 }
 
@@ -164,7 +182,7 @@ fn share(value: Option<&IntOrString>, whole: usize, up: bool) -> usize {
     if up { part.div_ceil(100) } else { part / 100 }
 }
 
-fn plan_rollout(rollout: &Rollout<'_>, now: jiff::Timestamp, actions: &mut Vec<Action>) {
+fn plan_rollout(rollout: &Rollout<'_>, actions: &mut Vec<Action>) {
     let (current, mut old) = rollout.targets();
     let paused = rollout.spec.paused.unwrap_or(false);
     match rollout.current {
@@ -193,12 +211,6 @@ fn plan_rollout(rollout: &Rollout<'_>, now: jiff::Timestamp, actions: &mut Vec<A
             }
         }
         delete_old_sets(rollout, actions);
-    }
-    let status = status(rollout, now);
-    if rollout.deployment.status.as_ref() != Some(&status) {
-        let mut deployment = rollout.deployment.clone();
-        deployment.status = Some(status);
-        actions.push(Action::DeploymentStatus(Box::new(deployment)));
     }
 }
 
@@ -248,48 +260,184 @@ fn replica_set(rollout: &Rollout<'_>, replicas: usize) -> ReplicaSet {
     }
 }
 
-fn status(rollout: &Rollout<'_>, now: jiff::Timestamp) -> DeploymentStatus {
+/// The reason of the condition Progressing when the rollout of a set of pods has ended.
+const AVAILABLE: &str = "NewReplicaSetAvailable";
+const TIMED_OUT: &str = "ProgressDeadlineExceeded";
+/// `progressDeadlineSeconds` of a Deployment that sets none.
+const DEFAULT_DEADLINE: i32 = 600;
+
+/// The condition Progressing.
+struct Progress {
+    status: bool,
+    reason: Cow<'static, str>,
+    message: String,
+    /// True if the rollout has made progress since the last status, so that its deadline starts again.
+    is_new: bool,
+    /// The last progress of an unfinished rollout, and the time until its deadline.
+    deadline: Option<(jiff::Timestamp, Duration)>,
+}
+
+impl Progress {
+    fn of(rollout: &Rollout<'_>, refusal: Option<&Refusal>, now: jiff::Timestamp) -> Self {
+        let set = rollout.set_name();
+        let quoted = format!("\"{set}\"");
+        let new = |status, reason: &'static str, message: String| Self {
+            status,
+            reason: reason.into(),
+            message,
+            is_new: true,
+            deadline: None,
+        };
+        let before = rollout.deployment.status.as_ref();
+        let conditions = before.and_then(|status| status.conditions.as_ref());
+        let mut conditions = conditions.into_iter().flatten();
+        let last = conditions.find(|condition| condition.type_ == "Progressing");
+        // The condition of another set of pods belongs to an earlier rollout.
+        let last = last.filter(|condition| {
+            let message = condition.message.as_deref().unwrap_or_default();
+            message.contains(&quoted)
+        });
+        let is_updated = rollout.all.0 == rollout.updated.0;
+        if rollout.updated.1 >= rollout.wanted && is_updated {
+            let message = format!("ReplicaSet {quoted} has successfully progressed.");
+            return Self {
+                is_new: false,
+                ..new(true, AVAILABLE, message)
+            };
+        }
+        if let (Some(refusal), None) = (refusal, rollout.current) {
+            let message = format!(
+                "Failed to create new replica set {quoted}: {}",
+                refusal.message
+            );
+            return Self {
+                is_new: last.is_none(),
+                ..new(false, "ReplicaSetCreateError", message)
+            };
+        }
+        let keep = |last: &DeploymentCondition| Self {
+            status: last.status == "True",
+            reason: last.reason.clone().unwrap_or_default().into(),
+            message: last.message.clone().unwrap_or_default(),
+            is_new: false,
+            deadline: None,
+        };
+        let has_reason = |condition: &&DeploymentCondition, reason: &str| {
+            condition.reason.as_deref() == Some(reason)
+        };
+        // A pod that is no longer ready does not start a rollout.
+        if let Some(last) = last.filter(|last| is_updated && has_reason(last, AVAILABLE)) {
+            return keep(last);
+        }
+        let Some(last) = last.filter(|_| !rollout.has_progressed()) else {
+            let message = format!("ReplicaSet {quoted} is progressing.");
+            return Self {
+                deadline: rollout.deadline(now),
+                ..new(true, "ReplicaSetUpdated", message)
+            };
+        };
+        let since = last.last_update_time.as_ref().map_or(now, |time| time.0);
+        let deadline = rollout.deadline(since);
+        let deadline = deadline.filter(|_| !has_reason(&last, TIMED_OUT));
+        let is_over = deadline
+            .is_some_and(|(since, left)| since.saturating_add(left).is_ok_and(|end| end <= now));
+        if is_over {
+            let message = format!("ReplicaSet {quoted} has timed out progressing.");
+            return new(false, TIMED_OUT, message);
+        }
+        Self {
+            deadline,
+            ..keep(last)
+        }
+    }
+}
+
+impl Rollout<'_> {
+    /// Returns the name of the current ReplicaSet, which may not exist yet.
+    fn set_name(&self) -> String {
+        self.current.map_or_else(
+            || format!("{}-{}", self.deployment.name_any(), self.hash),
+            kube::ResourceExt::name_any,
+        )
+    }
+
+    /// Reports whether more pods are updated or ready, or fewer are outdated, than in the last status.
+    fn has_progressed(&self) -> bool {
+        let before = self.deployment.status.clone().unwrap_or_default();
+        let count = |number: Option<i32>| usize::try_from(number.unwrap_or(0)).unwrap_or_default();
+        let (all, updated) = (count(before.replicas), count(before.updated_replicas));
+        self.updated.0 > updated
+            || self.all.0 - self.updated.0 < all.saturating_sub(updated)
+            || self.all.1 > count(before.ready_replicas)
+    }
+
+    /// Returns the start of the deadline and its length. A paused rollout has no deadline.
+    fn deadline(&self, since: jiff::Timestamp) -> Option<(jiff::Timestamp, Duration)> {
+        let seconds = self
+            .spec
+            .progress_deadline_seconds
+            .unwrap_or(DEFAULT_DEADLINE);
+        let is_running = seconds != i32::MAX && self.spec.paused != Some(true);
+        let seconds = u64::try_from(seconds).ok().filter(|_| is_running)?;
+        Some((since, Duration::from_secs(seconds)))
+    }
+
+    /// Returns the condition of a ReplicaSet whose pods are refused.
+    fn replica_failure(&self) -> Option<(String, String)> {
+        let sets = self.current.into_iter().chain(self.old.iter().copied());
+        let mut conditions = sets.filter_map(|set| set.status.as_ref()?.conditions.as_ref());
+        let failure = conditions
+            .find_map(|conditions| conditions.iter().find(|c| c.type_ == REPLICA_FAILURE))?;
+        Some((
+            failure.reason.clone().unwrap_or_default(),
+            failure.message.clone().unwrap_or_default(),
+        ))
+    }
+}
+
+fn status(rollout: &Rollout<'_>, progress: &Progress, now: jiff::Timestamp) -> DeploymentStatus {
     let (_, missing) = rollout.limits();
     let available = rollout.all.1 >= rollout.wanted.saturating_sub(missing);
-    let complete = rollout.updated.1 >= rollout.wanted && rollout.all.0 == rollout.updated.0;
-    let set = rollout.current.map_or_else(
-        || rollout.deployment.name_any(),
-        kube::ResourceExt::name_any,
-    );
-    let conditions = vec![
-        if available {
+    let before = rollout.deployment.status.clone().unwrap_or_default();
+    let known = before.conditions.unwrap_or_default();
+    let mut conditions = vec![if available {
+        condition(
+            &known,
             (
                 "Available",
                 true,
                 "MinimumReplicasAvailable",
                 "Deployment has minimum availability.".to_owned(),
-            )
-        } else {
+            ),
+            false,
+            now,
+        )
+    } else {
+        condition(
+            &known,
             (
                 "Available",
                 false,
                 "MinimumReplicasUnavailable",
                 "Deployment does not have minimum availability.".to_owned(),
-            )
-        },
-        if complete {
-            (
-                "Progressing",
-                true,
-                "NewReplicaSetAvailable",
-                format!("ReplicaSet \"{set}\" has successfully progressed."),
-            )
-        } else {
-            (
-                "Progressing",
-                true,
-                "ReplicaSetUpdated",
-                format!("ReplicaSet \"{set}\" is progressing."),
-            )
-        },
-    ];
-    let before = rollout.deployment.status.clone().unwrap_or_default();
-    let known = before.conditions.unwrap_or_default();
+            ),
+            false,
+            now,
+        )
+    }];
+    if rollout.spec.progress_deadline_seconds != Some(i32::MAX) {
+        let said = (
+            "Progressing",
+            progress.status,
+            &*progress.reason,
+            progress.message.clone(),
+        );
+        conditions.push(condition(&known, said, progress.is_new, now));
+    }
+    if let Some((reason, message)) = rollout.replica_failure() {
+        let said = (REPLICA_FAILURE, true, &*reason, message);
+        conditions.push(condition(&known, said, false, now));
+    }
     DeploymentStatus {
         observed_generation: rollout.deployment.metadata.generation,
         replicas: owned_pods::nonzero(rollout.all.0),
@@ -302,33 +450,31 @@ fn status(rollout: &Rollout<'_>, now: jiff::Timestamp) -> DeploymentStatus {
                 .max(rollout.all.0)
                 .saturating_sub(rollout.all.1),
         ),
-        conditions: Some(
-            conditions
-                .into_iter()
-                .map(|said| condition(&known, said, now))
-                .collect(),
-        ),
+        conditions: Some(conditions),
         ..DeploymentStatus::default()
     }
 }
 
-/// Returns a condition. A condition with an unchanged status keeps its transition time.
+/// Returns a condition. A condition with an unchanged status keeps its transition time. With `is_new`, an unchanged
+/// condition gets a new update time.
 fn condition(
     known: &[DeploymentCondition],
     (kind, status, reason, message): (&str, bool, &str, String),
+    is_new: bool,
     now: jiff::Timestamp,
 ) -> DeploymentCondition {
     let status = if status { "True" } else { "False" };
     let before = known.iter().find(|condition| condition.type_ == kind);
     let same = before.filter(|condition| {
-        condition.status == status
+        !is_new
+            && condition.status == status
             && condition.reason.as_deref() == Some(reason)
             && condition.message.as_ref() == Some(&message)
     });
     if let Some(same) = same {
         return same.clone();
     }
-    let now = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
+    let now = whole_seconds(now);
     let since = before
         .filter(|condition| condition.status == status)
         .and_then(|condition| condition.last_transition_time.clone());

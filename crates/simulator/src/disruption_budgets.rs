@@ -58,9 +58,10 @@ fn plan_budget(budget: &PodDisruptionBudget, cache: &Cache, now: jiff::Timestamp
         },
     };
     if next != before {
-        let mut budget = budget.clone();
-        budget.status = Some(next);
-        plan.actions.push(Action::BudgetStatus(Box::new(budget)));
+        let mut changed = budget.clone();
+        changed.status = Some(next);
+        plan.of(&budget.metadata)
+            .push(Action::BudgetStatus(Box::new(changed)));
     }
 }
 

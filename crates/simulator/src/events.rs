@@ -11,10 +11,11 @@ use kube::{Resource as _, ResourceExt as _};
 
 use crate::action::Action;
 use crate::cache::{Cache, Key, key};
-use crate::container_status::PULL_ERROR;
+use crate::container_status::{DEADLINE_EXCEEDED, DEADLINE_MESSAGE, PULL_ERROR};
 use crate::jobs::{self, JobState};
 use crate::owned_pods;
 use crate::replica_sets;
+use crate::retries::Refusal;
 
 const SCHEDULER: &str = "default-scheduler";
 const KUBELET: &str = "kubelet";
@@ -49,7 +50,6 @@ pub(crate) fn of(action: &Action, cache: &Cache) -> Vec<SimulatedEvent> {
             .pods
             .get(key)
             .map_or_else(Vec::new, |pod| pod_deleted(pod, cache)),
-        Action::RefusePods(owner) => pods_refused(owner).into_iter().collect(),
         Action::Bind(key, node) => cache
             .pods
             .get(key)
@@ -87,6 +87,75 @@ pub(crate) fn of(action: &Action, cache: &Cache) -> Vec<SimulatedEvent> {
     }
 }
 
+/// The event for a refused creation or deletion, without the message of the server.
+pub(crate) struct RefusalEvent {
+    owner: ObjectReference,
+    by: &'static str,
+    reason: &'static str,
+    /// The start of the message. The message of the server follows.
+    text: String,
+}
+
+impl RefusalEvent {
+    /// Returns the refusal and the event for an error. An error that is not a refusal has no event: a conflict, a
+    /// namespace that is being deleted, or a server that does not respond.
+    pub(crate) fn because_of(self, error: &kube::Error) -> Option<(Refusal, SimulatedEvent)> {
+        let kube::Error::Api(status) = error else {
+            return None;
+        };
+        let mut causes = status.details.iter().flat_map(|details| &details.causes);
+        if status.code == 409 || causes.any(|cause| cause.reason == "NamespaceTerminating") {
+            return None;
+        }
+        let message = status.message.trim().to_owned();
+        let note = warning(self.reason, format!("{}{message}", self.text));
+        let event = SimulatedEvent {
+            by: self.by,
+            host: None,
+            event: note.about(self.owner),
+        };
+        let reason = self.reason;
+        Some((Refusal { reason, message }, event))
+    }
+}
+
+/// Returns the event to record if the server refuses an action. `cache` is the cache before the action.
+pub(crate) fn of_refusal(action: &Action, cache: &Cache) -> Option<RefusalEvent> {
+    const CREATE: (&str, &str) = ("FailedCreate", "creat");
+    const DELETE: (&str, &str) = ("FailedDelete", "delet");
+    let ((reason, verb), metadata, kind) = match action {
+        Action::CreatePod(pod) => (CREATE, &pod.metadata, "Pod"),
+        Action::DeletePod(key) => (DELETE, &cache.pods.get(key)?.metadata, "Pod"),
+        Action::CreateJob(job) => (CREATE, &job.metadata, "Job"),
+        Action::DeleteJob(key) => (DELETE, &cache.jobs.get(key)?.metadata, "Job"),
+        Action::CreateReplicaSet(set) => (CREATE, &set.metadata, "ReplicaSet"),
+        _ => return None,
+    };
+    let owner = owned_pods::controller_of(metadata)?;
+    let name = metadata.name.as_deref().unwrap_or_default();
+    let (reason, text) = match owner.kind.as_str() {
+        "Deployment" => (
+            "ReplicaSetCreateError",
+            format!("Failed to create new replica set \"{name}\": "),
+        ),
+        "CronJob" => (reason, format!("Error {verb}ing job: ")),
+        "StatefulSet" => (
+            reason,
+            format!(
+                "{verb}e {kind} {name} in StatefulSet {} failed error: ",
+                owner.name
+            ),
+        ),
+        _ => (reason, format!("Error {verb}ing: ")),
+    };
+    Some(RefusalEvent {
+        owner: owner_reference(owner, metadata.namespace.as_ref()),
+        by: controller_name(&owner.kind)?,
+        reason,
+        text,
+    })
+}
+
 fn normal(reason: &'static str, message: impl Into<String>) -> Note {
     Note {
         severity: Severity::Normal,
@@ -111,8 +180,18 @@ fn about_pod(pod: &Pod, by: &'static str, note: Note) -> SimulatedEvent {
 }
 
 fn about_container(pod: &Pod, container: &str, note: Note) -> SimulatedEvent {
+    let mut init = pod
+        .spec
+        .iter()
+        .flat_map(|spec| &spec.init_containers)
+        .flatten();
+    let list = if init.any(|init| init.name == container) {
+        "initContainers"
+    } else {
+        "containers"
+    };
     let object = ObjectReference {
-        field_path: Some(format!("spec.containers{{{container}}}")),
+        field_path: Some(format!("spec.{list}{{{container}}}")),
         ..pod.object_ref(&())
     };
     SimulatedEvent {
@@ -128,18 +207,22 @@ fn about_owner(
     by: &'static str,
     note: Note,
 ) -> SimulatedEvent {
-    let object = ObjectReference {
+    SimulatedEvent {
+        by,
+        host: None,
+        event: note.about(owner_reference(owner, namespace)),
+    }
+}
+
+/// Returns a reference to the owner of an object.
+fn owner_reference(owner: &OwnerReference, namespace: Option<&String>) -> ObjectReference {
+    ObjectReference {
         api_version: Some(owner.api_version.clone()),
         kind: Some(owner.kind.clone()),
         name: Some(owner.name.clone()),
         namespace: namespace.cloned(),
         uid: Some(owner.uid.clone()),
         ..ObjectReference::default()
-    };
-    SimulatedEvent {
-        by,
-        host: None,
-        event: note.about(object),
     }
 }
 
@@ -153,6 +236,7 @@ enum Operation {
 /// Returns the name of the controller of a kind of workload.
 fn controller_name(kind: &str) -> Option<&'static str> {
     Some(match kind {
+        "Deployment" => "deployment-controller",
         "ReplicaSet" => "replicaset-controller",
         "ReplicationController" => "replication-controller",
         "DaemonSet" => "daemonset-controller",
@@ -164,7 +248,7 @@ fn controller_name(kind: &str) -> Option<&'static str> {
 }
 
 /// Returns the event for a controller that cannot create pods in a full cluster.
-fn pods_refused(owner: &ObjectReference) -> Option<SimulatedEvent> {
+pub(crate) fn pods_refused(owner: &ObjectReference) -> Option<SimulatedEvent> {
     let message = format!(
         "Error creating: a simulated cluster has at most {} pods; reduce the replicas",
         owned_pods::MAX_PODS
@@ -272,8 +356,9 @@ fn pod_deleted(pod: &Pod, cache: &Cache) -> Vec<SimulatedEvent> {
 fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
     let status = pod.status.iter();
     status.flat_map(|status| {
-        let ordinary = status.container_statuses.iter().flatten();
-        ordinary.chain(status.ephemeral_container_statuses.iter().flatten())
+        let init = status.init_container_statuses.iter().flatten();
+        init.chain(status.container_statuses.iter().flatten())
+            .chain(status.ephemeral_container_statuses.iter().flatten())
     })
 }
 
@@ -284,6 +369,20 @@ fn pod_changed(before: &Pod, after: &Pod) -> Vec<SimulatedEvent> {
     if why.is_some() && why != unschedulable(before) {
         let note = warning("FailedScheduling", why.unwrap_or_default());
         events.push(about_pod(after, SCHEDULER, note));
+    }
+    let expired = |pod: &Pod| {
+        let reason = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.reason.as_deref());
+        reason == Some(DEADLINE_EXCEEDED)
+    };
+    if expired(after) && !expired(before) {
+        let note = normal(DEADLINE_EXCEEDED, DEADLINE_MESSAGE);
+        events.push(SimulatedEvent {
+            host: owned_pods::node(after).map(str::to_owned),
+            ..about_pod(after, KUBELET, note)
+        });
     }
     for status in containers(after) {
         let known = containers(before).find(|known| known.name == status.name);
@@ -395,10 +494,7 @@ fn job_ended(before: &Job, after: &Job) -> Vec<SimulatedEvent> {
     }
     let (note, condition) = match state {
         JobState::Complete => (normal("Completed", "Job completed"), "Complete"),
-        JobState::Failed => {
-            let message = "Job has reached the specified backoff limit";
-            (warning("BackoffLimitExceeded", message), "Failed")
-        }
+        JobState::Failed(failure) => (warning(failure.reason(), failure.message()), "Failed"),
         JobState::Unfinished | JobState::Suspended => return Vec::new(),
     };
     let finished = SimulatedEvent {

@@ -2,6 +2,7 @@
 //! policies and limits for each index are not simulated. The API server deletes finished Jobs after their TTL.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobSpec, JobStatus, UncountedTerminatedPods};
 use k8s_openapi::api::core::v1::Pod;
@@ -12,6 +13,7 @@ use crate::action::Action;
 use crate::cache::{Cache, key};
 use crate::completion_indexes;
 use crate::owned_pods::{self, Pods};
+use crate::plan::Plan;
 use crate::pod_template;
 use crate::scope::Scope;
 
@@ -20,7 +22,7 @@ pub(crate) fn plan(
     scope: &Scope,
     pods: &Pods<'_>,
     now: jiff::Timestamp,
-    actions: &mut Vec<Action>,
+    plan: &mut Plan,
 ) {
     let of_scope = |job: &&Job| scope.covers(&job.metadata);
     for job in cache.jobs.iter().filter(of_scope) {
@@ -28,18 +30,25 @@ pub(crate) fn plan(
             continue;
         };
         if reported_state(job) == JobState::Unfinished {
-            plan_job(job, spec, pods, now, actions);
+            plan_job(job, spec, pods, now, plan);
         }
     }
 }
 
 /// Returns the state of a Job according to its status: `Complete`, `Failed` or `Unfinished`.
 pub(crate) fn reported_state(job: &Job) -> JobState {
-    match last_condition(job).map(|condition| condition.type_.as_str()) {
-        Some("Complete") => JobState::Complete,
-        Some(_) => JobState::Failed,
-        None => JobState::Unfinished,
+    let Some(condition) = last_condition(job) else {
+        return JobState::Unfinished;
+    };
+    if condition.type_ == "Complete" {
+        return JobState::Complete;
     }
+    let is_deadline = condition.reason.as_deref() == Some(Failure::Deadline.reason());
+    JobState::Failed(if is_deadline {
+        Failure::Deadline
+    } else {
+        Failure::BackoffLimit
+    })
 }
 
 /// Returns the condition that marks a Job as finished.
@@ -73,11 +82,36 @@ pub(crate) enum JobState {
     Unfinished,
     Suspended,
     Complete,
-    Failed,
+    Failed(Failure),
+}
+
+/// The reason for which a Job failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// More pods failed than `backoffLimit` allows.
+    BackoffLimit,
+    /// The Job was active for longer than `activeDeadlineSeconds`.
+    Deadline,
+}
+
+impl Failure {
+    pub(crate) const fn reason(self) -> &'static str {
+        match self {
+            Self::BackoffLimit => "BackoffLimitExceeded",
+            Self::Deadline => "DeadlineExceeded",
+        }
+    }
+
+    pub(crate) const fn message(self) -> &'static str {
+        match self {
+            Self::BackoffLimit => "Job has reached the specified backoff limit",
+            Self::Deadline => "Job was active longer than specified deadline",
+        }
+    }
 }
 
 impl<'a> PodCounts<'a> {
-    fn of(spec: &JobSpec, all: Vec<&'a Pod>) -> Self {
+    fn of(spec: &JobSpec, all: Vec<&'a Pod>, is_overdue: bool) -> Self {
         let of = |phase: &str| {
             let pods = all.iter().filter(|pod| owned_pods::phase(pod) == phase);
             pods.count()
@@ -101,9 +135,11 @@ impl<'a> PodCounts<'a> {
         let state = if complete {
             JobState::Complete
         } else if failed > count(spec.backoff_limit, 6) {
-            JobState::Failed
+            JobState::Failed(Failure::BackoffLimit)
         } else if spec.suspend.unwrap_or(false) {
             JobState::Suspended
+        } else if is_overdue {
+            JobState::Failed(Failure::Deadline)
         } else {
             JobState::Unfinished
         };
@@ -147,7 +183,7 @@ impl<'a> PodCounts<'a> {
 
     fn status(&self, before: JobStatus, now: &Time) -> JobStatus {
         let ready = self.active.iter().filter(|pod| owned_pods::is_ready(pod));
-        let is_finished = matches!(self.state, JobState::Complete | JobState::Failed);
+        let is_finished = matches!(self.state, JobState::Complete | JobState::Failed(_));
         let conditions = match self.state {
             JobState::Unfinished => None,
             JobState::Suspended => Some(vec![("Suspended", "JobSuspended", "Job suspended")]),
@@ -158,13 +194,10 @@ impl<'a> PodCounts<'a> {
                     ("Complete", "CompletionsReached", message),
                 ])
             }
-            JobState::Failed => {
-                let message = "Job has reached the specified backoff limit";
-                Some(vec![
-                    ("FailureTarget", "BackoffLimitExceeded", message),
-                    ("Failed", "BackoffLimitExceeded", message),
-                ])
-            }
+            JobState::Failed(failure) => Some(vec![
+                ("FailureTarget", failure.reason(), failure.message()),
+                ("Failed", failure.reason(), failure.message()),
+            ]),
         };
         let known = before.conditions.unwrap_or_default();
         JobStatus {
@@ -218,14 +251,22 @@ fn condition(
     })
 }
 
-fn plan_job(
-    job: &Job,
-    spec: &JobSpec,
-    pods: &Pods<'_>,
-    now: jiff::Timestamp,
-    actions: &mut Vec<Action>,
-) {
-    let counts = PodCounts::of(spec, pods.controlled_by(job));
+/// Returns the start time of a Job, and the time until its deadline. A suspended Job has no deadline.
+fn deadline(job: &Job, spec: &JobSpec) -> Option<(jiff::Timestamp, Duration)> {
+    let seconds = u64::try_from(spec.active_deadline_seconds?).ok()?;
+    let start = job.status.as_ref()?.start_time.as_ref()?;
+    (spec.suspend != Some(true)).then_some((start.0, Duration::from_secs(seconds)))
+}
+
+fn plan_job(job: &Job, spec: &JobSpec, pods: &Pods<'_>, now: jiff::Timestamp, plan: &mut Plan) {
+    let deadline = deadline(job, spec);
+    let is_overdue = deadline
+        .is_some_and(|(start, left)| start.saturating_add(left).is_ok_and(|end| end <= now));
+    if let Some((start, left)) = deadline.filter(|_| !is_overdue) {
+        plan.replan_after(job.metadata.uid.clone().unwrap_or_default(), start, left);
+    }
+    let counts = PodCounts::of(spec, pods.controlled_by(job), is_overdue);
+    let actions = plan.of(&job.metadata);
     let wanted = counts.wanted(spec);
     let surplus = counts.active.len().saturating_sub(wanted);
     for pod in counts.active.iter().rev().take(surplus) {

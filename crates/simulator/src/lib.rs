@@ -6,7 +6,7 @@
 //! the status of these objects, and the events of pods, workloads and autoscalers.
 //!
 //! ```text
-//! watches ──> cache ──> plan (pure: actions due now, and times of the next planning) ──> action ──> cache
+//! watches ──> cache ──> plan (pure: actions due now, and times of the next planning) ──> workers ──> cache
 //!               └─> work_schedule: the objects to plan ──┘
 //! ```
 //!
@@ -20,10 +20,11 @@
 //! | `scale_target` | the workload that an autoscaler scales |
 //! | `replicas`, `container_status`, `stateful_set_claims`, `completion_indexes`, `owned_pods`, `pod_template` | parts of the controllers |
 //! | `action`, `events` | writes, and the events of a write |
+//! | `workers`, `retries` | concurrent execution of the actions of different objects; pauses after failures |
 //! | [`simulation_annotations`] | annotations that control start delay, run time and failures |
 //!
-//! One task owns the cache. A planning computes the actions that are due. The task plans again until no action is left.
-//! Apart from pending pods, a planning skips objects that are not due and that no change affects. The crate must know
+//! One task owns the cache. A planning computes the actions that are due. An object is planned again when its actions have
+//! ended. Apart from pending pods, a planning skips objects that are not due and that no change affects. The crate must know
 //! neither Karmada nor the control plane to which the cluster belongs.
 
 mod action;
@@ -48,6 +49,7 @@ mod pods;
 mod replica_sets;
 mod replicas;
 mod replication_controllers;
+mod retries;
 mod scale_target;
 mod scope;
 mod services;
@@ -56,27 +58,24 @@ mod stateful_set_claims;
 mod stateful_sets;
 mod volume_claims;
 mod work_schedule;
+mod workers;
 
 use std::time::Duration;
 
 use berth_events::EventRecorder;
 use futures::{FutureExt as _, StreamExt as _};
 use kube::Client;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use action::Executor;
 use cache::Cache;
 pub use image_registry::ImageRegistry;
 use work_schedule::WorkSchedule;
+use workers::Workers;
 
-/// Maximum number of rounds of planning before watch events are handled again.
-const MAX_ROUNDS: usize = 100;
-/// Number of writes after which watch events are handled again. A changed or deleted workload thus ends its bursts.
-const MAX_WRITES: usize = owned_pods::MAX_BURST;
-/// Time to collect watch events before planning.
+/// Minimum time between two plannings while requests are running, and time to collect watch events before planning.
 const BATCH_DELAY: Duration = Duration::from_millis(10);
-/// Delay before planning again after a failed write.
-const RETRY_DELAY: Duration = Duration::from_millis(500);
 /// Maximum time between two plannings.
 const MAX_PAUSE: Duration = Duration::from_hours(1);
 
@@ -96,78 +95,62 @@ async fn simulate(client: Client, images: ImageRegistry, recorder: &EventRecorde
     let mut changes = cache::watch(&client);
     let mut cache = Cache::default();
     let mut schedule = WorkSchedule::new(images);
-    let executor = Executor::new(client);
+    let mut workers = Workers::new(Executor::new(client));
+    let mut plan_at = Instant::now();
     loop {
-        // Watch events that have already arrived are handled before planning.
+        // Watch events and responses that have already arrived are handled before planning.
         while let Some(change) = changes.next().now_or_never() {
             match change {
                 Some(change) => cache.apply(change),
                 None => return,
             }
         }
-        let pause = if cache.has_synced() {
-            // Writes of objects take precedence over writes of events.
-            recorder.set_busy(true);
-            let pause = execute_due_actions(&mut cache, &mut schedule, &executor, recorder).await;
-            recorder.set_busy(false);
-            pause
-        } else {
-            MAX_PAUSE
-        };
+        while let Some(finished) = workers.next().now_or_never() {
+            workers.finish(finished, &mut cache, &mut schedule, recorder);
+        }
+        let is_due = plan_at <= Instant::now() || workers.are_idle();
+        if !cache.has_synced() {
+            plan_at = Instant::now() + MAX_PAUSE;
+        } else if is_due {
+            let now = jiff::Timestamp::now();
+            let planned = schedule.next(&mut cache, now, |uid| workers.are_busy_with(uid));
+            for owner in schedule.take_refused() {
+                if let Some(event) = events::pods_refused(&owner) {
+                    event.record(recorder);
+                }
+            }
+            for mut object in planned {
+                if let Some(at) = cache.retries.hold_back(&mut object, now) {
+                    schedule.add_at(at, object.uid.clone());
+                }
+                workers.submit(object);
+            }
+            let pause = schedule.next_time().map_or(MAX_PAUSE, |due| {
+                Duration::try_from(due.duration_since(now)).unwrap_or_default()
+            });
+            // One millisecond is added, because planning must not start before the due time.
+            plan_at = Instant::now() + pause.min(MAX_PAUSE) + Duration::from_millis(1);
+        }
+        workers.start(&cache);
+        // Writes of objects take precedence over writes of events.
+        recorder.set_busy(!workers.are_idle());
+        let soon = Instant::now() + BATCH_DELAY;
         tokio::select! {
             change = changes.next() => match change {
                 Some(change) => {
                     cache.apply(change);
-                    tokio::time::sleep(BATCH_DELAY).await;
+                    plan_at = plan_at.min(soon);
+                    if workers.are_idle() {
+                        tokio::time::sleep(BATCH_DELAY).await;
+                    }
                 }
                 None => return,
             },
-            () = tokio::time::sleep(pause) => {}
-        }
-    }
-}
-
-/// Executes due actions until none is left, a write fails, or [`MAX_ROUNDS`] or [`MAX_WRITES`] is reached. Returns the
-/// time until the next planning.
-async fn execute_due_actions(
-    cache: &mut Cache,
-    schedule: &mut WorkSchedule,
-    executor: &Executor,
-    recorder: &EventRecorder,
-) -> Duration {
-    let mut writes = 0;
-    for _ in 0..MAX_ROUNDS {
-        let now = jiff::Timestamp::now();
-        let actions = schedule.next(cache, now);
-        if actions.is_empty() {
-            let until = |due: jiff::Timestamp| {
-                let left = due.duration_since(now);
-                Duration::try_from(left).unwrap_or_default()
-            };
-            // One millisecond is added, because planning must not start before the due time.
-            return schedule
-                .next_time()
-                .map_or(MAX_PAUSE, |due| until(due) + Duration::from_millis(1));
-        }
-        let mut failed = false;
-        writes += actions.len();
-        for action in actions {
-            let events = events::of(&action, cache);
-            match executor.execute(action, cache).await {
-                Ok(()) => events.into_iter().for_each(|event| event.record(recorder)),
-                Err(error) => {
-                    tracing::debug!(%error, "cannot write a simulated object; retrying");
-                    failed = true;
-                }
+            finished = workers.next() => {
+                workers.finish(finished, &mut cache, &mut schedule, recorder);
+                plan_at = plan_at.min(soon);
             }
+            () = tokio::time::sleep_until(plan_at) => {}
         }
-        if failed {
-            return RETRY_DELAY;
-        }
-        if writes >= MAX_WRITES {
-            return Duration::ZERO;
-        }
-        tokio::task::yield_now().await;
     }
-    Duration::ZERO
 }

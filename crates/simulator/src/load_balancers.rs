@@ -12,6 +12,7 @@ use kube::ResourceExt as _;
 
 use crate::action::Action;
 use crate::cache::Cache;
+use crate::plan::Plan;
 use crate::pod_template;
 use crate::scope::Scope;
 
@@ -19,16 +20,16 @@ use crate::scope::Scope;
 const NETWORKS: [[u8; 3]; 3] = [[203, 0, 113], [198, 51, 100], [192, 0, 2]];
 const HOSTS: u16 = 254;
 
-pub(crate) fn plan(cache: &Cache, scope: &Scope, actions: &mut Vec<Action>) {
+pub(crate) fn plan(cache: &Cache, scope: &Scope, plan: &mut Plan) {
     let mut pool = None;
     for service in cache.services.iter() {
         if service.metadata.deletion_timestamp.is_none() && scope.covers(&service.metadata) {
-            of_service(service, cache, &mut pool, actions);
+            of_service(service, cache, &mut pool, plan.of(&service.metadata));
         }
     }
     for ingress in cache.ingresses.iter() {
         if ingress.metadata.deletion_timestamp.is_none() && scope.covers(&ingress.metadata) {
-            of_ingress(ingress, cache, &mut pool, actions);
+            of_ingress(ingress, cache, &mut pool, plan.of(&ingress.metadata));
         }
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Pods<'a> {
     /// Number of pods until the burst ends, and until the cluster is full.
     left: Cell<(usize, usize)>,
     refused: RefCell<Vec<ObjectReference>>,
+    /// UIDs of the controllers that wait for the end of the burst of other controllers.
+    deferred: RefCell<Vec<String>>,
 }
 
 impl<'a> Pods<'a> {
@@ -57,6 +59,7 @@ impl<'a> Pods<'a> {
             by_controller: pods,
             left: Cell::new((MAX_BURST, MAX_PODS.saturating_sub(existing))),
             refused: RefCell::default(),
+            deferred: RefCell::default(),
         }
     }
 
@@ -68,13 +71,17 @@ impl<'a> Pods<'a> {
         self.left.set((burst - allowed, capacity - allowed));
         if allowed < missing && capacity == allowed {
             self.refused.borrow_mut().push(owner.object_ref(&()));
+        } else if allowed < missing {
+            let uid = owner.meta().uid.clone().unwrap_or_default();
+            self.deferred.borrow_mut().push(uid);
         }
         allowed
     }
 
-    /// Returns the controllers that may not create their missing pods, because the cluster is full.
-    pub(crate) fn into_refused(self) -> Vec<ObjectReference> {
-        self.refused.into_inner()
+    /// Returns the controllers that may not create their missing pods, because the cluster is full, and the UIDs of the
+    /// controllers that create further pods in the next burst.
+    pub(crate) fn into_limited(self) -> (Vec<ObjectReference>, Vec<String>) {
+        (self.refused.into_inner(), self.deferred.into_inner())
     }
 
     /// Returns the pods of a controller, except the pods that are being deleted.

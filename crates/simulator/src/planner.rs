@@ -16,6 +16,9 @@ use crate::{
 /// Delay until a controller that could not create its pods in a full cluster tries again.
 const FULL_RETRY: Duration = Duration::from_secs(10);
 
+/// Delay until a controller that could not create all its pods in a burst is planned again.
+const NEXT_BURST: Duration = Duration::from_millis(100);
+
 /// Plans the objects in `scope` with all controllers.
 pub(crate) fn plan(
     cache: &Cache,
@@ -25,22 +28,26 @@ pub(crate) fn plan(
 ) -> Plan {
     let mut plan = Plan::default();
     let owned = Pods::of(cache.pods.iter(), |uid| scope.has(uid));
-    autoscalers::plan(cache, scope, now, &mut plan.actions);
-    deployments::plan(cache, scope, &owned, now, &mut plan.actions);
-    replica_sets::plan(cache, scope, &owned, now, &mut plan.actions);
-    replication_controllers::plan(cache, scope, &owned, now, &mut plan.actions);
-    stateful_sets::plan(cache, scope, &owned, &mut plan.actions);
-    daemon_sets::plan(cache, scope, &owned, &mut plan.actions);
+    autoscalers::plan(cache, scope, now, &mut plan);
+    deployments::plan(cache, scope, &owned, now, &mut plan);
+    replica_sets::plan(cache, scope, &owned, now, &mut plan);
+    replication_controllers::plan(cache, scope, &owned, now, &mut plan);
+    stateful_sets::plan(cache, scope, &owned, &mut plan);
+    daemon_sets::plan(cache, scope, &owned, &mut plan);
     cron_jobs::plan(cache, scope, now, &mut plan);
-    jobs::plan(cache, scope, &owned, now, &mut plan.actions);
-    volume_claims::plan(cache, scope, &mut plan.actions);
-    services::plan(cache, scope, &mut plan.actions);
-    load_balancers::plan(cache, scope, &mut plan.actions);
+    jobs::plan(cache, scope, &owned, now, &mut plan);
+    volume_claims::plan(cache, scope, &mut plan);
+    services::plan(cache, scope, &mut plan);
+    load_balancers::plan(cache, scope, &mut plan);
     // A deleted pod can free capacity for any pending pod, so the scheduler plans all pending pods.
-    pod_scheduler::plan(cache, now, &mut plan.actions);
+    pod_scheduler::plan(cache, now, &mut plan);
     pods::plan(cache, scope, images, now, &mut plan);
     disruption_budgets::plan(cache, scope, now, &mut plan);
-    for owner in owned.into_refused() {
+    let (refused, deferred) = owned.into_limited();
+    for uid in deferred {
+        plan.replan_after(uid, now, NEXT_BURST);
+    }
+    for owner in refused {
         let uid = owner.uid.clone().unwrap_or_default();
         plan.replan_after(uid, now, FULL_RETRY);
         plan.refused.push(owner);

@@ -12,6 +12,7 @@ use kube::ResourceExt as _;
 use crate::action::Action;
 use crate::cache::{Cache, key};
 use crate::owned_pods;
+use crate::plan::Plan;
 
 /// Reports whether the node has the labels that the pod selects.
 pub(crate) fn selects(pod: &PodSpec, node: &Node) -> bool {
@@ -92,7 +93,7 @@ impl NodeCapacity<'_> {
     }
 }
 
-pub(crate) fn plan(cache: &Cache, now: jiff::Timestamp, actions: &mut Vec<Action>) {
+pub(crate) fn plan(cache: &Cache, now: jiff::Timestamp, plan: &mut Plan) {
     let live =
         |pod: &&Pod| pod.metadata.deletion_timestamp.is_none() && !owned_pods::is_finished(pod);
     let mut pending: Vec<&Pod> = cache
@@ -132,8 +133,10 @@ pub(crate) fn plan(cache: &Cache, now: jiff::Timestamp, actions: &mut Vec<Action
     for pod in pending {
         let requests = pod_requests::node_usage(pod);
         match select_node(pod, &requests, &mut nodes) {
-            Ok(node) => actions.push(Action::Bind(key(pod), node)),
-            Err(reasons) => actions.extend(unschedulable(pod, reasons, now)),
+            Ok(node) => plan.of_scheduler().push(Action::Bind(key(pod), node)),
+            Err(reasons) => plan
+                .of(&pod.metadata)
+                .extend(unschedulable(pod, reasons, now)),
         }
     }
 }

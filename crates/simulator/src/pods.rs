@@ -12,7 +12,10 @@ use kube::ResourceExt as _;
 
 use crate::action::Action;
 use crate::cache::{Cache, key};
-use crate::container_status::{Stage, back_off, container_status, debugger_status, last_end};
+use crate::container_status::{
+    DEADLINE_EXCEEDED, DEADLINE_MESSAGE, Stage, back_off, container_status, debugger_status,
+    init_container_statuses, last_end, waiting_status,
+};
 use crate::image_registry::ImageRegistry;
 use crate::owned_pods;
 use crate::plan::Plan;
@@ -32,7 +35,7 @@ pub(crate) fn plan(
         let node_key = owned_pods::node(pod).map(|node| (String::new(), node.to_owned()));
         let node = node_key.as_ref().and_then(|key| cache.nodes.get(key));
         if pod.metadata.deletion_timestamp.is_some() || (node_key.is_some() && node.is_none()) {
-            plan.actions.push(Action::DeletePod(key(pod)));
+            plan.of(&pod.metadata).push(Action::DeletePod(key(pod)));
         } else if let Some(node) = node
             && !owned_pods::is_finished(pod)
         {
@@ -89,7 +92,17 @@ fn plan_pod(
     let ends = pod.spec.as_ref().and_then(|s| s.restart_policy.as_deref()) != Some("Always");
     let end = options.start_delay.saturating_add(options.run_time);
     let uid = || pod.metadata.uid.clone().unwrap_or_default();
-    let stage = if age < options.start_delay || start.is_none() {
+    let deadline = pod.spec.as_ref().and_then(|s| s.active_deadline_seconds);
+    let deadline = deadline.and_then(|seconds| u64::try_from(seconds).ok());
+    let deadline = deadline
+        .map(Duration::from_secs)
+        .filter(|_| start.is_some());
+    if let Some(deadline) = deadline {
+        plan.replan_after(uid(), begun, deadline);
+    }
+    let stage = if deadline.is_some_and(|deadline| age >= deadline) {
+        Stage::DeadlineExceeded
+    } else if age < options.start_delay || start.is_none() {
         plan.replan_after(uid(), begun, options.start_delay);
         Stage::Starting
     } else {
@@ -133,14 +146,20 @@ fn plan_pod(
         }
     }
     if next != status {
-        let mut pod = pod.clone();
-        pod.status = Some(next);
-        plan.actions.push(Action::PodStatus(Box::new(pod)));
+        let mut changed = pod.clone();
+        changed.status = Some(next);
+        plan.of(&pod.metadata)
+            .push(Action::PodStatus(Box::new(changed)));
     }
 }
 
 fn lacks_image(pod: &Pod, images: &ImageRegistry) -> bool {
-    let mut containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let init = pod
+        .spec
+        .iter()
+        .flat_map(|spec| &spec.init_containers)
+        .flatten();
+    let mut containers = init.chain(pod.spec.iter().flat_map(|spec| &spec.containers));
     containers.any(|container| !images.can_pull(container))
 }
 
@@ -177,15 +196,20 @@ fn pod_status(
         Stage::Starting | Stage::NoImage => "Pending",
         Stage::Running | Stage::Unready | Stage::Crashing => "Running",
         Stage::Succeeded => "Succeeded",
-        Stage::Failed => "Failed",
+        Stage::Failed | Stage::DeadlineExceeded => "Failed",
     };
     let spec = pod.spec.clone().unwrap_or_default();
+    let known = before.init_container_statuses.clone().unwrap_or_default();
+    let (init, incomplete) = init_container_statuses(&spec, &known, stage, &has_image, &whole);
     let known = before.container_statuses.clone().unwrap_or_default();
     let containers: Vec<ContainerStatus> = spec
         .containers
         .iter()
         .map(|container| {
             let known = known.iter().find(|known| known.name == container.name);
+            if incomplete > 0 {
+                return waiting_status(container, known, &whole);
+            }
             let stage = match stage {
                 Stage::NoImage if has_image(container) => Stage::Running,
                 stage => stage,
@@ -212,7 +236,11 @@ fn pod_status(
     let observed_generation = pod.metadata.generation;
     for (kind, status, reason) in [
         ("PodScheduled", true, None),
-        ("Initialized", true, None),
+        (
+            "Initialized",
+            incomplete == 0,
+            (incomplete > 0).then_some("ContainersNotInitialized"),
+        ),
         ("ContainersReady", ready, not_ready),
         ("Ready", ready, not_ready),
     ] {
@@ -229,10 +257,15 @@ fn pod_status(
         phase: Some(phase.to_owned()),
         conditions: Some(conditions),
         observed_generation,
+        init_container_statuses: (!init.is_empty()).then_some(init),
         container_statuses: Some(containers),
         ephemeral_container_statuses: debuggers,
         ..before.clone()
     };
+    if stage == Stage::DeadlineExceeded {
+        status.reason = Some(DEADLINE_EXCEEDED.to_owned());
+        status.message = Some(DEADLINE_MESSAGE.to_owned());
+    }
     if stage != Stage::Starting && status.pod_ip.is_none() {
         let address = address(pod);
         status.pod_ips = Some(vec![PodIP {

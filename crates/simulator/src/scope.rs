@@ -44,6 +44,11 @@ impl Scope {
         self.all || self.namespaces.contains(namespace)
     }
 
+    /// Removes the objects for which `keep` returns false.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+        self.uids.retain(|uid| keep(uid));
+    }
+
     pub(crate) fn add_all(&mut self) {
         self.all = true;
     }

@@ -11,6 +11,7 @@ use kube::ResourceExt as _;
 use crate::action::Action;
 use crate::cache::{Cache, key};
 use crate::owned_pods::{self, controller_of};
+use crate::plan::Plan;
 use crate::pod_template;
 use crate::scope::Scope;
 
@@ -22,7 +23,7 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 /// Maximum number of addresses in a slice.
 const MAX_ADDRESSES: usize = 100;
 
-pub(crate) fn plan(cache: &Cache, scope: &Scope, actions: &mut Vec<Action>) {
+pub(crate) fn plan(cache: &Cache, scope: &Scope, plan: &mut Plan) {
     for service in cache.services.iter() {
         let namespace = service.metadata.namespace.as_deref().unwrap_or_default();
         let is_concerned = scope.covers(&service.metadata) || scope.has_changes_in(namespace);
@@ -30,7 +31,7 @@ pub(crate) fn plan(cache: &Cache, scope: &Scope, actions: &mut Vec<Action>) {
             && is_concerned
             && service.metadata.deletion_timestamp.is_none()
         {
-            plan_service(service, spec, cache, actions);
+            plan_service(service, spec, cache, plan.of(&service.metadata));
         }
     }
 }

@@ -9,6 +9,7 @@ use kube::ResourceExt as _;
 use crate::action::Action;
 use crate::cache::{Cache, key};
 use crate::owned_pods::{self, Pods};
+use crate::plan::Plan;
 use crate::pod_template;
 use crate::scope::Scope;
 use crate::stateful_set_claims;
@@ -17,11 +18,11 @@ const REVISION: &str = "controller-revision-hash";
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 
-pub(crate) fn plan(cache: &Cache, scope: &Scope, pods: &Pods<'_>, actions: &mut Vec<Action>) {
+pub(crate) fn plan(cache: &Cache, scope: &Scope, pods: &Pods<'_>, plan: &mut Plan) {
     let of_scope = |set: &&StatefulSet| scope.covers(&set.metadata);
     for set in cache.stateful_sets.iter().filter(of_scope) {
         if let (Some(spec), None) = (&set.spec, &set.metadata.deletion_timestamp) {
-            plan_set(cache, set, spec, pods, actions);
+            plan_set(cache, set, spec, pods, plan.of(&set.metadata));
         }
     }
 }

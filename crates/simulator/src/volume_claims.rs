@@ -5,12 +5,13 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSta
 
 use crate::action::Action;
 use crate::cache::{Cache, key};
+use crate::plan::Plan;
 use crate::scope::Scope;
 
-pub(crate) fn plan(cache: &Cache, scope: &Scope, actions: &mut Vec<Action>) {
+pub(crate) fn plan(cache: &Cache, scope: &Scope, plan: &mut Plan) {
     for claim in cache.claims.iter() {
         if claim.metadata.deletion_timestamp.is_none() && scope.covers(&claim.metadata) {
-            actions.extend(plan_claim(claim));
+            plan.of(&claim.metadata).extend(plan_claim(claim));
         }
     }
 }

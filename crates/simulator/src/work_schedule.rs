@@ -3,9 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::action::Action;
+use k8s_openapi::api::core::v1::ObjectReference;
+
 use crate::cache::Cache;
 use crate::image_registry::ImageRegistry;
+use crate::plan::ObjectPlan;
 use crate::planner::plan;
 use crate::scope::Scope;
 
@@ -15,6 +17,8 @@ pub(crate) struct WorkSchedule {
     images: ImageRegistry,
     due: Scope,
     replan_at: BTreeSet<(jiff::Timestamp, String)>,
+    /// The controllers that cannot create pods, because the cluster is full.
+    refused: Vec<ObjectReference>,
 }
 
 impl WorkSchedule {
@@ -24,12 +28,20 @@ impl WorkSchedule {
             images,
             due: Scope::all(),
             replan_at: BTreeSet::new(),
+            refused: Vec::new(),
         }
     }
 
-    /// Plans the objects that are due, and returns their actions. Objects remain due until a planning returns no
-    /// action.
-    pub(crate) fn next(&mut self, cache: &mut Cache, now: jiff::Timestamp) -> Vec<Action> {
+    /// Plans the objects that are due, and returns the planned objects with their actions. The caller adds an object
+    /// again after it has executed its actions.
+    ///
+    /// Objects for which `is_busy` returns true are not planned, because their actions are still being executed.
+    pub(crate) fn next(
+        &mut self,
+        cache: &mut Cache,
+        now: jiff::Timestamp,
+        is_busy: impl Fn(&str) -> bool,
+    ) -> Vec<ObjectPlan> {
         while let Some((at, _)) = self.replan_at.first()
             && *at <= now
         {
@@ -41,14 +53,38 @@ impl WorkSchedule {
         if self.due.is_empty() {
             return Vec::new();
         }
-        self.due.add_dependents(cache.dependents());
-        let plan = plan(cache, &self.due, &self.images, now);
-        self.replan_at.extend(plan.replan_at);
-        if plan.actions.is_empty() {
-            self.due = Scope::default();
-            return plan.refused.into_iter().map(Action::RefusePods).collect();
-        }
-        plan.actions
+        let mut scope = std::mem::take(&mut self.due);
+        scope.add_dependents(cache.dependents());
+        scope.retain(|uid| !is_busy(uid));
+        let mut plan = plan(cache, &scope, &self.images, now);
+        self.replan_at.extend(std::mem::take(&mut plan.replan_at));
+        let refused = std::mem::take(&mut plan.refused);
+        let objects = plan.into_objects();
+        // A controller that is still busy reports later that the cluster is full.
+        let has_actions = |uid: &str| {
+            let mut objects = objects.iter();
+            objects.any(|object| object.uid == uid && !object.actions.is_empty())
+        };
+        self.refused.extend(refused.into_iter().filter(|owner| {
+            let uid = owner.uid.as_deref().unwrap_or_default();
+            !has_actions(uid) && !is_busy(uid)
+        }));
+        objects
+    }
+
+    /// Returns the controllers that cannot create pods, because the cluster is full.
+    pub(crate) fn take_refused(&mut self) -> Vec<ObjectReference> {
+        std::mem::take(&mut self.refused)
+    }
+
+    /// Adds an object to the next planning.
+    pub(crate) fn add(&mut self, uid: String) {
+        self.due.add(uid);
+    }
+
+    /// Adds an object to the planning at a time.
+    pub(crate) fn add_at(&mut self, at: jiff::Timestamp, uid: String) {
+        self.replan_at.insert((at, uid));
     }
 
     /// Returns the time of the next planning that happens without a change of an object.

@@ -3,8 +3,11 @@
 mod autoscalers;
 mod batch;
 mod bursts;
+mod deadlines;
 mod disruption_budgets;
+mod init_containers;
 mod load_balancers;
+mod refusals;
 mod replication_controllers;
 mod services;
 mod storage;
@@ -19,6 +22,8 @@ use crate::action::{Action, REVISION, Workload};
 use crate::cache::{Cache, Key, key};
 use crate::image_registry::ImageRegistry;
 use crate::owned_pods;
+use crate::plan::ObjectPlan;
+use crate::retries::Refusal;
 use crate::scope::Scope;
 use crate::work_schedule::WorkSchedule;
 
@@ -29,6 +34,10 @@ struct Cluster {
     schedule: WorkSchedule,
     now: jiff::Timestamp,
     last_uid: u32,
+    /// The message with which the server refuses new pods.
+    refuses_pods: Option<&'static str>,
+    /// The times of refused pods.
+    refused: Vec<jiff::Timestamp>,
 }
 
 fn from<K: DeserializeOwned>(value: Value) -> K {
@@ -55,6 +64,8 @@ impl Cluster {
             schedule: WorkSchedule::new(ImageRegistry::default()),
             now: jiff::Timestamp::from_second(1_000_000).unwrap(),
             last_uid: 0,
+            refuses_pods: None,
+            refused: Vec::new(),
         }
     }
 
@@ -84,19 +95,62 @@ impl Cluster {
     /// Plans and executes actions until no action is left. Returns the time of the next planning.
     fn plan_until_idle(&mut self) -> Option<jiff::Timestamp> {
         for _ in 0..100 {
-            let actions = self.schedule.next(&mut self.cache, self.now);
-            if actions.is_empty() {
+            let planned = self.due();
+            if planned.is_empty() {
                 // The planning of all objects must find no further action.
-                let all = plan(&self.cache, &Scope::all(), &self.images, self.now);
-                assert_eq!(all.actions, []);
+                let mut all =
+                    plan(&self.cache, &Scope::all(), &self.images, self.now).into_objects();
+                for object in &mut all {
+                    self.cache.retries.hold_back(object, self.now);
+                }
+                all.retain(|object| !object.actions.is_empty());
+                assert_eq!(all, []);
                 return self.schedule.next_time();
             }
-            for action in actions {
-                self.execute(action);
+            for object in planned {
+                self.execute_all(object);
             }
         }
-        let actions = self.schedule.next(&mut self.cache, self.now);
-        panic!("the actions never end: {actions:?}");
+        let planned = self.due();
+        panic!("the actions never end: {planned:?}");
+    }
+
+    /// Plans the objects that are due, and returns the objects with actions.
+    fn due(&mut self) -> Vec<ObjectPlan> {
+        let mut planned = self.schedule.next(&mut self.cache, self.now, |_| false);
+        for object in &mut planned {
+            if let Some(at) = self.cache.retries.hold_back(object, self.now) {
+                self.schedule.add_at(at, object.uid.clone());
+            }
+        }
+        planned.retain(|object| !object.actions.is_empty());
+        planned
+    }
+
+    /// Executes the actions of an object. New pods are refused if `refuses_pods` is set.
+    fn execute_all(&mut self, mut object: ObjectPlan) {
+        let actions = std::mem::take(&mut object.actions);
+        let uid = object.uid.clone();
+        let mut refused = None;
+        for action in actions {
+            if let Action::CreatePod(_) = action
+                && let Some(message) = self.refuses_pods
+            {
+                refused = Some(Refusal {
+                    reason: "FailedCreate",
+                    message: message.to_owned(),
+                });
+                self.refused.push(self.now);
+                break;
+            }
+            self.execute(action);
+        }
+        if refused.is_some() {
+            self.cache.retries.failed(&object, false, refused, self.now);
+        } else {
+            self.cache.retries.succeeded(&uid, self.now);
+        }
+        self.schedule.add(uid);
     }
 
     /// Advances the clock until no planning is scheduled.
@@ -119,7 +173,6 @@ impl Cluster {
                 self.cache.pods.put(*pod);
             }
             Action::DeletePod(key) => cache.pods.remove(&key),
-            Action::RefusePods(_) => {}
             Action::Bind(key, node) => {
                 let mut pod = cache.pods.get(&key).unwrap().clone();
                 pod.spec.as_mut().unwrap().node_name = Some(node);

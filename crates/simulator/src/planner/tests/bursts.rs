@@ -3,9 +3,10 @@ use k8s_openapi::api::core::v1::ReplicationController;
 use super::*;
 use crate::owned_pods::{MAX_BURST, MAX_PODS};
 
-fn created(actions: &[Action]) -> usize {
+fn created(planned: &[ObjectPlan]) -> usize {
     let created = |action: &&Action| matches!(action, Action::CreatePod(_));
-    actions.iter().filter(created).count()
+    let actions = planned.iter().flat_map(|object| &object.actions);
+    actions.filter(created).count()
 }
 
 fn workloads(cluster: &mut Cluster) {
@@ -43,10 +44,10 @@ fn workloads(cluster: &mut Cluster) {
 fn pods_are_created_in_bursts_which_end_with_the_workload() {
     let mut cluster = Cluster::with_nodes(0, "1");
     workloads(&mut cluster);
-    let actions = cluster.schedule.next(&mut cluster.cache, cluster.now);
-    assert_eq!(created(&actions), MAX_BURST);
-    for action in actions {
-        cluster.execute(action);
+    let planned = cluster.due();
+    assert_eq!(created(&planned), MAX_BURST);
+    for object in planned {
+        cluster.execute_all(object);
     }
     for name in ["set", "controller", "stateful", "job"] {
         let key = ("default".to_owned(), name.to_owned());
@@ -55,8 +56,7 @@ fn pods_are_created_in_bursts_which_end_with_the_workload() {
         cluster.cache.stateful_sets.remove(&key);
         cluster.cache.jobs.remove(&key);
     }
-    let actions = cluster.schedule.next(&mut cluster.cache, cluster.now);
-    assert_eq!(created(&actions), 0);
+    assert_eq!(created(&cluster.due()), 0);
 }
 
 #[test]
@@ -69,21 +69,21 @@ fn a_full_cluster_gets_no_more_pods_and_says_so() {
     workloads(&mut cluster);
     let mut refused = Vec::new();
     loop {
-        let actions = cluster.schedule.next(&mut cluster.cache, cluster.now);
-        if actions.is_empty() {
+        let planned = cluster.due();
+        for owner in cluster.schedule.take_refused() {
+            assert!(crate::events::pods_refused(&owner).is_some());
+            refused.push(owner.kind.unwrap());
+        }
+        if planned.is_empty() {
             break;
         }
-        for action in actions {
-            if let Action::RefusePods(owner) = &action {
-                let events = crate::events::of(&action, &cluster.cache);
-                assert_eq!(events.len(), 1);
-                refused.push(owner.kind.clone().unwrap());
-            }
-            cluster.execute(action);
+        for object in planned {
+            cluster.execute_all(object);
         }
     }
     assert_eq!(cluster.cache.pods.iter().count(), MAX_PODS);
     refused.sort();
+    refused.dedup();
     assert_eq!(
         refused,
         ["Job", "ReplicaSet", "ReplicationController", "StatefulSet"]
