@@ -133,8 +133,8 @@ mod tests {
         let verifier = ServerVerifier::new(provider, vec![trusted.clone()]).unwrap();
         let name = ServerName::try_from(name.to_owned()).unwrap();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(NOW));
-        let verified = verifier.verify_server_cert(presented, &[], &name, &[], now);
-        verified.map(drop).map_err(|error| error.to_string())
+        let result = verifier.verify_server_cert(presented, &[], &name, &[], now);
+        result.map(drop).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -160,13 +160,13 @@ mod tests {
         let other = params.self_signed(&key).unwrap().der().clone();
         assert!(verify(&own, &other, "api.example").is_err());
         let (params, key) = authority(2040);
-        let issued = params.signed_by(&key, &issuer).unwrap().der().clone();
-        let error = verify(&own, &issued, "api.example").unwrap_err();
+        let signed = params.signed_by(&key, &issuer).unwrap().der().clone();
+        let error = verify(&own, &signed, "api.example").unwrap_err();
         assert!(error.contains("UnknownIssuer"), "{error}");
         let mut params = CertificateParams::new(vec!["api.example".to_owned()]).unwrap();
         params.is_ca = IsCa::NoCa;
         let key = KeyPair::generate().unwrap();
-        let issued = params.signed_by(&key, &issuer).unwrap().der().clone();
-        assert_eq!(verify(&own, &issued, "api.example"), Ok(()));
+        let signed = params.signed_by(&key, &issuer).unwrap().der().clone();
+        assert_eq!(verify(&own, &signed, "api.example"), Ok(()));
     }
 }

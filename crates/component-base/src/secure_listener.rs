@@ -141,7 +141,11 @@ mod tests {
         let name = "test".try_into().unwrap();
         let client = TlsConnector::from(Arc::new(config)).connect(name, stream);
         let both = async { tokio::join!(client, listener.accept()) };
-        let both = tokio::time::timeout(HANDSHAKE_TIMEOUT - Duration::from_secs(2), both).await;
+        let both = tokio::time::timeout(
+            HANDSHAKE_TIMEOUT.saturating_sub(Duration::from_secs(2)),
+            both,
+        )
+        .await;
         assert!(both.unwrap().0.is_ok());
     }
 }

@@ -42,9 +42,9 @@ fn pod_report(numbers: &mut Numbers) -> Value {
         json!({"terminated": {"exitCode": 0}}),
         json!({"terminated": {"exitCode": 1}}),
     ];
-    let mut status = |name: &str| json!({"name": name, "ready": numbers.below(2) == 0, "state": numbers.one_of(&states)});
-    let containers = [status("c"), status("d"), status("injected")];
-    let initial = [status("i")];
+    let mut report = |name: &str| json!({"name": name, "ready": numbers.below(2) == 0, "state": numbers.one_of(&states)});
+    let containers = [report("c"), report("d"), report("injected")];
+    let initial = [report("i")];
     let phases = ["Pending", "Running", "Succeeded", "Failed"];
     json!({"containerStatuses": containers, "initContainerStatuses": initial,
         "phase": numbers.one_of(&phases)})

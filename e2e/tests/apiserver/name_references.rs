@@ -195,8 +195,8 @@ async fn ephemeral_containers_refer_to_their_pod() {
         for (name, value) in fields.as_object().unwrap() {
             debugger[name.as_str()] = value.clone();
         }
-        let patch = json!({"spec": {"ephemeralContainers": [debugger]}});
-        let response = pods.strategic("/p/ephemeralcontainers", &patch).await;
+        let body = json!({"spec": {"ephemeralContainers": [debugger]}});
+        let response = pods.strategic("/p/ephemeralcontainers", &body).await;
         let code = if expected.is_some() { 422 } else { 200 };
         assert_eq!(
             (response.code, response.causes()),

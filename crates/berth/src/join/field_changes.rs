@@ -49,7 +49,7 @@ fn compare(
         for key in keys {
             let [before, after] = maps.map(|map| map.and_then(|map| map.get(key)));
             compare(
-                &format!("{path}/{key}"),
+                &format!("{path}/{}", key.replace('~', "~0").replace('/', "~1")),
                 before,
                 after,
                 hides_values,
@@ -58,13 +58,28 @@ fn compare(
         }
         return;
     }
-    let name = path.trim_start_matches('/').replace('/', ".");
+    let name = name(path);
     if hides_values && path.starts_with("/data/") {
         changes.push(format!("{name} changes"));
         return;
     }
     let text = |value: Option<&Value>| value.map_or_else(|| NONE.to_owned(), ToString::to_string);
     changes.push(format!("{name}: {} -> {}", text(before), text(after)));
+}
+
+/// Returns the name of a field at a JSON pointer, such as `spec.region` or `metadata.labels[a.b/c]`.
+fn name(pointer: &str) -> String {
+    let mut name = String::new();
+    for key in pointer.split('/').skip(1) {
+        let key = key.replace("~1", "/").replace("~0", "~");
+        if key.contains(['.', '/']) {
+            name.extend(["[", &key, "]"]);
+        } else {
+            let dot = if name.is_empty() { "" } else { "." };
+            name.extend([dot, &key]);
+        }
+    }
+    name
 }
 
 #[cfg(test)]
@@ -89,7 +104,7 @@ mod tests {
             [
                 r#"metadata.labels.a: "1" -> (none)"#,
                 r#"metadata.labels.b: "1" -> "2""#,
-                r#"metadata.labels.c.d: (none) -> "1""#,
+                r#"metadata.labels[c/d]: (none) -> "1""#,
                 "spec.unschedulable: (none) -> true",
             ]
         );

@@ -193,8 +193,8 @@ pub(crate) async fn moves(
     let mut moves = Moves::default();
     for (before, after) in before.into_iter().zip(after) {
         let was_schedulable = before.failure.is_none();
-        let moved = Move::new(before.clusters, was_schedulable, after);
-        moves.add(moved.without_lost(&state.clusters, &changed.clusters));
+        let next = Move::new(before.clusters, was_schedulable, after);
+        moves.add(next.without_lost(&state.clusters, &changed.clusters));
     }
     Ok(moves)
 }

@@ -26,11 +26,13 @@ fn objects(result: &str) -> String {
     .concat()
 }
 
-/// Removes the line about the namespace in the control plane, because that namespace may already exist.
+/// Removes the lines about the namespace in the control plane, because that namespace may already exist.
 fn without_namespace(text: &str) -> String {
     let ours = "control plane: Namespace karmada-cluster ";
     let lines = text.split_inclusive('\n');
-    lines.filter(|line| !line.starts_with(ours)).collect()
+    // The fields that change are indented.
+    let others = lines.filter(|line| !line.starts_with(ours) && !line.starts_with("  "));
+    others.collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

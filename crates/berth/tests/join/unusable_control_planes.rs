@@ -6,10 +6,10 @@ use crate::test_servers::TestServers;
 /// Checks that each command that reads Karmada's kinds names the missing definitions and how to install them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn missing_definitions_are_named() {
-    let servers = TestServers::start().await;
     const CLUSTERS: &str = "clusters.cluster.karmada.io";
     const ALL: &str = "clusters.cluster.karmada.io, resourcebindings.work.karmada.io, \
                        clusterresourcebindings.work.karmada.io";
+    let servers = TestServers::start().await;
     // `member1` is a Kubernetes API server without Karmada's definitions.
     for (words, missing) in [
         ("get clusters", CLUSTERS),

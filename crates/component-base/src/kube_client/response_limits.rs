@@ -137,7 +137,7 @@ mod tests {
     async fn a_response_without_end_is_an_error() {
         let service = tower::service_fn(|_: Request<Body>| async {
             let endless = stream::repeat_with(|| {
-                Ok::<_, Infallible>(Frame::data(Bytes::from_static(&[b' '; 1 << 16])))
+                Ok::<_, Infallible>(Frame::data(Bytes::from(vec![b' '; 1 << 16])))
             });
             let body = StreamBody::new(endless).map_err(BoxError::from);
             Ok::<_, BoxError>(Response::new(Box::new(body) as Box<DynBody>))

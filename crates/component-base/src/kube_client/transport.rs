@@ -113,9 +113,9 @@ pub fn https_connector<C>(
     if let Some(roots) = config.root_cert.as_ref().filter(|_| verifies) {
         let roots = roots.iter().cloned().map(CertificateDer::from).collect();
         let provider = Arc::clone(tls.crypto_provider());
-        let verifier = ServerVerifier::new(provider, roots);
-        let verifier = verifier.map_err(|error| unusable(error.into()))?;
-        tls.dangerous().set_certificate_verifier(Arc::new(verifier));
+        let server =
+            ServerVerifier::new(provider, roots).map_err(|error| unusable(error.into()))?;
+        tls.dangerous().set_certificate_verifier(Arc::new(server));
     }
     let mut builder = HttpsConnectorBuilder::new()
         .with_tls_config(tls)

@@ -230,14 +230,15 @@ mod tests {
         assert_eq!(readiness.probe_timeout(now, &OPTIONS), PROBE_TIMEOUT);
         readiness.accept(true, None, now, now, &OPTIONS);
         readiness.accept(false, Some(true), now, now, &OPTIONS);
-        let late = now + OPTIONS.failure_threshold - Duration::from_millis(1);
+        let almost = |threshold: Duration| threshold.saturating_sub(Duration::from_millis(1));
+        let late = now + almost(OPTIONS.failure_threshold);
         assert_eq!(
             readiness.probe_timeout(late, &OPTIONS),
             SHORTEST_PROBE_TIMEOUT
         );
         // A member that recovers gets the whole time.
         readiness.accept(true, Some(false), late, late, &OPTIONS);
-        let late = late + OPTIONS.success_threshold - Duration::from_millis(1);
+        let late = late + almost(OPTIONS.success_threshold);
         assert_eq!(readiness.probe_timeout(late, &OPTIONS), PROBE_TIMEOUT);
     }
 

@@ -66,7 +66,7 @@ impl fmt::Display for Finding {
 }
 
 /// Returns the findings about a policy. `types` are the types of templates, and `clusters` are the names of all clusters.
-pub fn findings(
+pub(super) fn findings(
     policy: &Policy,
     index: &Index,
     types: &HashSet<Arc<ResourceType>>,
@@ -247,7 +247,7 @@ mod tests {
             "spec.placement.clusterAffinity.clusterNames[1] names cluster m2, which does not exist";
         assert_eq!(found[1..], [missing]);
         // Known findings are not reported again, until the policy does not have them in the meantime.
-        let again = record("other", named.clone(), affinity(&["m1", "m2"]));
+        let again = record("other", named, affinity(&["m1", "m2"]));
         assert!(messages(&again, &mut index).is_empty());
         assert!(messages(&record("other", all.clone(), affinity(&["m1"])), &mut index).is_empty());
         assert_eq!(messages(&again, &mut index).len(), 2);

@@ -141,8 +141,8 @@ impl Targets {
     }
 
     /// Takes up to `wanted` replicas from clusters in which they are not healthy. A cluster that had a copy before the
-    /// eviction keeps one replica, and loses replicas only if its present report does not say that they are healthy. Returns the number
-    /// of taken replicas.
+    /// eviction keeps one replica, and loses replicas only if its present report does not say that they are healthy.
+    /// Returns the number of taken replicas.
     fn take_unfinished(
         &mut self,
         reports: &Reports<'_>,

@@ -93,7 +93,7 @@ struct Failure {
     /// level.
     transient: bool,
     /// The message for the condition of the binding, if an override cannot be applied.
-    override_failure: Option<String>,
+    refused_override: Option<String>,
 }
 
 /// The watch events about a binding's Works that arrived during a sync of these Works.
@@ -254,7 +254,7 @@ impl Propagator {
         } = result;
         if let Job::Sync(binding) = &job {
             self.store_written(binding, written);
-            let override_failure = failure.as_ref().and_then(|f| f.override_failure.clone());
+            let override_failure = failure.as_ref().and_then(|f| f.refused_override.clone());
             self.store_override_failure(binding, override_failure);
         }
         match failure {
@@ -361,7 +361,7 @@ impl Propagator {
                     let failure = result.err().map(|error| Failure {
                         message: error.to_string(),
                         transient: error.is_transient(),
-                        override_failure: error.override_failure(),
+                        refused_override: error.override_failure(),
                     });
                     JobResult {
                         job,
@@ -380,7 +380,7 @@ impl Propagator {
                     let failure = failure.map(|error| Failure {
                         message: error.to_string(),
                         transient: false,
-                        override_failure: None,
+                        refused_override: None,
                     });
                     JobResult {
                         job,

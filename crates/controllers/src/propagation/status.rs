@@ -158,13 +158,12 @@ pub(crate) fn update(
     override_failure: Option<&str>,
 ) -> bool {
     let items = aggregated_items(works, &spec.resource);
-    let (is_complete, (reason, message)) = match override_failure {
-        Some(failure) => (false, ("FullyAppliedFailed", failure)),
-        None => {
-            let application = Application::of(spec, &items);
-            (application == Application::Complete, application.describe())
-        }
-    };
+    let application = Application::of(spec, &items);
+    let is_complete = override_failure.is_none() && application == Application::Complete;
+    let (reason, message) = override_failure.map_or_else(
+        || application.describe(),
+        |failure| ("FullyAppliedFailed", failure),
+    );
     let conditions = &mut status.conditions;
     let condition_changed = condition::set(
         conditions,

@@ -54,7 +54,7 @@ impl Engine {
         if let Some(spared) = &spared {
             calls.trace.spared(spared);
         }
-        let closed = spared.filter(|_| closes);
+        let excluded = spared.filter(|_| closes);
         let skipped = self.pre_score(cycle, &candidates, state, calls)?;
         let context = BindingContext::new(*cycle, state, &current);
         self.score(&context, &skipped, &mut candidates, calls)?;
@@ -63,10 +63,10 @@ impl Engine {
                 self.estimate(&context, assumed, &mut candidates, calls)
             })?;
         }
-        if let Some(closed) = &closed {
+        if let Some(excluded) = &excluded {
             for candidate in candidates
                 .iter_mut()
-                .filter(|candidate| closed.contains(candidate.ordinal))
+                .filter(|candidate| excluded.contains(candidate.ordinal))
             {
                 candidate.allocatable = candidate.allocatable.min(0);
             }
@@ -74,7 +74,7 @@ impl Engine {
         calls.trace.candidates(&candidates);
         let mut selection = self.select(&context, candidates, calls)?;
         calls.trace.selected(&selection.clusters);
-        let context = AssignContext::new(context, &prepared.static_weights, closed.as_ref());
+        let context = AssignContext::new(context, &prepared.static_weights, excluded.as_ref());
         let mut shares = self.assign(&context, &mut selection, calls)?;
         calls.trace.assigned(&shares, &current);
         if self.empty_workload_propagation {

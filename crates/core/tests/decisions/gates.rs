@@ -246,6 +246,7 @@ fn off_and_on(gate: Gates, clusters: &[Value], binding: &Value) -> (String, Stri
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table is as long as its rules")]
 fn min_groups_hold_after_the_division_with_the_gate() {
     let gate = Gates {
         min_groups_in_division: true,

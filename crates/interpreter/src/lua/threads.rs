@@ -20,7 +20,9 @@ static SCRIPTS: LazyLock<Arc<Threads>> = LazyLock::new(|| {
 });
 
 /// The work of a thread. The argument is the sender of the thread's next jobs. Returns false if the thread must end.
-struct Job(Box<dyn FnOnce(&Sender<Job>) -> bool + Send>);
+struct Job(Box<Work>);
+
+type Work = dyn FnOnce(&Sender<Job>) -> bool + Send;
 
 /// The reason for which a job has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +182,7 @@ mod tests {
     use super::*;
 
     const SHORT: Duration = Duration::from_millis(20);
-    const LONG: Duration = Duration::from_secs(60);
+    const LONG: Duration = Duration::from_mins(1);
 
     #[test]
     fn late_jobs_are_abandoned_up_to_a_limit_and_count_until_they_end() {

@@ -205,13 +205,13 @@ impl HttpClient {
         }
         let decoder = Arc::clone(&self.decoders).acquire_owned().await;
         let ResponseBody { bytes, permit } = response;
-        let decoded = tokio::task::spawn_blocking(move || {
-            let decoded = decode(&bytes);
+        let decoding = tokio::task::spawn_blocking(move || {
+            let result = decode(&bytes);
             // The thread keeps the permits until here, also when the call times out meanwhile.
             drop((decoder, permit));
-            decoded
+            result
         });
-        decoded.await.unwrap_or_else(|error| {
+        decoding.await.unwrap_or_else(|error| {
             let problem = format!("it cannot be decoded: {error}");
             Err(CallError::Malformed(problem))
         })

@@ -278,11 +278,8 @@ impl Scheduler {
             }
         });
         self.decides_slowly = now.elapsed() > SLOW_DECISION;
-        let stages = if berth_telemetry::is_enabled() {
-            times.stages()
-        } else {
-            Stages::new()
-        };
+        let is_traced = berth_telemetry::is_enabled();
+        let stages = is_traced.then(|| times.stages()).unwrap_or_default();
         self.metrics.decision(times);
         if let Some(missing) = missing {
             match self
@@ -309,10 +306,8 @@ impl Scheduler {
             plan.verdict = Verdict::Retry;
         }
         // The removal of a result needs no Reserve or Permit plugin.
-        let decided = plan
-            .targets
-            .as_ref()
-            .filter(|_| decision.outcome.result.is_ok() && points.take_part_in_writes());
+        let takes_part = decision.outcome.result.is_ok() && points.take_part_in_writes();
+        let decided = plan.targets.as_ref().filter(|_| takes_part);
         let reserved = decided.map(|targets| ReservedDecision {
             decided: Decided {
                 binding: Arc::clone(binding),

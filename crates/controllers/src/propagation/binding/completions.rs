@@ -194,19 +194,19 @@ mod tests {
             ),
             (
                 "m3 is added",
-                vec![m1.clone(), m2.clone(), m3.clone()],
+                vec![m1.clone(), m2.clone(), m3],
                 vec![("m1", 20), ("m2", 20)],
                 vec![("m1", 20), ("m2", 20), ("m3", 0)],
             ),
             (
                 "the replicas move",
-                vec![m1.clone(), target("m2", 3)],
+                vec![m1, target("m2", 3)],
                 vec![("m1", 20), ("m2", 20)],
                 vec![("m1", 20), ("m2", 20)],
             ),
             (
                 "a cluster of a dependent",
-                vec![m2.clone(), target("m3", 0)],
+                vec![m2, target("m3", 0)],
                 vec![("m2", 20)],
                 vec![("m2", 20), ("m3", 0)],
             ),

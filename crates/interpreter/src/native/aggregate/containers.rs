@@ -64,7 +64,7 @@ fn restarts(container: &Value, spec: &Value, ended: &Value) -> bool {
         Value::Null => container["restartPolicy"].as_str(),
         _ => Some("Always"),
     };
-    match own.or(spec["restartPolicy"].as_str()) {
+    match own.or_else(|| spec["restartPolicy"].as_str()) {
         Some("Never") => false,
         Some("OnFailure") => ended["terminated"]["exitCode"] != 0,
         _ => true,

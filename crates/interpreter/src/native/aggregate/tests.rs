@@ -284,7 +284,7 @@ fn a_pod_has_one_status_for_each_of_its_containers() {
     let ended = |code: i64| json!({"terminated": {"exitCode": code}});
     let report =
         |containers: &[Value]| json!({"phase": "Running", "containerStatuses": containers});
-    let states = |status: &Value| -> Vec<Value> {
+    let summary = |status: &Value| -> Vec<Value> {
         let list = status["containerStatuses"].as_array().unwrap();
         list.iter()
             .map(|c| json!([c["name"], c["ready"], c["state"]]))
@@ -307,7 +307,7 @@ fn a_pod_has_one_status_for_each_of_its_containers() {
     )
     .unwrap();
     assert_eq!(
-        states(&status),
+        summary(&status),
         [json!(["c", false, ended(1)]), json!(["d", true, runs()])]
     );
     assert_eq!(status["qosClass"], "Burstable");
@@ -326,7 +326,7 @@ fn a_pod_has_one_status_for_each_of_its_containers() {
         } else {
             json!(["c", true, runs()])
         };
-        assert_eq!(states(&status), [expected], "{policy} {code}");
+        assert_eq!(summary(&status), [expected], "{policy} {code}");
     }
 }
 

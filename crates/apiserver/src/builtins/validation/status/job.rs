@@ -208,20 +208,20 @@ fn indexes(job: &Field<'_>) {
 fn intervals(list: &str, completions: i64) -> Result<Vec<(i64, i64)>, String> {
     let mut all: Vec<(i64, i64)> = Vec::new();
     for part in list.split(',').filter(|_| !list.is_empty()) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (start, end) = part.split_once('-').unwrap_or((part, part));
         let number = |text: &str| {
             let number = text.parse::<i64>();
             number.map_err(|_| format!("cannot convert string to integer for index: {text:?}"))
         };
-        let (first, last) = (number(first)?, number(last)?);
-        if first.max(last) >= completions {
+        let (start, end) = (number(start)?, number(end)?);
+        if start.max(end) >= completions {
             return Err(format!("too large index: {part:?}"));
         }
-        let before = all.last().map(|(_, last)| *last);
-        if before.is_some_and(|before| before >= first) || last < first {
+        let before = all.last().map(|(_, end)| *end);
+        if before.is_some_and(|before| before >= start) || end < start {
             return Err(format!("non-increasing order at {part:?}"));
         }
-        all.push((first, last));
+        all.push((start, end));
     }
     Ok(all)
 }

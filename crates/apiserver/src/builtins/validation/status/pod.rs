@@ -91,7 +91,7 @@ fn restarts(container: &Value, spec: &Value, code: i64) -> bool {
     if own.is_some() && rules.any(|rule| rule["action"] == "Restart" && matches(rule, code)) {
         return true;
     }
-    match own.or(spec["restartPolicy"].as_str()) {
+    match own.or_else(|| spec["restartPolicy"].as_str()) {
         Some("OnFailure") => code != 0,
         Some("Never") => false,
         _ => true,
