@@ -32,7 +32,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::informer::{WatchEvent, inform};
+use self::informer::{ManagedFields, WatchEvent, inform};
 use crate::monitor::Monitor;
 use crate::monitor::watchdog::LoopActivity;
 
@@ -93,7 +93,14 @@ impl<E: Send + 'static> Inputs<E> {
         let stop = self.shutdown.child_token();
         let sender = self.sender.clone();
         // Only watches of servers with limits return errors.
-        let informer = inform(api, Config::default(), to_event, sender, stop.clone());
+        let informer = inform(
+            api,
+            Config::default(),
+            ManagedFields::None,
+            to_event,
+            sender,
+            stop.clone(),
+        );
         self.tasks.spawn(informer.map(drop));
         stop
     }

@@ -99,6 +99,7 @@ fn templates() -> Vec<(&'static str, &'static str, &'static str, Value, Report)>
         )
     };
     let mut set = deployment("a");
+    set["kind"] = json!("StatefulSet");
     set["spec"]["serviceName"] = json!("a");
     let service = json!({"type": "LoadBalancer", "selector": {"a": "b"}, "ports": [{"port": 80}]});
     let backend = json!({"service": {"name": "a", "port": {"number": 80}}});

@@ -380,7 +380,10 @@ async fn a_selector_for_an_api_that_is_not_served_is_reported_once() {
     // The detector checks selectors again after a change of their policy, and after the creation of another policy.
     // Trigger both checks.
     fixture
-        .change(&typo, json!({ "spec": clusters("m2") }))
+        .change(
+            &typo,
+            json!({ "spec": { "conflictResolution": "Overwrite" } }),
+        )
         .await;
     fixture.create(selecting("typo2", "v1", "Deployment")).await;
     fixture.until_event("typo2", "APINotServed").await;

@@ -68,8 +68,8 @@ fn binding(name: &str, team: &str) -> ResourceBinding {
     .unwrap()
 }
 
-/// Waits until the binding of a team, which has the name of the team, has the condition `Scheduled`. Returns the clusters of the binding, or the message of the
-/// condition if scheduling failed.
+/// Waits until the binding of a team, which has the name of the team, has the condition `Scheduled`. Returns the clusters
+/// of the binding, or the message of the condition if scheduling failed.
 async fn outcome(bare: &BareControlPlane, name: &str) -> Result<String, String> {
     let api = bare.bindings(name);
     eventually(&format!("the condition of {name}"), async || {

@@ -58,14 +58,14 @@ accepted, so that all components can share one list.
 ";
 
 /// The effects of the feature gates, by the name of the gate.
-const EFFECTS: [(&str, &str); 16] = [
+const EFFECTS: [(&str, &str); 19] = [
     (
         "PriorityBasedScheduling",
         "bindings of higher priority are scheduled first; failed bindings wait in separate queues",
     ),
     (
         "CustomizedClusterResourceModeling",
-        "estimates use the resource models of clusters",
+        "estimates use the resource models of clusters. The controllers always report the nodes of members by model",
     ),
     (
         "MultiplePodTemplatesScheduling",
@@ -102,6 +102,18 @@ const EFFECTS: [(&str, &str); 16] = [
     (
         "FollowMemberAPIs",
         "Berth's own: a resource leaves a cluster that no longer serves its kind, if the list of the cluster's APIs is complete",
+    ),
+    (
+        "MultiClusterService",
+        "[missing](compatibility.md#missing): no controller handles MultiClusterServices",
+    ),
+    (
+        "FederatedQuotaEnforcement",
+        "[missing](compatibility.md#missing): the webhook and the controllers do not enforce quotas",
+    ),
+    (
+        "ControllerPriorityQueue",
+        "the queues of the controllers always have priorities",
     ),
     ("Failover", "eviction by taints, and ClusterTaintPolicies"),
     (

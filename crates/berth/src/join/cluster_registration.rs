@@ -12,7 +12,7 @@ use kube::api::Api;
 use kube::{Resource as _, ResourceExt as _};
 
 use super::applier::{Applier, JoinError, Mode};
-use super::member_accounts::IMPERSONATOR;
+use super::member_accounts::{IMPERSONATOR, Impersonator};
 use super::system_metadata;
 
 /// Credentials for a member, which the control plane stores in Secrets.
@@ -23,14 +23,6 @@ pub(super) struct Credentials {
     pub(super) token: String,
     /// The impersonator, or `None` if the control plane may not impersonate users in the member.
     pub(super) impersonator: Option<Impersonator>,
-}
-
-/// An account with which the control plane impersonates users in a member.
-pub(super) struct Impersonator {
-    /// Name of the account.
-    pub(super) account: String,
-    /// Token of the account.
-    pub(super) token: String,
 }
 
 /// Returns the name of the Secret with the token of the impersonator.

@@ -9,7 +9,6 @@ use kube::api::{Api, ListParams, ObjectMeta};
 use kube::core::PartialObjectMeta;
 
 use super::applier::{Applier, JoinError};
-use super::cluster_registration::Impersonator;
 use super::ownership::{Ownership, Registrant};
 use super::rights::Rights;
 use super::{system_metadata, token};
@@ -42,6 +41,14 @@ fn account_name(cluster: &str) -> String {
 
 fn own_account_name(cluster: &str, registrant: &Registrant) -> String {
     format!("{}-{}", account_name(cluster), registrant.id())
+}
+
+/// An account with which the control plane impersonates users in a member.
+pub(super) struct Impersonator {
+    /// Name of the account.
+    pub(super) account: String,
+    /// Token of the account.
+    pub(super) token: String,
 }
 
 /// Returns the name of the impersonator of a control plane that cannot use [`IMPERSONATOR`].

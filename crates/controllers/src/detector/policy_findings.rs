@@ -254,7 +254,9 @@ mod tests {
         assert!(messages(&holder, &mut index).is_empty());
         // A policy for all templates of a kind is usually a default, and others may hold some of them.
         assert!(messages(&record("all", all, affinity(&[])), &mut index).is_empty());
-        let terms = json!({ "clusterAffinities": [{ "affinityName": "a", "clusterNames": ["m3"],
+        let terms = json!({
+            "replicaScheduling": { "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated" },
+            "clusterAffinities": [{ "affinityName": "a", "clusterNames": ["m3"],
             "overflowAffinities": [{ "affinityName": "b", "clusterNames": ["m4"] }] }] });
         let found = messages(
             &record(

@@ -17,6 +17,7 @@
 //! ([`removed_objects`]). A Work keeps its finalizer until its objects are gone, so that a restart does not lose deletions,
 //! and so that a client that waits for the Work also waits for the objects.
 
+mod applied_state;
 mod connection;
 pub(crate) mod drift;
 pub(crate) mod member;

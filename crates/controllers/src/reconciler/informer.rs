@@ -55,17 +55,39 @@ impl<'a> FromIterator<&'a DynamicObject> for Listing {
     }
 }
 
+/// The managed fields that objects keep. Managed fields take most of an object's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ManagedFields {
+    None,
+    /// The entries of the subresource `scale`, which name an autoscaler.
+    OfScale,
+}
+
+impl ManagedFields {
+    fn strip(self, mut object: DynamicObject) -> Box<DynamicObject> {
+        let of_scale = object.metadata.managed_fields.take().map(|mut entries| {
+            entries.retain(|entry| entry.subresource.as_deref() == Some("scale"));
+            entries
+        });
+        if self == Self::OfScale {
+            object.metadata.managed_fields = of_scale.filter(|entries| !entries.is_empty());
+        }
+        Box::new(object)
+    }
+}
+
 /// Watches objects until the token is cancelled, and sends each event as a message. A slow receiver slows down the watch,
 /// and no event is lost. Returns an error if the objects exceed the limits of the server. Other errors are retried.
 pub(crate) async fn inform<M: Send>(
     api: Api<DynamicObject>,
     config: Config,
+    kept: ManagedFields,
     message: impl Fn(WatchEvent) -> M + Send,
     sender: mpsc::Sender<M>,
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
     let watching = async {
-        let mut informer = Informer::new(api, config);
+        let mut informer = Informer::new(api, config, kept);
         while let Some(event) = informer.next().await? {
             if sender.send(message(event)).await.is_err() {
                 break;
@@ -83,14 +105,16 @@ pub(crate) async fn inform<M: Send>(
 /// controllers.
 struct Informer {
     events: BoxStream<'static, Result<Event<DynamicObject>, Error>>,
+    kept: ManagedFields,
     /// The names of the objects that the current list has returned so far.
     listing: Listing,
 }
 
 impl Informer {
-    fn new(api: Api<DynamicObject>, config: Config) -> Self {
+    fn new(api: Api<DynamicObject>, config: Config, kept: ManagedFields) -> Self {
         Self {
             events: list_watch::events(api, config),
+            kept,
             listing: Listing::default(),
         }
     }
@@ -106,16 +130,16 @@ impl Informer {
                 }
                 Some(Ok(Event::InitApply(object))) => {
                     self.listing.add(&object);
-                    Some(WatchEvent::Applied(strip_managed_fields(object)))
+                    Some(WatchEvent::Applied(self.kept.strip(object)))
                 }
                 Some(Ok(Event::InitDone)) => {
                     Some(WatchEvent::Listed(std::mem::take(&mut self.listing)))
                 }
                 Some(Ok(Event::Apply(object))) => {
-                    Some(WatchEvent::Applied(strip_managed_fields(object)))
+                    Some(WatchEvent::Applied(self.kept.strip(object)))
                 }
                 Some(Ok(Event::Delete(object))) => {
-                    Some(WatchEvent::Deleted(strip_managed_fields(object)))
+                    Some(WatchEvent::Deleted(self.kept.strip(object)))
                 }
                 Some(Err(error @ Error::Limit(_))) => return Err(error),
                 Some(Err(error)) if error.is_unserved() => Some(WatchEvent::Unserved),
@@ -123,12 +147,6 @@ impl Informer {
             });
         }
     }
-}
-
-/// Removes the managed fields. They take most of an object's memory, and no controller reads them.
-fn strip_managed_fields(mut object: DynamicObject) -> Box<DynamicObject> {
-    object.metadata.managed_fields = None;
-    Box::new(object)
 }
 
 #[cfg(test)]
@@ -187,6 +205,7 @@ mod tests {
         let informer = tokio::spawn(inform(
             api,
             Config::default(),
+            ManagedFields::None,
             |event| event,
             sender,
             shutdown.clone(),

@@ -24,7 +24,7 @@ use super::work_executor::{WorkExecutor, WorkInput, WorkResult};
 use super::work_record::WorkRecord;
 use crate::member_client;
 use crate::monitor::watchdog::LoopActivity;
-use crate::reconciler::informer::{WatchEvent, inform};
+use crate::reconciler::informer::{ManagedFields, WatchEvent, inform};
 use crate::reconciler::work_queue::{Priority, WorkQueue};
 use crate::reconciler::{drain, pending, until};
 use crate::resource_type::ResourceType;
@@ -423,7 +423,15 @@ impl Member {
         let sender = self.event_sender.clone();
         self.watches.spawn(async move {
             let events = sender.clone();
-            let ended = inform(api, config, |event| message(Ok(event)), events, shutdown).await;
+            let ended = inform(
+                api,
+                config,
+                ManagedFields::OfScale,
+                |event| message(Ok(event)),
+                events,
+                shutdown,
+            )
+            .await;
             if let Err(error) = ended {
                 // An error means that the task of the member has ended.
                 let _ = sender.send(message(Err(error.to_string()))).await;

@@ -11,8 +11,10 @@ use kube::api::{Api, DeleteParams, DynamicObject, PostParams, Preconditions};
 use kube::core::Status;
 use serde_json::Value;
 
-use super::drift::{Action, AppliedState, decide, is_managed, without_marks};
+use super::applied_state::AppliedState;
+use super::drift::{Action, decide, without_marks};
 use super::object_cache::{Cached, MemberObject, RevertedScale};
+use super::ownership::is_managed;
 use super::ownership::{OtherOwner, other_owner};
 use crate::monitor::{MemberKind, MemberWrite, Monitor, Outcome};
 use crate::resource_interpreter::ResourceInterpreter;

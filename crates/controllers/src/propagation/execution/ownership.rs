@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use berth_api::well_known::{CONTROL_PLANE, WORK_PERMANENT_ID};
+use berth_api::well_known::{CONTROL_PLANE, MANAGED, MANAGED_VALUE, WORK_PERMANENT_ID};
 use berth_apimachinery::api_error::has_code;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::Api;
@@ -15,7 +15,7 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use super::drift::{AppliedState, is_managed};
+use super::applied_state::AppliedState;
 
 /// Namespace whose UID is the id of a control plane.
 const KUBE_SYSTEM: &str = "kube-system";
@@ -68,6 +68,12 @@ pub(crate) enum OtherOwner {
     Unidentified,
 }
 
+/// Reports whether a control plane manages an object, so that the object may be changed and deleted.
+pub(crate) fn is_managed(object: &Value) -> bool {
+    let labels = object.pointer("/metadata/labels");
+    labels.and_then(|labels| labels.get(MANAGED)) == Some(&json!(MANAGED_VALUE))
+}
+
 /// Returns the other control plane that owns an object, or `None` if no other control plane is known to own it.
 /// `applied` is the state after the last write of this process.
 pub(crate) fn other_owner(
@@ -114,8 +120,11 @@ pub(super) fn write_id(object: &mut Value, id: Option<&str>) {
         }
         None => {
             let annotations = metadata.get_mut("annotations");
-            if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
-                annotations.remove(CONTROL_PLANE);
+            if let Some(annotations) = annotations.and_then(Value::as_object_mut)
+                && annotations.remove(CONTROL_PLANE).is_some()
+                && annotations.is_empty()
+            {
+                metadata.remove("annotations");
             }
         }
     }
@@ -123,8 +132,6 @@ pub(super) fn write_id(object: &mut Value, id: Option<&str>) {
 
 #[cfg(test)]
 mod tests {
-    use berth_api::well_known::{MANAGED, MANAGED_VALUE};
-
     use super::*;
 
     fn object(id: Option<&str>, work: &str) -> Value {

@@ -12,7 +12,7 @@ use berth_telemetry::Span;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::drift::AppliedState;
+use super::applied_state::AppliedState;
 use super::member_object::{self, Applied, CONFLICT_TRIES, Deletion, Ownership, WriteCounter};
 use super::object_cache::{Cached, MemberObject};
 use super::ownership::{ControlPlaneId, other_owner};

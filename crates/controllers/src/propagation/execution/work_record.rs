@@ -6,7 +6,7 @@ use std::sync::Arc;
 use berth_api::Work;
 use berth_api::work::ResourceIdentifier;
 
-use super::drift::AppliedState;
+use super::applied_state::AppliedState;
 use super::removed_objects::{contains, identifier, is_same_object, removed_objects};
 
 /// The newest version of a Work, the [`AppliedState`] of each manifest, and the objects of former versions.
