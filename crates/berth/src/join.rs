@@ -96,6 +96,11 @@ async fn register(
     cluster_registration::write(control_plane, desired, credentials).await
 }
 
+/// Returns the name of the Secret with the token of the impersonator.
+fn impersonator_secret_name(cluster: &str) -> String {
+    format!("{cluster}-impersonator")
+}
+
 /// Returns metadata with the label `SYSTEM`, which marks the objects of Karmada.
 fn system_metadata(name: &str) -> ObjectMeta {
     ObjectMeta {

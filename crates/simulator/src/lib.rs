@@ -20,7 +20,7 @@
 //! | `scale_target` | the workload that an autoscaler scales |
 //! | `replicas`, `container_status`, `stateful_set_claims`, `completion_indexes`, `owned_pods`, `pod_template` | parts of the controllers |
 //! | `action`, `events` | writes, and the events of a write |
-//! | `workers`, `retries` | concurrent execution of the actions of different objects; pauses after failures |
+//! | `workers`, `attempts`, `retries` | concurrent execution of the actions of different objects; pauses after failures |
 //! | [`simulation_annotations`] | annotations that control start delay, run time and failures |
 //!
 //! One task owns the cache. A planning computes the actions that are due. An object is planned again when its actions have
@@ -28,6 +28,7 @@
 //! neither Karmada nor the control plane to which the cluster belongs.
 
 mod action;
+mod attempts;
 mod autoscalers;
 mod cache;
 mod completion_indexes;

@@ -13,7 +13,7 @@ use kube::{Resource as _, ResourceExt as _};
 
 use super::applier::{Applier, JoinError, Mode};
 use super::member_accounts::{IMPERSONATOR, Impersonator};
-use super::system_metadata;
+use super::{impersonator_secret_name, system_metadata};
 
 /// Credentials for a member, which the control plane stores in Secrets.
 pub(super) struct Credentials {
@@ -23,11 +23,6 @@ pub(super) struct Credentials {
     pub(super) token: String,
     /// The impersonator, or `None` if the control plane may not impersonate users in the member.
     pub(super) impersonator: Option<Impersonator>,
-}
-
-/// Returns the name of the Secret with the token of the impersonator.
-pub(super) fn impersonator_secret_name(cluster: &str) -> String {
-    format!("{cluster}-impersonator")
 }
 
 /// Writes the Cluster and its Secrets. Writes the Secrets first, because the controllers connect to a new Cluster at once,

@@ -15,7 +15,7 @@ use kube::api::{Api, ObjectMeta};
 use serde_json::Value;
 
 use super::applier::{Applier, JoinError};
-use super::cluster_registration::impersonator_secret_name;
+use super::impersonator_secret_name;
 
 /// The control plane that registers or removes the member.
 pub(super) struct Registrant {

@@ -29,9 +29,12 @@ fn objects(result: &str) -> String {
 /// Removes the lines about the namespace in the control plane, because that namespace may already exist.
 fn without_namespace(text: &str) -> String {
     let ours = "control plane: Namespace karmada-cluster ";
-    let lines = text.split_inclusive('\n');
-    // The fields that change are indented.
-    let others = lines.filter(|line| !line.starts_with(ours) && !line.starts_with("  "));
+    let mut is_ours = false;
+    let others = text.split_inclusive('\n').filter(|line| {
+        // The fields of an object are indented.
+        is_ours = line.starts_with(ours) || is_ours && line.starts_with("  ");
+        !is_ours
+    });
     others.collect()
 }
 

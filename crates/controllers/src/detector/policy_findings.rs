@@ -261,7 +261,7 @@ mod tests {
         let found = messages(
             &record(
                 "terms",
-                json!({ "apiVersion": "v1", "kind": "Secret" }),
+                json!({ "apiVersion": "v1", "kind": "Secret", "namespace": "default" }),
                 terms,
             ),
             &mut index,

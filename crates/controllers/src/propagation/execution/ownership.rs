@@ -190,6 +190,6 @@ mod tests {
             json!({ (CONTROL_PLANE): "this" })
         );
         write_id(&mut object, None);
-        assert_eq!(object["metadata"]["annotations"], json!({}));
+        assert_eq!(object, json!({ "metadata": { "name": "c" } }));
     }
 }
