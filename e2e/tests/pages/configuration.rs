@@ -54,7 +54,12 @@ from the same machine.
 const GATES: &str = "\
 Every command with the flag `--feature-gates` accepts every gate, for example `Failover=true,GracefulEviction=false`.
 `AllAlpha` and `AllBeta` set all gates of their stage, except the gates that only Berth has. A gate without effect is
-accepted, so that all components can share one list.
+accepted, so that all components can share one list. If a gate is set by its name to a value that Berth does not
+support, the log contains a warning.
+
+`MinGroupsInDivision`, `NoScaleUpOnTaints`, `EstimateGrownRequests` and `FollowMemberAPIs` correct decisions of Karmada.
+They are off in `berth scheduler`, so that replacing karmada-scheduler moves nothing. They are on in `berth up`, in
+`deploy/overlays/stand-alone`, and in the chart with `controlPlane.inCluster=true`.
 ";
 
 /// The effects of the feature gates, by the name of the gate.
