@@ -78,7 +78,7 @@ pub struct ControlPlane {
 pub async fn run(args: UpArgs, cancel: CancellationToken) -> Result<(), UpError> {
     let version = env!("CARGO_PKG_VERSION");
     let export = berth_telemetry::start(&args.tracing, "berth", version)?;
-    let ran = run_until(args, cancel).await;
+    let ran = Box::pin(run_until(args, cancel)).await;
     export.finish().await;
     ran
 }

@@ -150,6 +150,7 @@ impl Executor {
 
     /// Executes an action, and returns the change of the cache. An error often means that another client has changed
     /// the object.
+    #[expect(clippy::too_many_lines, reason = "one arm for each action")]
     pub(crate) async fn execute(self, action: Action) -> Result<CacheUpdate, kube::Error> {
         Ok(match action {
             Action::CreatePod(pod) => {

@@ -66,7 +66,6 @@ fn plan_controller(
                     }),
             ]
         }),
-        ..ReplicationControllerStatus::default()
     };
     if controller.status.as_ref() != Some(&status) {
         let mut controller = controller.clone();

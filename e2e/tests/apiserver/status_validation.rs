@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::harness::objects::{Objects, deployment};
 use crate::harness::server;
+use crate::harness::server::ApiResponse;
 
 /// Returns the path of the group and version, the plural, and an object of each kind that has counts in its status.
 fn workloads() -> Vec<(&'static str, &'static str, Value)> {
@@ -464,6 +465,19 @@ fn others() -> Vec<Case> {
     ]
 }
 
+/// Replaces the status of the object `a`. A controller of the server may change the object at any time, so a conflict is
+/// repeated with the newest version.
+async fn put_status(objects: &Objects<'_>, object: &mut Value) -> ApiResponse {
+    loop {
+        let response = objects.put("/a/status", object).await;
+        if response.code != 409 {
+            return response;
+        }
+        let newest = objects.get("/a").await;
+        object["metadata"]["resourceVersion"] = newest.json["metadata"]["resourceVersion"].clone();
+    }
+}
+
 /// Checks that the server refuses statuses with impossible values and transitions, and names the field.
 #[tokio::test]
 async fn impossible_statuses_and_transitions_are_refused() {
@@ -477,12 +491,12 @@ async fn impossible_statuses_and_transitions_are_refused() {
         let objects = Objects::at(&server, format!("/{path}"));
         let mut object = objects.create(&case.object).await;
         object["status"] = case.accepted.clone();
-        let response = objects.put("/a/status", &object).await;
+        let response = put_status(&objects, &mut object).await;
         assert_eq!(response.code, 200, "{path} {}", response.text);
         object = response.json;
         for (status, expected) in &case.refused {
             object["status"] = status.clone();
-            let response = objects.put("/a/status", &object).await;
+            let response = put_status(&objects, &mut object).await;
             assert_eq!(response.code, 422, "{path} {status}: {}", response.text);
             let mut causes = response.causes();
             causes.sort();

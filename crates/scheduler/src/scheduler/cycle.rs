@@ -266,20 +266,18 @@ impl Scheduler {
         };
         let decides_slowly = self.decides_slowly;
         let ((decision, preemption), mut round, missing) = self.answers.decide(round, || {
-            let mut decide = || {
+            let decide = || {
                 let mut decision = engine.decide(snapshot, &request, &taken, Some(&mut times));
                 let preemption = search.run(engine, &decision.outcome, &mut decision.state);
                 (decision, preemption)
             };
-            if decides_slowly {
-                without_blocking_the_runtime(decide)
-            } else {
-                decide()
-            }
+            run_decision(decides_slowly, decide)
         });
         self.decides_slowly = now.elapsed() > SLOW_DECISION;
-        let is_traced = berth_telemetry::is_enabled();
-        let stages = is_traced.then(|| times.stages()).unwrap_or_default();
+        let mut stages = Stages::new();
+        if berth_telemetry::is_enabled() {
+            stages = times.stages();
+        }
         self.metrics.decision(times);
         if let Some(missing) = missing {
             match self
@@ -352,6 +350,15 @@ impl Scheduler {
         let reference = binding_reference(&binding.key, &binding.metadata);
         recorder.record(note.clone().about(reference));
         recorder.record(note.about(template_reference(binding)));
+    }
+}
+
+/// Makes a decision. A slow decision does not hold up the other tasks of its thread of the runtime.
+fn run_decision<T>(is_slow: bool, decide: impl FnOnce() -> T) -> T {
+    if is_slow {
+        without_blocking_the_runtime(decide)
+    } else {
+        decide()
     }
 }
 

@@ -114,19 +114,16 @@ pub(super) fn write_id(object: &mut Value, id: Option<&str>) {
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
         return;
     };
-    match id {
-        Some(id) => {
-            metadata.entry("annotations").or_insert_with(|| json!({}))[CONTROL_PLANE] = json!(id)
-        }
-        None => {
-            let annotations = metadata.get_mut("annotations");
-            if let Some(annotations) = annotations.and_then(Value::as_object_mut)
-                && annotations.remove(CONTROL_PLANE).is_some()
-                && annotations.is_empty()
-            {
-                metadata.remove("annotations");
-            }
-        }
+    if let Some(id) = id {
+        metadata.entry("annotations").or_insert_with(|| json!({}))[CONTROL_PLANE] = json!(id);
+        return;
+    }
+    let annotations = metadata.get_mut("annotations");
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut)
+        && annotations.remove(CONTROL_PLANE).is_some()
+        && annotations.is_empty()
+    {
+        metadata.remove("annotations");
     }
 }
 
