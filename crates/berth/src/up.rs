@@ -189,10 +189,8 @@ impl ControlPlane {
             tasks: JoinSet::new(),
             cancel: CancellationToken::new(),
         };
-        if let Err(error) = plane
-            .bootstrap(&fleet, args, &storage, controllers, serving)
-            .await
-        {
+        let bootstrap = plane.bootstrap(&fleet, args, &storage, controllers, serving);
+        if let Err(error) = Box::pin(bootstrap).await {
             plane.stop().await;
             return Err(error);
         }

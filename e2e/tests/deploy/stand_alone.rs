@@ -85,7 +85,7 @@ async fn the_chart_propagates_a_deployment_with_the_rights_that_it_grants() {
     let values = json!({ "controlPlane": { "inCluster": true },
         "controllers": { "enabled": true }, "webhook": { "enabled": true } });
     let deployments = ["berth-webhook", "berth-controllers", "berth-scheduler"];
-    check_propagation(chart(&values), deployments).await;
+    Box::pin(check_propagation(chart(&values), deployments)).await;
 }
 
 #[needs(apiserver, kubectl)]
@@ -93,7 +93,7 @@ async fn the_chart_propagates_a_deployment_with_the_rights_that_it_grants() {
 async fn the_overlay_propagates_a_deployment_with_the_rights_that_it_grants() {
     let objects = objects(&kustomize("overlays/stand-alone"));
     let deployments = ["karmada-webhook", "berth-controllers", "karmada-scheduler"];
-    check_propagation(objects, deployments).await;
+    Box::pin(check_propagation(objects, deployments)).await;
 }
 
 /// Applies objects, starts the processes of their Deployments, and checks that the processes propagate a workload to

@@ -170,8 +170,9 @@ fn gates_table() -> String {
             (None, "ResourceQuotaEstimate") => {
                 "replica requirements include namespace and priority class"
             }
-            (None, _) => panic!("describe the gate {name}"),
+            (None, _) => "",
         };
+        assert!(!effect.is_empty(), "describe the gate {name}");
         writeln!(text, "| `{name}` | {default} | {effect} |").unwrap();
     }
     text

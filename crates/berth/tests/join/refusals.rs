@@ -7,6 +7,7 @@ use kube::api::ListParams;
 use crate::test_servers::TestServers;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::too_many_lines, reason = "a table is as long as its rules")]
 async fn invalid_commands_print_one_line_and_write_nothing() {
     let servers = TestServers::start().await;
     servers
