@@ -10,7 +10,7 @@ use crate::scene::Scene;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn karmadas_controllers_carry_out_decisions_of_berths_scheduler() {
     let folder = karmada_programs();
-    let scene = Scene::start(&Provider::Berth, &Provider::Karmada(folder)).await;
+    let scene = Box::pin(Scene::start(&Provider::Berth, &Provider::Karmada(folder))).await;
     scenario::run(&scene, "karmada-controllers").await;
     scene.stop().await;
 }

@@ -74,7 +74,7 @@ impl Scene {
             without: vec![DisabledComponent::Scheduler, DisabledComponent::Controllers],
             ..UpArgs::default()
         };
-        let up = Box::pin(ControlPlane::start(&arguments)).await.unwrap();
+        let up = ControlPlane::start(&arguments).await.unwrap();
         let mut kubeconfig = folder.path().join("kubeconfig");
         let kube_apiserver = if let Some(assets) = KubeApiserver::assets() {
             let server = KubeApiserver::start(&assets, folder.path()).await;

@@ -61,7 +61,7 @@ async fn placements(
 async fn a_swap_of_schedulers_and_back_moves_nothing() {
     const DEFAULT: &str = "default-scheduler";
     let karmada = Provider::Karmada(karmada_programs());
-    let mut scene = Scene::start(&karmada, &Provider::Berth).await;
+    let mut scene = Box::pin(Scene::start(&karmada, &Provider::Berth)).await;
     let names = ["divided", "one", "everywhere"];
     place(
         &scene,
