@@ -45,7 +45,7 @@ const PING_TIMEOUT: Duration = Duration::from_secs(20);
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Pause after a failed accept. The usual cause is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// The limit on log lines about failed handshakes, which anybody who reaches the port can cause.
+/// The limit on log lines about failed handshakes, which every client that reaches the port can cause.
 static FAILED_HANDSHAKES: LogLimit = LogLimit::new(10, Duration::from_mins(1));
 
 /// The lowest TLS version that the server accepts.
