@@ -108,7 +108,7 @@ pub enum MemberClientError {
 }
 
 impl MemberClientError {
-    /// Reports whether the control plane did not say anything about the Secret, so that it may be unchanged.
+    /// Reports whether an outage of the control plane prevented reading the Secret, which may be unchanged.
     pub(crate) fn is_outage(&self) -> bool {
         match self {
             Self::Secret { source, .. } => match &**source {
@@ -120,7 +120,7 @@ impl MemberClientError {
     }
 }
 
-/// Returns the configuration for watches of a member. All watches with the same budget together keep within its limits.
+/// Returns the configuration for watches of a member. All watches with the same budget share its limits.
 pub(crate) fn watch_config(budget: Budget) -> list_watch::Config {
     list_watch::Config {
         watch: WATCH,

@@ -1,5 +1,5 @@
 //! The suspension of dispatching. While dispatching to a cluster is suspended, the copy in this cluster is neither
-//! changed nor deleted. Only the deletion of the template deletes the copy.
+//! changed nor deleted. Only the deletion of the template or of the Cluster deletes the copy.
 
 use berth_api::binding::{BindingSpec, BindingSuspension};
 

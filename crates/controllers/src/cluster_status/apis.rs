@@ -45,7 +45,7 @@ pub async fn discover(client: &Client) -> ServedApis {
         Ok((core, named)) if !core.items.is_empty() => {
             from_aggregated(core.items.into_iter().chain(named.items))
         }
-        // The server lacks aggregated discovery.
+        // The server may lack aggregated discovery.
         _ => discover_groups(client).await,
     };
     enablements.sort_by(|a, b| a.group_version.cmp(&b.group_version));

@@ -273,7 +273,7 @@ impl Member {
         let current = self.connection.as_ref();
         let secret = match (secret, current) {
             (Ok(secret), _) => secret,
-            // An outage of the control plane says nothing about the member.
+            // The connection to the member stays during an outage of the control plane.
             (Err(error), Some(current)) if error.is_outage() => return Ok(current.client.clone()),
             (Err(error), _) => return Err(error),
         };

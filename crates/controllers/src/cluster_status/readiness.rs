@@ -97,8 +97,9 @@ pub(super) struct Readiness {
 
 impl Readiness {
     /// Reports whether the result `observed` of a probe that began at `began` is accepted and can be written as condition
-    /// `Ready`. `current` is the condition in the status of the Cluster. A failure lasts since its first probe began. The first result, a result equal to `current`, and every result without
-    /// `current` are accepted at once. Any other changed result is accepted when it has lasted for the threshold.
+    /// `Ready`. `current` is the condition in the status of the Cluster. A failure lasts since its first probe began.
+    /// The first result, a result equal to `current`, and every result without `current` are accepted at once. Any
+    /// other changed result is accepted when it has lasted for the threshold.
     pub(super) fn accept(
         &mut self,
         observed: bool,

@@ -52,8 +52,8 @@ pub(super) struct BindingRecord {
     pub(super) is_placed: bool,
     /// The JSON items of `spec.clusters`, with unknown fields.
     pub(super) clusters: Vec<Value>,
-    /// The clusters from which the template's copy is being evicted, with its replicas. A copy that is purged directly
-    /// needs its dependencies no longer.
+    /// The clusters from which the template's copy is being evicted, with its replicas. A copy with purge mode
+    /// `Directly` no longer needs its dependencies.
     pub(super) evicted: Vec<Value>,
     pub(super) suspension: Option<BindingSuspension>,
     /// The JSON items of `spec.requiredBy`, with unknown fields.

@@ -246,13 +246,14 @@ mod tests {
         let missing =
             "spec.placement.clusterAffinity.clusterNames[1] names cluster m2, which does not exist";
         assert_eq!(found[1..], [missing]);
-        // Known findings are not reported again, until the policy does not have them in the meantime.
+        // A finding is reported again only after a version of the policy without this finding.
         let again = record("other", named, affinity(&["m1", "m2"]));
         assert!(messages(&again, &mut index).is_empty());
         assert!(messages(&record("other", all.clone(), affinity(&["m1"])), &mut index).is_empty());
         assert_eq!(messages(&again, &mut index).len(), 2);
         assert!(messages(&holder, &mut index).is_empty());
-        // A policy for all templates of a kind is usually a default, and others may hold some of them.
+        // A policy for all templates of a kind is usually a default, and other policies may hold some of these
+        // templates.
         assert!(messages(&record("all", all, affinity(&[])), &mut index).is_empty());
         let terms = json!({
             "replicaScheduling": { "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated" },

@@ -7,7 +7,7 @@
 //! | other clusters have the replicas, and are healthy | the eviction ends: the old copy is deleted |
 //! | other clusters have the replicas, but are not healthy | after a taint, the unfinished replicas go back; otherwise the task stays, also after its grace period |
 //!
-//! Replicas only go back as far as no cluster loses a copy that it had before the eviction.
+//! A cluster that had a copy before the eviction keeps at least one replica.
 
 use berth_api::binding::{GracefulEvictionTask, ResourceHealth};
 use berth_api::placement::{ReplicaSchedulingType, SpreadField};
@@ -18,9 +18,8 @@ use super::eviction::Reason;
 use super::report::Reports;
 use super::toleration::{Tolerated, tolerated};
 
-/// Reports whether the cause of an eviction task has ended. An application is evicted again if the cluster has a taint
-/// that it does not tolerate, so such a taint is a cause of every task. The cause of tasks of other controllers is
-/// unknown.
+/// Reports whether the cause of an eviction task has ended. An application is evicted again if it does not tolerate a
+/// taint of the cluster, so such a taint is a cause of every task. The cause of tasks of other controllers is unknown.
 pub(super) fn has_cause_ended(
     reports: &Reports<'_>,
     task: &GracefulEvictionTask,
@@ -105,7 +104,8 @@ impl Targets {
         true
     }
 
-    /// Reports whether the placement selects a cluster. Without other clusters, all its affinity terms count.
+    /// Reports whether the placement selects a cluster. If the binding has no clusters, all affinity terms of the
+    /// placement count.
     fn is_selected(&self, reports: &Reports<'_>, cluster: &str) -> bool {
         let (spec, status) = (&reports.binding.spec, &reports.binding.status);
         let (Some(placement), Some(record)) = (&spec.placement, reports.cluster(cluster)) else {
@@ -141,8 +141,8 @@ impl Targets {
     }
 
     /// Takes up to `wanted` replicas from clusters in which they are not healthy. A cluster that had a copy before the
-    /// eviction keeps one replica, and loses replicas only if its present report does not say that they are healthy.
-    /// Returns the number of taken replicas.
+    /// eviction keeps one replica, and loses replicas only if it has a present report, and the report does not confirm
+    /// that they are healthy. Returns the number of taken replicas.
     fn take_unfinished(
         &mut self,
         reports: &Reports<'_>,

@@ -1,4 +1,4 @@
-//! The fields of a Cluster that failover uses, with the time since when the member has been ready.
+//! The fields of a Cluster that failover uses, and the time since which the member has been ready.
 
 use std::time::Instant;
 
@@ -15,9 +15,10 @@ use crate::condition;
 pub(super) struct ClusterRecord {
     /// The `NoExecute` taints.
     pub(super) taints: Vec<EvictingTaint>,
-    /// The time since when the member has been observed ready, or `None` if it is not ready.
+    /// The time since which the member has been observed ready, or `None` if it is not ready.
     pub(super) ready_since: Option<Instant>,
-    /// The time of the last change of the condition `Ready`. A change between two observations changes this time only.
+    /// The time of the last change of the condition `Ready`. If the condition changes and changes back between two
+    /// observations, only this time differs.
     transition: Option<Time>,
     /// True if the Cluster is being deleted.
     pub(super) is_leaving: bool,

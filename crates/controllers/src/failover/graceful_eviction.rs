@@ -1,5 +1,5 @@
-//! The decision which graceful eviction tasks of a binding are finished or cancelled, and when to check the remaining
-//! tasks.
+//! The decision about the graceful eviction tasks of a binding: the tasks to finish or cancel, and the time to check
+//! the remaining tasks.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub(super) fn update_tasks(reports: &Reports<'_>, timeout: Duration, now: Timest
         .iter()
         .zip(&binding.spec.graceful_eviction_tasks)
     {
-        // A task with `suppressDeletion` is in the hands of a user.
+        // A task with `suppressDeletion` ends only by a change of a user.
         let is_automatic = task.suppress_deletion.is_none();
         let has_cause = !(is_automatic && has_cause_ended(reports, task, now));
         if !has_cause && targets.give_back(reports, task) {

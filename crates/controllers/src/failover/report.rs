@@ -1,6 +1,6 @@
-//! The reports of members about a binding. A report of a member that is not ready says nothing about the present: the
-//! health is unknown. After the member is ready again, or after a restart of the controllers, a report counts when it
-//! has changed, or when [`CONFIRMATION_TIME`] has passed. Within this time, the execution controller reads the objects of
+//! The reports of members about a binding. The last report of a member that is not ready may be outdated, so the health
+//! is unknown. After the member is ready again, or after a restart of the controllers, a report counts when it has
+//! changed, or when [`CONFIRMATION_TIME`] has passed. Within this time, the execution controller reads the objects of
 //! the member again.
 
 use std::collections::HashMap;
@@ -110,7 +110,7 @@ pub(super) mod tests {
         now.checked_sub(Duration::from_hours(1)).unwrap_or(now)
     }
 
-    /// Returns Clusters without taints. They are ready since a long time, or not ready.
+    /// Returns Clusters without taints. Each has been ready for a long time, or is not ready.
     pub(crate) fn clusters(list: &[(&str, bool)], now: Instant) -> HashMap<String, ClusterRecord> {
         let records = list.iter().map(|(name, ready)| {
             let status = if *ready { "True" } else { "False" };

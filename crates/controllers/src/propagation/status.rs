@@ -149,8 +149,8 @@ impl Application {
     }
 }
 
-/// Updates a binding's status from its Works. `override_failure` tells why an override could not be applied: the Works
-/// are then outdated. Reports whether the status changed.
+/// Updates a binding's status from its Works. `override_failure` is the reason why an override could not be applied:
+/// the Works are then outdated. Reports whether the status changed.
 pub(crate) fn update(
     status: &mut BindingStatus,
     spec: &BindingSpec,

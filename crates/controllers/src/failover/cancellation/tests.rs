@@ -305,7 +305,7 @@ fn an_eviction_whose_cause_remains_ends_after_its_grace_period() {
     // The placement no longer selects the cluster: the old copy stays until the new copies are healthy.
     let update = update_with(&observed(&elsewhere, &[]), &healthy);
     assert_eq!(update.patch, None);
-    // A user has the last word.
+    // A task with `suppressDeletion` is never cancelled.
     let update = update_with(
         &observed(&with("suppressDeletion", json!(true)), &[]),
         &healthy,

@@ -438,8 +438,9 @@ impl WorkSyncer {
         Ok(listed.items.into_iter().map(Arc::new).collect())
     }
 
-    /// Removes the controller's finalizer from a deleted binding. Works that remain belong to members that do not
-    /// respond. They have their own finalizer, which the execution controller removes when their objects are gone.
+    /// Removes the controller's finalizer from a deleted binding. The remaining Works belong to members that do not
+    /// respond. These Works have their own finalizer, which the execution controller removes when their objects are
+    /// gone.
     async fn remove_finalizer(&self, binding: &Binding) -> Result<(), SyncError> {
         let own = binding.kind().finalizer();
         if !binding.finalizers.iter().any(|name| name == own) {

@@ -1,4 +1,4 @@
-//! The state of a member's object after its last write. A later change of the object shows in a different hash.
+//! The state of a member's object after its last write. A later change of the object results in a different hash.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

@@ -28,7 +28,7 @@ pub(crate) enum Action {
 /// Decides the action for an object. `observed` is the object in the member, `applied` is the state after the last
 /// write, and `own_id` is the id of the control plane.
 ///
-/// An object of another control plane is overwritten only before its first write by this process, and only if the
+/// An object of another control plane is overwritten only if this process has not written the object before and the
 /// manifest allows overwriting it. Otherwise two control planes would overwrite each other without end.
 ///
 /// # Errors

@@ -1,9 +1,9 @@
 //! The control plane that owns an object in a member. Several control planes may share a member.
 //!
-//! Berth writes the id of its control plane, the annotation [`CONTROL_PLANE`], with each object that it writes. An object
-//! without the annotation is taken over without a write: Karmada and older versions of Berth do not write the annotation.
-//! The permanent id of the Work, which Karmada writes too, shows that a control plane without an id has replaced an
-//! object of this process.
+//! Berth writes the id of its control plane, the annotation [`CONTROL_PLANE`], with each object that it writes. An
+//! object without the annotation is taken over without a write: Karmada and older versions of Berth do not write the
+//! annotation. Karmada also writes the permanent id of the Work. If an object no longer has the permanent id that this
+//! process has written, a control plane without an id has replaced the object.
 
 use std::sync::Arc;
 

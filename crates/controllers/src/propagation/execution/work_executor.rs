@@ -404,8 +404,8 @@ impl WorkExecutor {
         failures
     }
 
-    /// Reads the objects of a Work that are not cached yet, and has their kinds watched. Returns the names of the
-    /// objects that the member does not have.
+    /// Reads the objects of a Work that are not cached yet, and adds their kinds to the watched kinds. Returns the
+    /// names of the objects that the member does not have, or that another control plane owns.
     async fn observe_objects(
         &self,
         input: &WorkInput,

@@ -233,9 +233,9 @@ pub(crate) fn next_status(
     }
 }
 
-/// Returns the reports of the next status. Former reports are kept if there are no new reports. The reports about objects
-/// that the Work no longer contains are kept until the objects are removed, because they tell the next leader which
-/// objects to remove.
+/// Returns the reports of the next status. Former reports are kept if there are no new reports. The reports about
+/// objects that the Work no longer contains are kept until the objects are removed, because the next leader finds the
+/// objects to remove in these reports.
 fn next_statuses(
     work: &Work,
     old: &[ManifestStatus],
