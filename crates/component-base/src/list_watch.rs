@@ -8,12 +8,12 @@
 //!
 //! - **Lists are never old.** Each list is a consistent read: it has no `resourceVersion`, so a server may not answer
 //!   from a cache that lags behind. An object that is missing from a list is therefore deleted.
-//! - **[`Event::Init`] follows the first page.** A list that fails emits nothing.
+//! - **[`Event::Init`] follows the first page.** A list whose first page fails emits nothing.
 //! - **Each failure lengthens the pause** before the next request, up to [`Config::longest_pause`]. Only a watch that
 //!   has worked for a while resets the pause.
-//! - **Only a watch counts as a watch.** A redirect, a response that is not JSON, a line that is no event and a watch
-//!   that ends at once are failures.
-//! - **Failures are logged here**, at most once in a while. Callers log nothing.
+//! - **Unexpected responses are failures:** a redirect, a response that is not JSON, a line that is no event, and a
+//!   watch that ends at once.
+//! - **Failures are logged here**, a repeated failure at most every 10 minutes. Callers need not log them.
 
 mod backoff;
 mod budget;
@@ -165,7 +165,7 @@ struct Page<K> {
     objects: std::vec::IntoIter<K>,
     bytes_per_object: usize,
     next: NextPage,
-    /// Only a few pages of a server are in memory at the same time.
+    /// Permit to keep the page in memory, which limits the pages of a server that are in memory at the same time.
     permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -204,7 +204,7 @@ where
 
     /// Advances the state. Sends at most one request.
     async fn step(&mut self) -> Result<Option<Event<K>>, Error> {
-        // A failed step leaves this state, unless it sets another one.
+        // After a failed step, the objects are listed again, unless the step sets another state.
         match std::mem::replace(&mut self.state, State::Unlisted) {
             State::Unlisted => {
                 let page = self.page(None).await?;

@@ -28,7 +28,7 @@ use tower::{BoxError, Service, ServiceBuilder, ServiceExt as _};
 
 use super::response_limits::ResponseLimits;
 
-/// A transport without its type.
+/// A transport with an erased type.
 pub(super) type Transport = BoxService<Request<Body>, Response<Box<DynBody>>, BoxError>;
 
 /// Creates a builder of a client. An HTTP or HTTPS proxy receives the headers; a SOCKS5 proxy receives none.

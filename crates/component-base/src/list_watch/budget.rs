@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Number of pages of a server that are in memory at the same time.
+/// Maximum number of pages of a server that are in memory at the same time.
 const PAGES: usize = 2;
 
 /// Limits of one server.

@@ -28,7 +28,7 @@ pub enum Error {
     /// The response has no resource version.
     #[error("the response has no resourceVersion, so the objects cannot be watched")]
     NoVersion,
-    /// The watch ended without events after this time.
+    /// The watch ended too early, after this time.
     #[error(
         "the watch ended after {0:.1?}; check load balancers and proxies in front of the API server"
     )]
@@ -56,7 +56,7 @@ impl Error {
         self.refused_verb(404).is_some()
     }
 
-    /// Reports whether the server will refuse another watch from the same version.
+    /// Reports whether the objects must be listed again, because a watch from the same version cannot continue.
     pub(super) fn is_refused(&self) -> bool {
         match self {
             Self::Watch(kube::Error::Api(status)) => matches!(status.code, 400 | 404 | 410),

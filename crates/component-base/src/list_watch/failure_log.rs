@@ -1,4 +1,4 @@
-//! The log lines of a failing watch. A failure that repeats is logged once in a while.
+//! The log lines of a failing watch. A failure that repeats is logged at most every 10 minutes.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use super::Error;
 const SAME: Duration = Duration::from_mins(10);
 /// Time between two log lines about different failures.
 const ANY: Duration = Duration::from_secs(10);
-/// Number of watches that may end at once before a line is logged: a server that restarts ends its watches, too.
+/// Number of consecutive watches that may end immediately before a line is logged. A server that restarts also ends its
+/// watches.
 const ENDED: u32 = 3;
 
 #[derive(Debug)]
