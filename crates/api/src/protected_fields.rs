@@ -50,7 +50,7 @@ const MARKS: [&str; 13] = [
     CLUSTER_RESOURCE_BINDING_PERMANENT_ID,
 ];
 
-/// Returns the identifying field that a JSON pointer is, contains or lies in.
+/// Returns the identifying field that a JSON pointer names, or that lies above or below the pointer.
 pub fn identity_at(pointer: &str) -> Option<&'static str> {
     overlapping(&IDENTITY, pointer)
 }
@@ -60,7 +60,8 @@ pub fn changed_identity(before: &Value, after: &Value) -> Option<&'static str> {
     changed(&IDENTITY, before, after)
 }
 
-/// Returns the field of RBAC objects that grants rights and that a JSON pointer is, contains or lies in.
+/// Returns the field of RBAC objects that grants rights and that a JSON pointer names, or that lies above or below the
+/// pointer.
 pub fn rights_at(pointer: &str) -> Option<&'static str> {
     overlapping(&RBAC, pointer)
 }

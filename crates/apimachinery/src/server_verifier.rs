@@ -15,7 +15,7 @@ use rustls::{
 ///
 /// A server may present a trusted certificate itself, even if this certificate is the one of an authority. `openssl req
 /// -x509` issues such certificates, and Go accepts them. rustls refuses them, because an authority must not be a
-/// server. Their dates and names are verified in any case.
+/// server. The dates and names of such certificates are verified in any case.
 #[derive(Debug)]
 pub struct ServerVerifier {
     chains: Arc<WebPkiServerVerifier>,

@@ -128,7 +128,8 @@ impl HeldObject {
 /// Deletes the definitions, and waits until they are deleted.
 ///
 /// # Errors
-/// Fails if objects have finalizers and the flags do not allow their removal, or if a request fails.
+/// Fails if objects have finalizers and the flags do not allow their removal, if a definition still exists after the
+/// timeout, or if a request fails.
 pub async fn run(args: UninstallArgs) -> Result<(), UninstallError> {
     let selected = args.control_plane;
     let target = target(selected.kubeconfig, selected.karmada_context);

@@ -13,7 +13,7 @@ pub struct Candidate {
     /// The sum of the weighted scores of all plugins.
     pub score: i64,
     /// The number of further replicas (or component sets) that fit into the cluster. Negative if the current replicas
-    /// have outgrown the cluster.
+    /// exceed the capacity of the cluster.
     pub allocatable: i64,
     /// The current replicas: the replicas that `spec.clusters` of the binding already assigns to the cluster.
     pub assigned: i64,

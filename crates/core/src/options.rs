@@ -55,7 +55,7 @@ pub struct Gates {
 
 impl Gates {
     /// Returns the defaults of a control plane without Karmada's scheduler. The gates that differ from
-    /// [`Self::default`] change decisions of Karmada that contradict the API's promises.
+    /// [`Self::default`] change decisions of Karmada that contradict the documentation of the API.
     #[must_use]
     pub fn stand_alone() -> Self {
         Self {

@@ -52,7 +52,7 @@ impl CapacityBook {
         }
     }
 
-    /// Makes the book keep the requests with which replicas run after the request of their binding grew.
+    /// Sets whether the book keeps the earlier requests of replicas after the request of their binding grew.
     #[must_use]
     pub(crate) fn with_earlier_requests(mut self, keep: bool) -> Self {
         self.earlier = keep.then(EarlierRequests::default);

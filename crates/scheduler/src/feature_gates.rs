@@ -116,8 +116,8 @@ enum Stage {
 enum Effect {
     /// Changes a setting.
     Set(fn(&mut FeatureGates, bool)),
-    /// No effect. The gate is accepted so that all components can share one list of gates, and an entry with the other
-    /// value than the supported one is reported.
+    /// No effect. The gate is accepted so that all components can share one list of gates, and an entry with a value
+    /// other than the supported one is reported.
     Unsupported {
         /// The value of the gate that describes the behaviour of Berth.
         supported: bool,

@@ -16,7 +16,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
-/// Number of objects from which objects without a waiting attempt are forgotten.
+/// Number of stored objects at which objects without a waiting attempt are removed.
 const MAX_OBJECTS: usize = 10_000;
 
 impl Retries {

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::action::Action;
 
-/// Stands for the UID of an object in the plan of the pod scheduler.
+/// Placeholder for the UID of an object in the plan of the pod scheduler.
 pub(crate) const SCHEDULER: &str = "the pod scheduler";
 
 /// The actions that a controller plans for one object. They are executed one after the other.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 /// The refusal of a pod, or of another object that a controller creates or deletes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// The reason of events and conditions: `FailedCreate` or `FailedDelete`.
+    /// The reason of events and conditions, such as `FailedCreate`.
     pub(crate) reason: &'static str,
     pub(crate) message: String,
 }
@@ -26,8 +26,8 @@ pub(crate) struct Retry {
 pub(crate) struct Retries(pub(crate) HashMap<String, Retry>);
 
 impl Retries {
-    /// Records that all actions of an object succeeded. Until the time of the next attempt, only its status is written,
-    /// which says nothing about the failed action.
+    /// Records that all actions of an object succeeded. Until the time of the next attempt, only the status of the
+    /// object is written, which does not repeat the failed action.
     pub(crate) fn succeeded(&mut self, uid: &str, now: jiff::Timestamp) {
         if self.0.get(uid).is_some_and(|retry| retry.at <= now) {
             self.0.remove(uid);

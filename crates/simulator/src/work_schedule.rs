@@ -33,7 +33,7 @@ impl WorkSchedule {
     }
 
     /// Plans the objects that are due, and returns the planned objects with their actions. The caller adds an object
-    /// again after it has executed its actions.
+    /// again after executing the actions of the object.
     ///
     /// Objects for which `is_busy` returns true are not planned, because their actions are still being executed.
     pub(crate) fn next(

@@ -36,7 +36,7 @@ pub(crate) struct OpenConnection {
     close: CancellationToken,
 }
 
-/// Keeps a connection busy until it is dropped.
+/// A review that is being decided. The connection is busy until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Review(Arc<OpenConnection>);
 

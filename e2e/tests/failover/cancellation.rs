@@ -1,5 +1,5 @@
-//! Evictions whose cause ends before the copies have moved: they are cancelled, and no copy is deleted. An eviction
-//! that goes on trusts no report of a member that is not ready.
+//! Evictions whose cause ends before the copies have moved: they are cancelled, and no copy is deleted. A continuing
+//! eviction ignores the reports of members that are not ready.
 
 use berth_api::binding::GracefulEvictionTask;
 use serde_json::{Value, json};

@@ -104,7 +104,7 @@ async fn an_object_that_is_still_being_deleted_counts_as_a_copy() {
     let is_deleting = |web: &Value| web["metadata"]["deletionTimestamp"].is_string();
     m1.wait_for(&web, "the requested deletion", is_deleting)
         .await;
-    // A later object of m2 exists, so m2 could have the copy, too.
+    // An object that was propagated later exists in m2, so the controllers had the time to create the copy there.
     let marker = config_map("marker");
     fleet.apply(marker.clone()).await;
     fleet.apply(policy(&marker, &["m2"])).await;

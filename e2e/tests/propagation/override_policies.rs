@@ -193,7 +193,7 @@ async fn overrides_keep_the_identity_and_the_rights_of_objects() {
     fleet.delete(&fill).await;
     m1.wait_until_exists(&secret).await;
     fleet.wait_for_fully_applied("token-secret", "True").await;
-    // The object that the member has stays, and the condition tells that it is outdated.
+    // The object that the member has stays, and the condition reports that it is outdated.
     fleet.apply(fill).await;
     let binding = fleet.wait_for_fully_applied("token-secret", "False").await;
     let mut conditions = binding.status.unwrap().conditions.into_iter();

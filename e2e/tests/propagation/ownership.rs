@@ -316,7 +316,7 @@ async fn objects_that_leave_a_work_are_deleted() {
     fleet.stop().await;
 }
 
-/// Returns the messages of the warnings with this reason about an object of the control plane.
+/// Waits for a warning with this reason about an object of the control plane. Returns its message.
 async fn wait_for_warning(fleet: &Fleet, kind: &str, reason: &str) -> String {
     let events: Api<Event> = Api::all(fleet.client.clone());
     berth_e2e::eventually(&format!("the event {reason} about a {kind}"), async || {
@@ -474,7 +474,7 @@ async fn an_object_of_another_control_plane_is_taken_over_once_on_request() {
     first.stop().await;
 }
 
-/// An autoscaler in the member and Berth set the replicas in turn. An event says so, and names the remedy.
+/// An autoscaler in the member and Berth set the replicas in turn. An event reports this, and names the remedy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_scale_that_is_undone_is_reported() {
     let fleet = Fleet::start(1).await;

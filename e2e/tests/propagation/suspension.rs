@@ -68,9 +68,9 @@ async fn suspended_clusters_get_changes_after_resumption() {
     fleet.stop().await;
 }
 
-/// Dispatching to m1 is suspended, and then m1 loses its copy: by a lower number of replicas, and by another placement.
-/// The copies and the dependency of one of them stay until dispatching resumes. After a restart, the controllers still
-/// observe the copies.
+/// Dispatching to m1 is suspended, and then two workloads leave m1: by a lower number of replicas, and by another
+/// placement. The copies and the dependency of one of them stay until dispatching resumes. After a restart, the
+/// controllers still observe the copies.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn suspended_copies_stay_when_their_workload_leaves_the_cluster() {
     let mut fleet = Fleet::start(2).await;

@@ -59,8 +59,8 @@ pub(super) struct Pool<T> {
 }
 
 impl<T: Item> Pool<T> {
-    /// Creates a pool. As in Kubernetes, `step` determines which part of the range, but at most `most` items, is
-    /// allocated last.
+    /// Creates a pool. As in Kubernetes, the first 1/`step` of the range, but at least [`LEAST_RESERVED`] and at most
+    /// `most` items, is allocated last.
     pub(super) fn new(
         first: T,
         last: T,

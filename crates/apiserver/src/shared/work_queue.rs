@@ -117,12 +117,12 @@ impl WorkQueue {
         self.push(Work::EmptyNamespace(namespace));
     }
 
-    /// Records that work waits for a time. Returns false if it waits for this time already.
+    /// Records that work is queued again at a time. Returns false if this is already recorded.
     pub(crate) fn delay(&self, work: Work, until: Timestamp) -> bool {
         self.inner.lock().delayed.insert((work, until))
     }
 
-    /// Queues work whose time has come.
+    /// Queues work whose delay has ended.
     pub(crate) fn end_delay(&self, work: Work, until: Timestamp) {
         self.inner.lock().delayed.remove(&(work.clone(), until));
         self.push(work);

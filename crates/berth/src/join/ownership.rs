@@ -20,7 +20,7 @@ use super::impersonator_secret_name;
 /// The control plane that registers or removes the member.
 pub(super) struct Registrant {
     id: String,
-    /// UIDs of the accounts in the member of which the control plane stores a token.
+    /// UIDs of the accounts in the member whose tokens the control plane stores.
     accounts: Vec<String>,
 }
 

@@ -39,7 +39,7 @@ enum Found {
     Unknown(Option<String>),
 }
 
-/// Checks that the member serves the resources. Reports those of API groups that the member does not serve.
+/// Checks that the member serves the resources. Prints the resources whose API group the member does not serve.
 pub(super) async fn check(
     member: &Applier<'_>,
     resources: &[GroupResource],
@@ -92,7 +92,7 @@ fn find(served: &[ApiResource], wanted: &GroupResource) -> Found {
     {
         return Found::Served;
     }
-    // The name in another group, or the singular.
+    // The same name in another group, or the singular of the name.
     let is_similar =
         |resource: &&ApiResource| resource.plural == name || resource.kind.to_lowercase() == name;
     let mut similar = served

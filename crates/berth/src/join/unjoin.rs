@@ -294,8 +294,8 @@ async fn wait_until_works_are_gone(
     }
 }
 
-/// Describes the Works of a member that are left, and the reasons for which their objects could not be deleted. Returns
-/// `None` if no Work is left.
+/// Describes the Works of a member that are left, and the reason for which the objects of one of them could not be
+/// deleted. Returns `None` if no Work is left.
 async fn remaining_works(client: &Client, name: &str) -> Result<Option<String>, UnjoinError> {
     let namespace = execution_namespace(name);
     let works: Api<Work> = Api::namespaced(client.clone(), &namespace);

@@ -119,8 +119,8 @@ struct Heights {
 }
 
 impl Heights {
-    /// Divides the lines of the screen between panes that have these numbers of lines. Events give way to bindings. If
-    /// the focused pane does not fit beside the others, it gets the whole screen.
+    /// Divides the lines of the screen between panes that have these numbers of lines. The pane of events shrinks
+    /// before the pane of bindings. If the focused pane does not fit beside the others, it gets the whole screen.
     fn of(height: usize, [clusters, bindings, events]: [usize; 3], focus: Pane) -> Self {
         let alone = match focus {
             Pane::Clusters => Self {

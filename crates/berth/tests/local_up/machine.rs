@@ -192,8 +192,8 @@ impl Machine {
         command
     }
 
-    /// Runs hack/local-up.sh with the default reaction to SIGINT. A test that runs in the background inherits that
-    /// SIGINT is ignored, and bash cannot trap a signal that it inherits as ignored.
+    /// Runs hack/local-up.sh with the default reaction to SIGINT. A test that runs in the background may
+    /// inherit an ignored SIGINT, and bash cannot trap a signal that it inherits as ignored.
     pub(crate) fn run_interruptible(&self, arguments: &[&str]) -> Output {
         let command = self.command(arguments);
         let mut wrapped = Command::new(self.path("bin/env"));

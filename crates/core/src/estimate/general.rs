@@ -107,9 +107,9 @@ impl GeneralEstimator {
         }
     }
 
-    /// Lowers the estimates of clusters that report the current replicas with an earlier and smaller request. Such a
-    /// cluster fits as many replicas of the new request as it would fit without the current replicas. The estimate is
-    /// negative if the current replicas alone do not fit.
+    /// Lowers the estimates of clusters that report the current replicas with an earlier and smaller request. The new
+    /// estimate is the number of replicas with the new request that would fit into the cluster without the current
+    /// replicas, minus the current replicas. The estimate is negative if the current replicas alone do not fit.
     fn lower_by_growth(
         &self,
         context: &EstimateContext<'_>,

@@ -29,7 +29,7 @@ type Work = dyn FnOnce(&Sender<Job>) -> bool + Send;
 pub(super) enum NoResult {
     /// The job did not end in time.
     Late,
-    /// No thread became free in time.
+    /// No thread became free in time, or too many abandoned jobs are still running.
     Busy,
     /// The job panicked, or its thread did not start.
     Failed,

@@ -132,8 +132,8 @@ impl<'a> ApiChange<'a> {
         (changed && !new.deleting()).then_some(Self { old, new })
     }
 
-    /// Reports whether the change may add the cluster to a placed binding or remove it. A binding whose replicas are
-    /// divided is unaffected: its replicas stay where they are.
+    /// Reports whether the change may add the cluster to a placed binding, or remove the cluster from it. A binding
+    /// whose replicas are divided is unaffected: its replicas stay where they are.
     pub fn affects(&self, binding: &Binding, placement: &Placement) -> bool {
         let spec = &binding.spec;
         let divided = placement.scheduling_type() != ReplicaSchedulingType::Duplicated;

@@ -108,8 +108,9 @@ impl Division<'_> {
             .collect()
     }
 
-    /// Returns the shares after one replica moved to a group that the constraint lacks. No other constraint loses a
-    /// group that it needs. New replicas move before running replicas, and larger shares lose replicas first.
+    /// Returns the shares after one replica moved to a group of the constraint that had no replicas. Each other
+    /// constraint keeps the groups that it needs. New replicas move before running replicas, and larger shares lose
+    /// replicas first.
     fn move_one(
         &self,
         constraint: &Constraint,

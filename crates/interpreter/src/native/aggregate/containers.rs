@@ -1,6 +1,7 @@
 //! Aggregation of the container statuses of a Pod. Pods of one name in several members have the same containers, so
 //! that the template has one status for each of its containers: the worst of all members. Containers that a member
-//! adds, such as sidecars of a service mesh, are left out, because the API server refuses that they run again.
+//! adds, such as sidecars of a service mesh, are left out, because the API server would refuse the status after a
+//! restart of such a container.
 
 use berth_api::binding::AggregatedStatusItem;
 use serde_json::{Value, json};

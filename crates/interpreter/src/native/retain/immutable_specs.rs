@@ -23,7 +23,7 @@ const JOB: &[&str] = &[
     "successPolicy",
 ];
 
-/// Retains the fields of a Job that cannot change. The completions of a Job that exists stay, although a change of the
+/// Retains the fields of a Job that cannot change. An existing Job keeps its completions, although a change of the
 /// clusters changes the share of each cluster.
 pub(super) fn retain_job(desired: &mut Value, observed: &Value) {
     fill_only(desired, observed, JOB);
