@@ -38,6 +38,16 @@ pub fn metrics() -> Vec<Metric> {
     read_from(Path::new("/proc"))
 }
 
+/// Returns the resident memory of the current process in bytes, if the system tells it.
+pub fn resident_memory() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
 fn read_from(proc: &Path) -> Vec<Metric> {
     let read = |file: &str| fs::read_to_string(proc.join(file)).unwrap_or_default();
     let (stat, status, limits) = (read("self/stat"), read("self/status"), read("self/limits"));

@@ -5,5 +5,6 @@ pub mod command_line;
 pub mod ignored_common_flags;
 pub mod ignored_flags;
 pub mod logging;
+mod memory_peaks;
 pub mod runtime;
 pub mod signals;

@@ -1,7 +1,10 @@
-//! The async runtime of a program. It installs the TLS provider and limits the duration of the shutdown.
+//! The async runtime of a program. It installs the TLS provider, gives memory back after a peak, and limits the duration
+//! of the shutdown.
 
 use std::io;
 use std::time::Duration;
+
+use super::memory_peaks;
 
 /// Maximum time that the shutdown waits for remaining tasks.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -21,6 +24,7 @@ pub fn run<T>(work: impl Future<Output = T>) -> io::Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
+    runtime.spawn(memory_peaks::give_back());
     let outcome = runtime.block_on(work);
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     Ok(outcome)
