@@ -13,6 +13,9 @@ const ANY: Duration = Duration::from_secs(10);
 /// Number of consecutive watches that may end immediately before a line is logged. A server that restarts also ends its
 /// watches.
 const ENDED: u32 = 3;
+/// Number of lists of a resource that the control plane does not serve before a line is logged: the definition may be
+/// installed together with the program.
+const UNSERVED: u32 = 3;
 
 #[derive(Debug)]
 pub(super) struct FailureLog {
@@ -34,7 +37,14 @@ impl FailureLog {
     /// Logs a failure. `failures` is the number of failures in a row.
     pub(super) fn failed(&mut self, error: &Error, failures: u32) {
         let (url, cluster) = (&self.url, self.server.as_deref());
-        if self.is_due(error, failures) {
+        if self.lacks_definition(error, failures) {
+            tracing::warn!(
+                url,
+                "the control plane does not serve this resource, so the program ignores it: install its \
+                 CustomResourceDefinition, or check which API server the kubeconfig selects"
+            );
+            self.last = Some((Instant::now(), error.to_string()));
+        } else if self.is_due(error, failures) {
             tracing::warn!(cluster, url, %error, "the watch failed; trying again");
             self.last = Some((Instant::now(), error.to_string()));
         } else {
@@ -50,6 +60,11 @@ impl FailureLog {
         }
     }
 
+    /// Reports whether to log that the control plane lacks a resource. A member may lack any resource.
+    fn lacks_definition(&self, error: &Error, failures: u32) -> bool {
+        self.server.is_none() && error.is_unserved() && failures == UNSERVED
+    }
+
     fn is_due(&self, error: &Error, failures: u32) -> bool {
         if error.is_expected() || matches!(error, Error::Ended(_)) && failures < ENDED {
             return false;
@@ -59,5 +74,24 @@ impl FailureLog {
         };
         let is_same = matches!(error, Error::Ended(_)) || *text == error.to_string();
         at.elapsed() >= if is_same { SAME } else { ANY }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resource_that_the_control_plane_does_not_serve_is_logged_once() {
+        let mut not_found = kube::core::Status::failure("404 page not found", "NotFound");
+        not_found.code = 404;
+        let error = Error::List(kube::Error::Api(Box::new(not_found)));
+        let url = "/apis/work.karmada.io/v1alpha2/resourcebindings".to_owned();
+        for (server, expected) in [(None, vec![3]), (Some("member1".to_owned()), vec![])] {
+            let log = FailureLog::new(url.clone(), server);
+            let logged = (1..=9).filter(|&failures| log.lacks_definition(&error, failures));
+            assert_eq!(logged.collect::<Vec<u32>>(), expected);
+            assert!(!log.is_due(&error, 3));
+        }
     }
 }
