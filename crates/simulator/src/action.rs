@@ -40,7 +40,8 @@ pub(crate) enum Action {
     DeleteReplicaSet(Key),
     CreateJob(Box<Job>),
     DeleteJob(Key),
-    CreateClaim(Box<PersistentVolumeClaim>),
+    /// Creates a claim for a pod, with the name of this pod, of this StatefulSet.
+    CreateClaim(Box<PersistentVolumeClaim>, String, Box<ObjectReference>),
     DeleteClaim(Key),
     CreateSlice(Box<EndpointSlice>),
     ReplaceSlice(Box<EndpointSlice>),
@@ -162,7 +163,7 @@ impl Executor {
             Action::CreateJob(job) => {
                 CacheUpdate::put(self.create(&*job).await?, |cache| &mut cache.jobs)
             }
-            Action::CreateClaim(claim) => {
+            Action::CreateClaim(claim, _, _) => {
                 CacheUpdate::put(self.create(&*claim).await?, |cache| &mut cache.claims)
             }
             Action::CreateSlice(slice) => {

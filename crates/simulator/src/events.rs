@@ -123,6 +123,15 @@ impl RefusalEvent {
 pub(crate) fn of_refusal(action: &Action, cache: &Cache) -> Option<RefusalEvent> {
     const CREATE: (&str, &str) = ("FailedCreate", "creat");
     const DELETE: (&str, &str) = ("FailedDelete", "delet");
+    if let Action::CreateClaim(claim, pod, set) = action {
+        let (claim, name) = (claim.name_any(), set.name.as_deref().unwrap_or_default());
+        return Some(RefusalEvent {
+            owner: (**set).clone(),
+            by: controller_name("StatefulSet")?,
+            reason: CREATE.0,
+            text: format!("create Claim {claim} Pod {pod} in StatefulSet {name} failed error: "),
+        });
+    }
     let ((reason, verb), metadata, kind) = match action {
         Action::CreatePod(pod) => (CREATE, &pod.metadata, "Pod"),
         Action::DeletePod(key) => (DELETE, &cache.pods.get(key)?.metadata, "Pod"),
@@ -515,6 +524,7 @@ fn job_ended(before: &Job, after: &Job) -> Vec<SimulatedEvent> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::PersistentVolumeClaim;
     use serde_json::json;
 
     use super::*;
@@ -574,6 +584,25 @@ mod tests {
             ("kubelet", "Killing"),
         ];
         assert_eq!(gone, expected);
+    }
+
+    #[test]
+    fn a_refused_claim_is_recorded_at_its_stateful_set() {
+        let set = ObjectReference {
+            kind: Some("StatefulSet".to_owned()),
+            name: Some("db".to_owned()),
+            ..ObjectReference::default()
+        };
+        let mut claim = PersistentVolumeClaim::default();
+        claim.metadata.name = Some("data-db-0".to_owned());
+        let action = Action::CreateClaim(Box::new(claim), "db-0".to_owned(), Box::new(set.clone()));
+        let refusal = of_refusal(&action, &Cache::default()).unwrap();
+        assert_eq!((refusal.owner, refusal.by), (set, "statefulset-controller"));
+        assert_eq!(refusal.reason, "FailedCreate");
+        assert_eq!(
+            refusal.text,
+            "create Claim data-db-0 Pod db-0 in StatefulSet db failed error: "
+        );
     }
 
     #[test]

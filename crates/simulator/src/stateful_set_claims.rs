@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
     PersistentVolumeClaim, PersistentVolumeClaimVolumeSource, Pod, Volume,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::ResourceExt as _;
+use kube::{Resource as _, ResourceExt as _};
 
 use crate::action::Action;
 use crate::cache::{Cache, Key};
@@ -42,7 +42,9 @@ pub(crate) fn create_missing(
         });
         let key = (set.namespace().unwrap_or_default(), name);
         if cache.claims.get(&key).is_none() {
-            actions.push(Action::CreateClaim(Box::new(claim)));
+            let set = Box::new(set.object_ref(&()));
+            let pod = pod.metadata.name.clone().unwrap_or_default();
+            actions.push(Action::CreateClaim(Box::new(claim), pod, set));
         }
     }
 }

@@ -209,7 +209,7 @@ impl Cluster {
                 self.cache.jobs.put(*job);
             }
             Action::DeleteJob(key) => cache.jobs.remove(&key),
-            Action::CreateClaim(mut claim) => {
+            Action::CreateClaim(mut claim, _, _) => {
                 self.identify(&mut claim.metadata);
                 assert!(
                     self.cache.claims.get(&key(&*claim)).is_none(),
