@@ -33,6 +33,9 @@ const LIMITS: Limits = Limits {
     objects: 200_000,
     bytes: 256 << 20,
 };
+/// Time that the first status of a new connection waits for the lists of nodes and pods. A member that refuses them is
+/// ready nevertheless, but its capacity is unknown. This is Karmada's `--cluster-cache-sync-timeout`.
+const FIRST_LISTS_TIMEOUT: Duration = Duration::from_mins(2);
 /// Time until nodes and pods are watched again after they exceeded the limits.
 const PAUSE_BEYOND_LIMITS: Duration = Duration::from_mins(5);
 
@@ -104,6 +107,7 @@ impl Drop for Member {
 /// The connection to a member, and the nodes and pods that its watches have reported.
 struct Connection {
     client: Client,
+    since: Instant,
     /// UID and version of the Secret that the connection uses.
     secret: SecretVersion,
     changes: BoxStream<'static, Change>,
@@ -303,11 +307,12 @@ impl Member {
     }
 
     /// Collects the version, APIs and summaries of the member, and the condition `CompleteAPIEnablements`. Returns
-    /// `None` before the first lists of nodes and pods are complete.
+    /// `None` before the first lists of nodes and pods are complete. When they take too long, the last summaries stay.
     async fn collect(&mut self) -> Option<(ClusterStatus, (bool, &'static str, String))> {
         let connection = self.connection.as_mut()?;
-        connection.is_awaited = !connection.has_synced();
-        if connection.is_awaited {
+        let has_synced = connection.has_synced();
+        connection.is_awaited = !has_synced;
+        if !has_synced && connection.since.elapsed() < FIRST_LISTS_TIMEOUT {
             return None;
         }
         let client = connection.client.clone();
@@ -319,7 +324,11 @@ impl Member {
             api_enablements: served.enablements,
             ..ClusterStatus::default()
         };
-        if connection.has_resources {
+        if !has_synced {
+            let last = self.cluster.status.clone().unwrap_or_default();
+            status.node_summary = last.node_summary;
+            status.resource_summary = last.resource_summary;
+        } else if connection.has_resources {
             let (nodes, pods) = (&connection.nodes.objects, &connection.pods.objects);
             let mut resources = summary::resources(nodes, pods);
             let models = &self.cluster.spec.resource_models;
@@ -344,6 +353,7 @@ impl Connection {
         };
         Self {
             client,
+            since: Instant::now(),
             secret,
             changes,
             has_resources,

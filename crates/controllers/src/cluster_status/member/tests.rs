@@ -3,7 +3,7 @@ use std::sync::Mutex;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use berth_api::cluster::LocalSecretReference;
+use berth_api::cluster::{LocalSecretReference, NodeSummary};
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -71,30 +71,61 @@ async fn member(token: Arc<Mutex<&'static str>>) -> String {
     format!("http://{address}")
 }
 
-#[tokio::test]
-async fn each_probe_reads_the_secret_of_the_member() {
-    let secret: SecretResponse = Arc::new(Mutex::new(Ok(("1", "old"))));
-    let token = Arc::new(Mutex::new("old"));
+fn new_member(control_plane: Client, endpoint: String, resource_modeling: bool) -> Member {
     let mut cluster = Cluster::new("m1", ClusterSpec::default());
-    cluster.spec.api_endpoint = Some(member(token.clone()).await);
+    cluster.spec.api_endpoint = Some(endpoint);
     cluster.spec.insecure_skip_tls_verification = Some(true);
     cluster.spec.secret_ref = Some(LocalSecretReference {
         namespace: "n".to_owned(),
         name: "m1".to_owned(),
     });
-    let options = ClusterStatusOptions {
-        resource_modeling: false,
-        ..ClusterStatusOptions::default()
-    };
-    let mut member = Member {
-        control_plane: control_plane(secret.clone()),
+    Member {
+        control_plane,
         cluster: Arc::new(cluster),
-        options,
+        options: ClusterStatusOptions {
+            resource_modeling,
+            ..ClusterStatusOptions::default()
+        },
         readiness: Readiness::default(),
         reachable: None,
         connection: None,
         monitor: Monitor::default(),
+    }
+}
+
+#[tokio::test]
+async fn a_member_that_refuses_lists_of_nodes_is_ready_with_its_last_summaries() {
+    let token = Arc::new(Mutex::new("t"));
+    let control_plane = control_plane(Arc::new(Mutex::new(Ok(("1", "t")))));
+    let mut member = new_member(control_plane, member(token).await, true);
+    let summary = NodeSummary {
+        total_num: Some(3),
+        ready_num: Some(3),
     };
+    Arc::make_mut(&mut member.cluster).status = Some(ClusterStatus {
+        node_summary: Some(summary.clone()),
+        ..ClusterStatus::default()
+    });
+    assert_eq!(
+        member.probe(Duration::from_secs(20)).await,
+        ProbeResult::Ready
+    );
+    assert!(member.collect().await.is_none());
+
+    let connection = member.connection.as_mut().unwrap();
+    connection.since = Instant::now().checked_sub(FIRST_LISTS_TIMEOUT).unwrap();
+
+    let (status, _) = member.collect().await.unwrap();
+    assert_eq!(status.node_summary, Some(summary));
+    assert_eq!(status.resource_summary, None);
+}
+
+#[tokio::test]
+async fn each_probe_reads_the_secret_of_the_member() {
+    let secret: SecretResponse = Arc::new(Mutex::new(Ok(("1", "old"))));
+    let token = Arc::new(Mutex::new("old"));
+    let endpoint = member(token.clone()).await;
+    let mut member = new_member(control_plane(secret.clone()), endpoint, false);
     let timeout = Duration::from_secs(20);
     assert_eq!(member.probe(timeout).await, ProbeResult::Ready);
 
