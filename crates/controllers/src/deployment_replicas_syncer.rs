@@ -2,15 +2,17 @@
 //!
 //! It applies to Deployments whose policy divides replicas and whose label [`RETAIN_REPLICAS`] is `true`. With this
 //! label, members keep their own replicas. Once the status of all members is collected, the syncer copies
-//! `status.replicas`, the sum over the members, to `spec.replicas`. The decision is a pure function,
-//! [`followed_replicas`]. Each change of a template or a binding repeats the decision.
+//! `status.replicas`, the sum over the members, to `spec.replicas`. While a target cluster is not ready, its report may
+//! be outdated, and the template stays. The decision is a pure function, [`followed_replicas`]. Each change of a template
+//! or a binding, and a cluster that becomes ready, repeat the decision.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use berth_api::ResourceBinding;
 use berth_api::names::binding_name;
 use berth_api::placement::ReplicaSchedulingType;
+use berth_api::well_known::CONDITION_READY;
 use berth_api::well_known::RETAIN_REPLICAS;
+use berth_api::{Cluster, ResourceBinding};
 use berth_apimachinery::api_error::has_code;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
@@ -20,6 +22,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::condition;
 use crate::monitor::Monitor;
 use crate::reconciler::informer::{Listing, WatchEvent};
 use crate::reconciler::work_queue::{Priority, WorkQueue};
@@ -60,6 +63,8 @@ struct Division {
     scheduled: bool,
     /// The sum of the replicas in the members, or `None` if a target cluster reports no replicas.
     collected: Option<i64>,
+    /// The names of the target clusters.
+    clusters: Vec<String>,
 }
 
 impl Division {
@@ -82,6 +87,11 @@ impl Division {
             replicas: i64::from(spec.replicas),
             scheduled: status.scheduler_observed_generation == binding.metadata.generation,
             collected: items.sum::<Option<i64>>().filter(|_| complete),
+            clusters: spec
+                .clusters
+                .iter()
+                .map(|cluster| cluster.name.clone())
+                .collect(),
         })
     }
 }
@@ -89,12 +99,18 @@ impl Division {
 /// Returns the number of replicas to write to the template, or `None` if the template must not be changed.
 ///
 /// An edit of the template reaches the binding first, then the scheduler, and then the members. Until the members have
-/// reported their status after the edit, the reported replicas are outdated and must not be written.
-fn followed_replicas(template: &Template, division: &Division) -> Option<i64> {
+/// reported their status after the edit, the reported replicas are outdated and must not be written. So are those of a
+/// cluster that is not in `ready`.
+fn followed_replicas(
+    template: &Template,
+    division: &Division,
+    ready: &HashSet<String>,
+) -> Option<i64> {
     let replicas = template.replicas?;
     let settled = division.replicas == replicas
         && division.scheduled
-        && division.collected == Some(template.reported);
+        && division.collected == Some(template.reported)
+        && division.clusters.iter().all(|name| ready.contains(name));
     (settled && replicas != template.reported).then_some(template.reported)
 }
 
@@ -109,7 +125,7 @@ pub async fn run(
 ) -> Result<(), ControllerError> {
     let meter = monitor.queue(QUEUE);
     let mut runtime = Runtime::new(client.clone(), QUEUE, &monitor, &shutdown);
-    for source in [Source::Deployments, Source::Bindings] {
+    for source in [Source::Clusters, Source::Deployments, Source::Bindings] {
         let inputs = runtime.inputs();
         inputs.watch(&source.resource(), move |event| (source, event));
     }
@@ -117,6 +133,7 @@ pub async fn run(
         client,
         templates: HashMap::new(),
         divisions: HashMap::new(),
+        ready: HashSet::new(),
         queue: WorkQueue::default().metered(meter),
     };
     runtime
@@ -127,6 +144,7 @@ pub async fn run(
 /// A watched resource.
 #[derive(Clone, Copy, Debug)]
 enum Source {
+    Clusters,
     Deployments,
     Bindings,
 }
@@ -134,6 +152,7 @@ enum Source {
 impl Source {
     fn resource(self) -> ApiResource {
         match self {
+            Self::Clusters => ApiResource::erase::<Cluster>(&()),
             Self::Deployments => ApiResource::erase::<Deployment>(&()),
             Self::Bindings => ApiResource::erase::<ResourceBinding>(&()),
         }
@@ -148,6 +167,8 @@ struct Syncer {
     /// The templates with the label [`RETAIN_REPLICAS`], each with the name of the Deployment.
     templates: HashMap<Key, (String, Template)>,
     divisions: HashMap<Key, Division>,
+    /// The names of the clusters whose condition Ready is true.
+    ready: HashSet<String>,
     queue: WorkQueue<Key, ()>,
 }
 
@@ -188,7 +209,7 @@ impl Reconciler for Syncer {
             let write = template
                 .zip(division)
                 .and_then(|((name, template), division)| {
-                    let replicas = followed_replicas(template, division)?;
+                    let replicas = followed_replicas(template, division, &self.ready)?;
                     Some((name.clone(), template.resource_version.clone(), replicas))
                 });
             let Some((name, version, replicas)) = write else {
@@ -221,6 +242,7 @@ impl Syncer {
     fn handle_applied(&mut self, source: Source, object: DynamicObject) {
         let key = key(source, &object);
         match source {
+            Source::Clusters => return self.handle_cluster(object),
             Source::Deployments => match Template::of(&object) {
                 Some(template) => {
                     let named = (object.name_any(), template);
@@ -241,8 +263,25 @@ impl Syncer {
         }
     }
 
+    fn handle_cluster(&mut self, object: DynamicObject) {
+        let name = object.name_any();
+        let cluster = object.try_parse::<Cluster>().ok();
+        let status = cluster.as_ref().and_then(|cluster| cluster.status.as_ref());
+        if !status.is_some_and(|status| condition::is_true(&status.conditions, CONDITION_READY)) {
+            self.ready.remove(&name);
+        } else if self.ready.insert(name.clone()) {
+            let targets = self.divisions.iter().filter(|(key, division)| {
+                self.templates.contains_key(*key) && division.clusters.contains(&name)
+            });
+            for (key, _) in targets {
+                self.queue.push(key.clone(), (), Priority::High);
+            }
+        }
+    }
+
     fn forget(&mut self, source: Source, key: &Key) {
         match source {
+            Source::Clusters => drop(self.ready.remove(&key.1)),
             Source::Deployments => drop(self.templates.remove(key)),
             Source::Bindings => drop(self.divisions.remove(key)),
         }
@@ -250,6 +289,7 @@ impl Syncer {
 
     fn forget_unlisted(&mut self, source: Source, listing: &Listing) {
         match source {
+            Source::Clusters => self.ready.retain(|name| listing.contains("", name)),
             Source::Deployments => {
                 let is_listed = |key: &Key, name: &str| listing.contains(&key.0, name);
                 self.templates.retain(|key, (name, _)| is_listed(key, name));
@@ -264,7 +304,7 @@ impl Syncer {
 fn key(source: Source, object: &DynamicObject) -> Key {
     let name = match source {
         Source::Deployments => binding_name("Deployment", &object.name_any()),
-        Source::Bindings => object.name_any(),
+        Source::Bindings | Source::Clusters => object.name_any(),
     };
     (object.namespace().unwrap_or_default(), name)
 }
@@ -279,6 +319,14 @@ mod tests {
             replicas: Some(replicas),
             reported,
         }
+    }
+
+    fn ready(names: &[&str]) -> HashSet<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    fn followed(template: &Template, division: &Division) -> Option<i64> {
+        followed_replicas(template, division, &ready(&["m1", "m2"]))
     }
 
     fn binding(change: impl FnOnce(&mut Value)) -> Option<Division> {
@@ -305,13 +353,25 @@ mod tests {
     #[test]
     fn the_template_follows_its_members() {
         let division = binding(|_| ()).unwrap();
-        assert_eq!(followed_replicas(&template(4, 5), &division), Some(5));
-        assert_eq!(followed_replicas(&template(4, 4), &division), None);
+        assert_eq!(followed(&template(4, 5), &division), Some(5));
+        assert_eq!(followed(&template(4, 4), &division), None);
         let equal = Division {
             replicas: 5,
             ..division
         };
-        assert_eq!(followed_replicas(&template(5, 5), &equal), None);
+        assert_eq!(followed(&template(5, 5), &equal), None);
+    }
+
+    #[test]
+    fn the_last_report_of_a_cluster_that_is_not_ready_is_not_followed() {
+        let (template, division) = (template(4, 5), binding(|_| ()).unwrap());
+        assert_eq!(
+            followed_replicas(&template, &division, &ready(&["m1"])),
+            None
+        );
+        assert_eq!(followed_replicas(&template, &division, &ready(&[])), None);
+        let others = ready(&["m1", "m2", "m3"]);
+        assert_eq!(followed_replicas(&template, &division, &others), Some(5));
     }
 
     #[test]
@@ -339,7 +399,7 @@ mod tests {
             let (path, value) = change;
             let division = binding(|binding| *binding.pointer_mut(path).unwrap() = value);
             assert_eq!(
-                followed_replicas(&template(4, 5), &division.unwrap()),
+                followed(&template(4, 5), &division.unwrap()),
                 None,
                 "{case}"
             );
