@@ -174,7 +174,8 @@ fn a_stand_alone_control_plane_is_installed_and_removed() {
     run_sections(&mut site, page, "## An API server of its own", None);
 }
 
-/// The chart creates the Deployments of both components. `helm uninstall` deletes the objects of the chart.
+/// The chart creates the Deployments of both components. The commands of the page delete the objects of the chart, and
+/// the Secret of the webhook.
 #[needs(helm, kubectl)]
 #[test]
 fn a_stand_alone_control_plane_is_installed_by_chart() {
@@ -197,10 +198,21 @@ fn a_stand_alone_control_plane_is_installed_by_chart() {
             "deployment.apps/berth-scheduler"
         ]
     );
-    site.run("helm uninstall berth -n karmada-system");
+    // As the webhook creates it: the chart does not know this Secret.
+    site.run("kubectl -n karmada-system create secret generic berth-webhook-cert");
+    let text = read(page);
+    let removal = blocks(&text)
+        .into_iter()
+        .find(|block| block.text.starts_with("helm uninstall"))
+        .unwrap();
+    site.run(&removal.text);
     let remaining = site.run(
         "kubectl get deployments,serviceaccounts,clusterroles -A -o name \
          -l app.kubernetes.io/instance=berth",
     );
     assert_eq!(remaining, "");
+    assert_eq!(
+        site.run("kubectl -n karmada-system get secrets -o name"),
+        ""
+    );
 }
