@@ -7,6 +7,7 @@ use berth_component_base::user_agent::Component;
 use berth_controllers::detector;
 use berth_controllers::monitor::Monitor;
 use berth_controllers::propagation::{self, PropagationOptions};
+use berth_controllers::recent_templates::RecentTemplates;
 use berth_scheduler::Options;
 use berth_scheduler::feature_gates::ControllerGates;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
@@ -43,9 +44,11 @@ pub(crate) async fn bootstrap(client: &Client, members: usize, cancel: &Cancella
     }
     berth::up::prepare(client, &members).await.unwrap();
     let options = detector::DetectorOptions::parse("", &["kube-.*".to_owned()]).unwrap();
+    let templates = RecentTemplates::default();
     tokio::spawn(detector::run(
         client.clone(),
         options,
+        templates.clone(),
         Monitor::default(),
         cancel.clone(),
     ));
@@ -53,6 +56,7 @@ pub(crate) async fn bootstrap(client: &Client, members: usize, cancel: &Cancella
     tokio::spawn(propagation::run(
         client.clone(),
         propagation,
+        templates,
         Monitor::default(),
         cancel.clone(),
     ));

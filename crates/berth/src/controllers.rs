@@ -94,6 +94,7 @@ pub(crate) fn detector_gates(gates: FeatureGates) -> Gates {
         resource_quota_estimate: gates.controllers.resource_quota_estimate,
         multiple_pod_templates: gates.engine.multiple_pod_templates_scheduling,
         workload_affinity: gates.engine.workload_affinity,
+        routine_events: gates.routine_events,
     }
 }
 
@@ -257,13 +258,14 @@ mod tests {
         assert_eq!(detector(""), Gates::default());
         let list = "PropagationPolicyPreemption=true,PriorityBasedScheduling=false,\
                     ResourceQuotaEstimate=true,WorkloadAffinity=true,\
-                    MultiplePodTemplatesScheduling=true";
+                    MultiplePodTemplatesScheduling=true,RoutineEvents=true";
         let expected = Gates {
             policy_preemption: true,
             priority_based_scheduling: false,
             resource_quota_estimate: true,
             multiple_pod_templates: true,
             workload_affinity: true,
+            routine_events: true,
         };
         assert_eq!(detector(list), expected);
     }

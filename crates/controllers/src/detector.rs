@@ -49,6 +49,7 @@ use self::writer::{Writer, binding_resource, policy_resource};
 use crate::binding_key::BindingKind;
 use crate::interpreter_configuration::{ConfigurationKind, Customizations};
 use crate::monitor::Monitor;
+use crate::recent_templates::RecentTemplates;
 use crate::reconciler::{ControllerError, Runtime};
 use crate::resource_interpreter::ResourceInterpreter;
 
@@ -58,19 +59,21 @@ const QUEUE: &str = "resource detector";
 /// Runs the detector until the token is cancelled.
 ///
 /// The server may be unreachable or lack APIs when the detector starts. The detector then waits for the server and the
-/// APIs.
+/// APIs. It stores the claimed templates that it observes in `templates`.
 ///
 /// # Errors
 /// When one of its tasks panics.
 pub async fn run(
     client: kube::Client,
     options: DetectorOptions,
+    templates: RecentTemplates,
     monitor: Monitor,
     shutdown: CancellationToken,
 ) -> Result<(), ControllerError> {
     let mut runtime = Runtime::new(client.clone(), QUEUE, &monitor, &shutdown);
     let inputs = runtime.inputs();
     let (events, event_writer) = EventRecorder::new(client.clone(), recorded_events::COMPONENT);
+    let events = events.with_routine_events(options.gates.routine_events);
     inputs.spawn(|_, stop| event_writer.run(stop));
     let discovery = client.clone();
     inputs.spawn(|sender, stop| discovery::discover(discovery, sender, stop));
@@ -88,7 +91,7 @@ pub async fn run(
         monitor,
     };
     let workers = options.concurrent_writes.get();
-    let mut detector = Detector::new(options, writer, customizations, meter);
+    let mut detector = Detector::new(options, writer, customizations, templates, meter);
     for kind in ConfigurationKind::ALL {
         detector.watch(Source::Interpreter(kind), &kind.resource(), inputs);
     }

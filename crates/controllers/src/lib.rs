@@ -62,6 +62,7 @@ mod object_reference;
 mod overrides;
 mod owned_work;
 pub mod propagation;
+pub mod recent_templates;
 mod reconciler;
 mod resource_interpreter;
 pub mod resource_selector;

@@ -39,6 +39,7 @@ use self::status::writer::StatusWriter;
 use crate::ControllerError;
 use crate::interpreter_configuration::Customizations;
 use crate::monitor::Monitor;
+use crate::recent_templates::RecentTemplates;
 use crate::reconciler::Runtime;
 use crate::resource_interpreter::ResourceInterpreter;
 use crate::rest_mapper::RestMapper;
@@ -56,6 +57,8 @@ pub struct PropagationOptions {
     /// True to add the preserved state of an evicted application as labels to its new copy, as Karmada's feature gate
     /// `StatefulFailoverInjection` does.
     pub inject_state: bool,
+    /// True to record an event for each successful step, as the feature gate `RoutineEvents` does.
+    pub routine_events: bool,
     /// The enabled parts of the propagation.
     pub parts: PropagationParts,
 }
@@ -89,6 +92,7 @@ impl Default for PropagationOptions {
             concurrent_bindings: NonZeroUsize::new(32).unwrap_or(NonZeroUsize::MIN),
             concurrent_works: NonZeroUsize::new(8).unwrap_or(NonZeroUsize::MIN),
             inject_state: false,
+            routine_events: false,
             parts: PropagationParts::default(),
         }
     }
@@ -104,12 +108,14 @@ impl Default for PropagationOptions {
 pub async fn run(
     client: kube::Client,
     options: PropagationOptions,
+    templates: RecentTemplates,
     monitor: Monitor,
     shutdown: CancellationToken,
 ) -> Result<(), ControllerError> {
     let mut runtime = Runtime::new(client.clone(), QUEUE, &monitor, &shutdown);
     let inputs = runtime.inputs();
     let (events, event_writer) = EventRecorder::new(client.clone(), "binding-controller");
+    let events = events.with_routine_events(options.routine_events);
     inputs.spawn(|_, stop| event_writer.run(stop));
     for source in Source::ALL {
         inputs.watch(&source.api_resource(), move |event| (source, event));
@@ -118,11 +124,17 @@ pub async fn run(
     let rules = customizations.interpreter().clone();
     let interpreter = ResourceInterpreter::new(rules, client.clone(), monitor.clone());
     let mapper = RestMapper::new(client.clone());
-    let status_writer = StatusWriter::new(mapper.clone(), events.clone(), interpreter.clone());
+    let status_writer = StatusWriter::new(
+        mapper.clone(),
+        events.clone(),
+        interpreter.clone(),
+        templates.clone(),
+    );
     let syncer = WorkSyncer::new(
         mapper,
         events.clone(),
         interpreter.clone(),
+        templates,
         options.inject_state,
     );
     let executor = WorkExecutor {

@@ -20,6 +20,8 @@ pub struct EventRecorder {
     sender: mpsc::Sender<Occurrence>,
     busy: Arc<watch::Sender<bool>>,
     dropped: Arc<AtomicU64>,
+    /// True to record routine events.
+    routine: bool,
 }
 
 impl EventRecorder {
@@ -41,6 +43,7 @@ impl EventRecorder {
             sender,
             busy,
             dropped: Arc::default(),
+            routine: false,
         };
         (recorder, writer)
     }
@@ -60,6 +63,20 @@ impl EventRecorder {
         Self {
             source: self.source.on(host),
             ..self.clone()
+        }
+    }
+
+    /// Sets whether [`Self::record_routine`] records its events. It does not by default.
+    #[must_use]
+    pub fn with_routine_events(self, routine: bool) -> Self {
+        Self { routine, ..self }
+    }
+
+    /// Records an event about a step that succeeded as expected, and whose result the object or its status shows. By
+    /// default such an event is dropped, because it costs a write and tells nothing new.
+    pub fn record_routine(&self, event: Event) {
+        if self.routine {
+            self.record(event);
         }
     }
 

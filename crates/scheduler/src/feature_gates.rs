@@ -11,6 +11,8 @@ pub struct FeatureGates {
     /// PriorityBasedScheduling: bindings of higher priority are scheduled first, and failed bindings wait in separate
     /// queues.
     pub priority_based_scheduling: bool,
+    /// RoutineEvents: each successful step is recorded as an event, as in Karmada.
+    pub routine_events: bool,
     /// Gates of the engine.
     pub engine: Gates,
     /// Gates of the controllers.
@@ -95,6 +97,7 @@ impl Default for FeatureGates {
     fn default() -> Self {
         Self {
             priority_based_scheduling: true,
+            routine_events: false,
             engine: Gates::default(),
             controllers: ControllerGates::default(),
             unsupported: 0,
@@ -191,6 +194,11 @@ const GATES: &[(&str, Stage, Effect)] = &[
         "FollowMemberAPIs",
         Stage::Own,
         Set(|gates, on| gates.engine.follow_member_apis = on),
+    ),
+    (
+        "RoutineEvents",
+        Stage::Own,
+        Set(|gates, on| gates.routine_events = on),
     ),
     (
         "Failover",

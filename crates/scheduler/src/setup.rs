@@ -197,6 +197,7 @@ async fn run_with_metrics(
     let recorder_guard = recorder_stop.clone().drop_guard();
     let (recorder, event_writer) =
         EventRecorder::new(client.clone(), options.declared.first_name());
+    let recorder = recorder.with_routine_events(options.routine_events);
     let event_writer = event_writer
         .with_rate_limiter(limit.clone())
         .with_timeout(options.timeouts.request);

@@ -7,6 +7,7 @@ use berth::admission::KarmadaAdmission;
 use berth_apiserver::{Admission, Server, ServerConfig};
 use berth_controllers::detector::{self, DetectorOptions, Gates};
 use berth_controllers::monitor::Monitor;
+use berth_controllers::recent_templates::RecentTemplates;
 use berth_e2e::{KubeApiserver, eventually};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -285,6 +286,7 @@ fn run_detector(
     let running = detector::run(
         client.clone(),
         options,
+        RecentTemplates::default(),
         Monitor::default(),
         shutdown.clone(),
     );

@@ -11,6 +11,7 @@ use berth_api::Cluster;
 use berth_controllers::detector::{self, DetectorOptions};
 use berth_controllers::monitor::Monitor;
 use berth_controllers::propagation::{self, PropagationOptions};
+use berth_controllers::recent_templates::RecentTemplates;
 use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -215,17 +216,19 @@ struct Controllers {
 impl Controllers {
     fn start(bare: &BareControlPlane) -> Self {
         let cancel = CancellationToken::new();
+        let observed = RecentTemplates::default();
+        let templates = observed.clone();
         let (client, token) = (bare.client.clone(), cancel.clone());
         let propagating = tokio::spawn(async move {
             let options = PropagationOptions::default();
-            propagation::run(client, options, Monitor::default(), token)
+            propagation::run(client, options, observed, Monitor::default(), token)
                 .await
                 .unwrap();
         });
         let (client, token) = (bare.client.clone(), cancel.clone());
         let detecting = tokio::spawn(async move {
             let options = DetectorOptions::parse("", &["kube-.*".to_owned()]).unwrap();
-            detector::run(client, options, Monitor::default(), token)
+            detector::run(client, options, templates, Monitor::default(), token)
                 .await
                 .unwrap();
         });

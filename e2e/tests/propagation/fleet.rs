@@ -14,6 +14,7 @@ use berth_component_base::program::logging::LogArgs;
 use berth_controllers::detector::{self, DetectorOptions};
 use berth_controllers::monitor::Monitor;
 use berth_controllers::propagation::{self, PropagationOptions};
+use berth_controllers::recent_templates::RecentTemplates;
 use berth_e2e::{KubeApiserver, eventually};
 use berth_scheduler::Options;
 use berth_scheduler::feature_gates::ControllerGates;
@@ -63,6 +64,8 @@ pub struct Fleet {
     pub members: Vec<Member>,
     server: Server,
     controllers: Option<Controllers>,
+    /// True if controllers and scheduler record an event for each successful step.
+    records_routine_events: bool,
 }
 
 impl Fleet {
@@ -93,6 +96,7 @@ impl Fleet {
             members: Vec::new(),
             server,
             controllers: None,
+            records_routine_events: false,
         };
         for index in 1..=members {
             fleet.members.push(Member::start(format!("m{index}")).await);
@@ -167,24 +171,41 @@ impl Fleet {
             .unwrap();
     }
 
+    /// Lets controllers and scheduler that are started later record an event for each successful step.
+    pub fn record_routine_events(&mut self) {
+        self.records_routine_events = true;
+    }
+
     /// Starts the detector, the propagation controller, the binding controllers and the scheduler.
     pub fn start_controllers(&mut self) {
+        self.start_controllers_with(self.client.clone());
+    }
+
+    /// Starts the controllers and the scheduler with this client of the control plane.
+    pub fn start_controllers_with(&mut self, control_plane: Client) {
         let cancel = CancellationToken::new();
-        let (client, token) = (self.client.clone(), cancel.clone());
-        let options = DetectorOptions::parse("", &["kube-.*".to_owned()]).unwrap();
+        let (client, token) = (control_plane.clone(), cancel.clone());
+        let mut options = DetectorOptions::parse("", &["kube-.*".to_owned()]).unwrap();
+        options.gates.routine_events = self.records_routine_events;
+        let routine_events = self.records_routine_events;
+        let observed = RecentTemplates::default();
+        let templates = observed.clone();
         let detecting = tokio::spawn(async move {
-            detector::run(client, options, Monitor::default(), token)
+            detector::run(client, options, templates, Monitor::default(), token)
                 .await
                 .unwrap();
         });
-        let (client, token) = (self.client.clone(), cancel.clone());
+        let (client, token) = (control_plane.clone(), cancel.clone());
         let propagating = tokio::spawn(async move {
-            let options = PropagationOptions::default();
-            propagation::run(client, options, Monitor::default(), token)
+            let options = PropagationOptions {
+                routine_events,
+                ..PropagationOptions::default()
+            };
+            propagation::run(client, options, observed, Monitor::default(), token)
                 .await
                 .unwrap();
         });
-        let (client, token) = (self.client.clone(), cancel.clone());
+        let (client, token) = (control_plane.clone(), cancel.clone());
         let gates = ControllerGates::default();
         let binding_controllers = tokio::spawn(async move {
             Box::pin(run_binding_controllers(
@@ -196,9 +217,12 @@ impl Fleet {
             .await
             .unwrap();
         });
-        let (client, token) = (self.client.clone(), cancel.clone());
+        let (client, token) = (control_plane.clone(), cancel.clone());
         let scheduling = tokio::spawn(async move {
-            let options = Options::embedded();
+            let options = Options {
+                routine_events,
+                ..Options::embedded()
+            };
             berth_scheduler::run_with_client(options, client, token)
                 .await
                 .unwrap();

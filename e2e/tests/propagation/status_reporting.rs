@@ -116,10 +116,13 @@ async fn service_addresses_are_merged_and_jobs_complete_in_all_members() {
     fleet.stop().await;
 }
 
-/// The template, the binding and the Work have an event for each step of the propagation.
+/// With routine events, the template, the binding and the Work have an event for each step of the propagation.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_step_is_recorded_as_an_event() {
-    let fleet = Fleet::start(1).await;
+    let mut fleet = Fleet::without_clusters(1).await;
+    fleet.join(0).await;
+    fleet.record_routine_events();
+    fleet.start_controllers();
     let web = deployment("web", 1);
     fleet.apply(web.clone()).await;
     fleet.apply(policy(&web, &["m1"])).await;
@@ -154,7 +157,11 @@ async fn every_step_is_recorded_as_an_event() {
     wait_for_reasons(
         NAMESPACE,
         "ResourceBinding",
-        &["SyncWorkSucceed", "AggregateStatusSucceed"],
+        &[
+            "ScheduleBindingSucceed",
+            "SyncWorkSucceed",
+            "AggregateStatusSucceed",
+        ],
     )
     .await;
     let work = [

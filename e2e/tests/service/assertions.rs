@@ -126,12 +126,12 @@ pub(crate) async fn wait_for_events(
     names: &BTreeMap<String, Targets>,
     reason: &str,
 ) {
-    eventually("an event on each binding", async || {
+    eventually("an event on the template of each binding", async || {
         let events = events(bare).await;
         let found: Vec<&str> = events
             .iter()
             .filter(|event| event.reason.as_deref() == Some(reason))
-            .filter(|event| event.involved_object.kind.as_deref() == Some("ResourceBinding"))
+            .filter(|event| event.involved_object.kind.as_deref() == Some("Deployment"))
             .filter_map(|event| event.involved_object.name.as_deref())
             .collect();
         let missing: Vec<_> = names
@@ -142,7 +142,7 @@ pub(crate) async fn wait_for_events(
             Ok(())
         } else {
             Err(format!(
-                "{} bindings have none: {:?}",
+                "{} templates have none: {:?}",
                 missing.len(),
                 missing.first()
             ))

@@ -228,7 +228,12 @@ async fn writes_equal_those_of_karmadas_scheduler() {
     assert_eq!(recording.bindings.len(), 90);
     let bare = BareControlPlane::start(&recording.clusters).await;
     bare.bind_all(&recording.bindings).await;
-    let scheduler = RunningScheduler::start(Options::embedded(), bare.remote_client().await);
+    // Karmada records all events.
+    let options = Options {
+        routine_events: true,
+        ..Options::embedded()
+    };
+    let scheduler = RunningScheduler::start(options, bare.remote_client().await);
     // The scheduler may write events after the status. Therefore the comparison is repeated until there is no
     // difference.
     eventually("the writes of Karmada", async || {

@@ -200,9 +200,11 @@ async fn shadow_mode_writes_nothing() {
     assert!(program.wait_for_exit().await.success());
     assert_eq!(before, versions().await);
     // A kube-apiserver also writes a lease and events about its Services. Only a scheduler records events about
-    // bindings.
-    let of_bindings =
-        |event: &Event| event.involved_object.kind.as_deref() == Some("ResourceBinding");
+    // bindings and templates.
+    let of_bindings = |event: &Event| {
+        let kind = event.involved_object.kind.as_deref();
+        matches!(kind, Some("ResourceBinding" | "Deployment"))
+    };
     let written: Vec<Event> = events(&bare)
         .await
         .into_iter()

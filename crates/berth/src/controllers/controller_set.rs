@@ -9,6 +9,7 @@ use berth_controllers::detector::{self, DetectorOptions, OptionsError};
 use berth_controllers::failover::{self, FailoverOptions};
 use berth_controllers::monitor::Monitor;
 use berth_controllers::propagation::{self, PropagationOptions, PropagationParts};
+use berth_controllers::recent_templates::RecentTemplates;
 use berth_controllers::{
     ControllerError, cluster, dependencies, deployment_replicas_syncer, hpa_scale_target_marker,
     namespace_sync, taint_policy, unified_auth, workload_rebalancer,
@@ -129,7 +130,7 @@ impl ControllerSet {
                     binding_status: selection.has(Controller::BindingStatus),
                     members: selection.has(Controller::Execution),
                 },
-                ..flags.propagation.options(controllers)
+                ..flags.propagation.options(gates)
             },
             clusters: flags.clusters.clone(),
             failover: FailoverOptions {
@@ -154,12 +155,16 @@ impl ControllerSet {
     ) -> [Component; NAMES.len()] {
         let inputs = || (client.clone(), monitor.clone(), cancel.clone());
         let detector_options = self.detector.clone();
+        let observed = RecentTemplates::default();
+        let templates = observed.clone();
         let (client, monitor, cancel) = inputs();
-        let detector =
-            async move { Ok(detector::run(client, self.detector, monitor, cancel).await?) };
+        let detector = async move {
+            Ok(detector::run(client, self.detector, templates, monitor, cancel).await?)
+        };
         let (client, monitor, cancel) = inputs();
-        let propagation =
-            async move { Ok(propagation::run(client, self.propagation, monitor, cancel).await?) };
+        let propagation = async move {
+            Ok(propagation::run(client, self.propagation, observed, monitor, cancel).await?)
+        };
         let (client, monitor, cancel) = inputs();
         let selection = self.selection.clone();
         let bindings =

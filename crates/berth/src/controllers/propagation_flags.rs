@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use berth_controllers::propagation::PropagationOptions;
-use berth_scheduler::feature_gates::ControllerGates;
+use berth_scheduler::feature_gates::FeatureGates;
 use clap::Args;
 
 /// Flags that limit the concurrent writes of the propagation controllers.
@@ -26,7 +26,7 @@ pub struct PropagationArgs {
 impl PropagationArgs {
     /// Returns the options of the propagation controllers. ResourceBindings and ClusterResourceBindings share one set
     /// of workers, so their maxima are added.
-    pub(super) fn options(&self, gates: ControllerGates) -> PropagationOptions {
+    pub(super) fn options(&self, gates: FeatureGates) -> PropagationOptions {
         let default = PropagationOptions::default();
         let of_bindings = [
             self.concurrent_resourcebinding_syncs,
@@ -41,7 +41,8 @@ impl PropagationArgs {
             concurrent_works: self
                 .concurrent_work_syncs
                 .unwrap_or(default.concurrent_works),
-            inject_state: gates.stateful_failover_injection,
+            inject_state: gates.controllers.stateful_failover_injection,
+            routine_events: gates.routine_events,
             parts: default.parts,
         }
     }
@@ -62,7 +63,7 @@ mod tests {
     fn options(flags: &str) -> PropagationOptions {
         let words = std::iter::once("p").chain(flags.split_whitespace());
         let program = Program::try_parse_from(words).unwrap();
-        program.propagation.options(ControllerGates::default())
+        program.propagation.options(FeatureGates::default())
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct Gates {
     pub multiple_pod_templates: bool,
     /// `WorkloadAffinity`: a binding gets the affinity groups that `workloadAffinity` of the policy defines.
     pub workload_affinity: bool,
+    /// `RoutineEvents`: each successful step is recorded as an event.
+    pub routine_events: bool,
 }
 
 impl Default for Gates {
@@ -41,6 +43,7 @@ impl Default for Gates {
             resource_quota_estimate: false,
             multiple_pod_templates: false,
             workload_affinity: false,
+            routine_events: false,
         }
     }
 }

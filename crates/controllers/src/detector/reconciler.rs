@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,7 @@ use super::writer::{VersionChanges, WriteError, Writer};
 use crate::binding_key::BindingKind;
 use crate::interpreter_configuration::{ConfigurationKind, Customizations};
 use crate::monitor::queue_meter::QueueMeter;
+use crate::recent_templates::RecentTemplates;
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::{Inputs, Reconciler, Workers};
 use crate::resource_type::ResourceType;
@@ -54,7 +56,8 @@ pub(super) enum Event {
 pub(super) struct Outcome {
     key: QueueKey,
     cause: Cause,
-    result: Result<(), WriteError>,
+    /// The written binding, if any.
+    result: Result<Option<Box<DynamicObject>>, WriteError>,
 }
 
 /// The detector.
@@ -71,6 +74,7 @@ pub(super) struct Detector {
     pub(super) is_discovered: bool,
     pub(super) writer: Writer,
     pub(super) customizations: Customizations,
+    pub(super) templates: RecentTemplates,
     /// Sources with a running informer. The informers for templates are in `types`.
     watched: HashSet<Source>,
 }
@@ -88,7 +92,14 @@ impl Reconciler for Detector {
 
     fn handle_outcome(&mut self, outcome: Outcome, _: &mut Inputs<Event>) {
         let Outcome { key, cause, result } = outcome;
-        let Err(error) = result else {
+        let (written, error) = match result {
+            Ok(written) => (written.map(|binding| *binding), None),
+            Err(error) => (None, Some(error)),
+        };
+        if let QueueKey::Template(key) = &key {
+            self.state.template_written(key, written);
+        }
+        let Some(error) = error else {
             self.state.finish(&key);
             return;
         };
@@ -145,6 +156,7 @@ impl Detector {
         options: DetectorOptions,
         writer: Writer,
         customizations: Customizations,
+        templates: RecentTemplates,
         meter: QueueMeter,
     ) -> Self {
         let mut state = State::new(options);
@@ -158,6 +170,7 @@ impl Detector {
             is_discovered: false,
             writer,
             customizations,
+            templates,
             watched: HashSet::new(),
         }
     }
@@ -219,7 +232,8 @@ impl Detector {
             Plan::None | Plan::AwaitPolicy | Plan::AwaitOverrides => self.state.finish(&key),
             Plan::Release(claim) => {
                 self.start(key, cause, workers, async move {
-                    writer.release(&template, &claim, binding).await
+                    let released = writer.release(&template, &claim, binding).await;
+                    released.map(|()| None)
                 });
             }
             Plan::Apply(application) => {
@@ -244,14 +258,14 @@ impl Detector {
             PolicyState::Incomplete(patch) => {
                 let patch = patch.clone();
                 self.start(key, Cause::default(), workers, async move {
-                    writer.complete_policy(&record, &patch).await
+                    writer.complete_policy(&record, &patch).await.map(|()| None)
                 });
             }
             PolicyState::Terminating
                 if record.has_finalizer() && self.has_released_all(&record) =>
             {
                 self.start(key, Cause::default(), workers, async move {
-                    writer.remove_finalizer(&record).await
+                    writer.remove_finalizer(&record).await.map(|()| None)
                 });
             }
             PolicyState::Terminating | PolicyState::Invalid(_) | PolicyState::Ready(_) => {
@@ -265,7 +279,7 @@ impl Detector {
         key: QueueKey,
         cause: Cause,
         workers: &mut Workers<Outcome>,
-        write: impl Future<Output = Result<(), WriteError>> + Send + 'static,
+        write: impl Future<Output = Result<Option<Box<DynamicObject>>, WriteError>> + Send + 'static,
     ) {
         self.state.queue.start(key.clone());
         workers.start(async move {

@@ -69,6 +69,8 @@ pub struct State {
     /// The resource types of templates.
     pub(super) types: HashSet<Arc<ResourceType>>,
     waiting: WaitingTemplates,
+    /// Bindings that were deleted while a write for their template was running. The response must not restore them.
+    deleted_during_write: HashSet<BindingKey>,
 }
 
 impl State {
@@ -80,6 +82,7 @@ impl State {
             queue: WorkQueue::default(),
             types: HashSet::new(),
             waiting: WaitingTemplates::default(),
+            deleted_during_write: HashSet::new(),
         }
     }
 
@@ -382,11 +385,23 @@ impl State {
         }
     }
 
-    /// Stores a new or changed binding.
-    pub(super) fn binding_applied(&mut self, mut object: DynamicObject) {
-        if let Some(fields) = object.data.as_object_mut() {
-            fields.remove("status");
+    /// Ends the write for a template. Stores the written binding unless a watch event has reported a later version or
+    /// its deletion. Without it, the next decision about the template would create the binding again.
+    pub(super) fn template_written(&mut self, key: &TemplateKey, written: Option<DynamicObject>) {
+        let key = key.binding();
+        let is_deleted = self.deleted_during_write.remove(&key);
+        let Some(binding) = written.map(without_status).filter(|_| !is_deleted) else {
+            return;
+        };
+        let known = self.index.binding(&key).and_then(|known| version(known));
+        if known.is_none_or(|known| version(&binding) > Some(known)) {
+            self.index.put_binding(key, binding);
         }
+    }
+
+    /// Stores a new or changed binding.
+    pub(super) fn binding_applied(&mut self, object: DynamicObject) {
+        let object = without_status(object);
         let key = BindingKey::of(&object);
         // Another process may have undone a decision with a delayed write. Writes of this detector are examined as
         // well, because a running write may be based on an older version of the binding.
@@ -425,9 +440,25 @@ impl State {
         };
         self.index.remove_binding(key);
         if let Some(template) = self.template_of(key, &binding) {
+            if self.queue.is_running(&QueueKey::Template(template.clone())) {
+                self.deleted_during_write.insert(key.clone());
+            }
             self.enqueue(template, Cause::default());
         }
     }
+}
+
+/// Removes the status, which the detector never reads.
+fn without_status(mut binding: DynamicObject) -> DynamicObject {
+    if let Some(fields) = binding.data.as_object_mut() {
+        fields.remove("status");
+    }
+    binding.metadata.managed_fields = None;
+    binding
+}
+
+fn version(object: &DynamicObject) -> Option<u64> {
+    object.metadata.resource_version.as_deref()?.parse().ok()
 }
 
 #[cfg(test)]

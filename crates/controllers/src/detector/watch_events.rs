@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 
-use super::claim::{PolicyKey, PolicyKind};
+use super::claim::{Claim, PolicyKey, PolicyKind};
 use super::policy::{PolicyRecord, PolicyState};
 use super::reconciler::{Detector, Event, Source};
 use super::recorded_events;
@@ -119,7 +119,10 @@ impl Detector {
     fn delete(&mut self, source: &Source, namespace: &str, name: &str) {
         match source {
             Source::Templates(resource) => {
-                self.state.template_deleted(&resource.key(namespace, name));
+                let key = resource.key(namespace, name);
+                let (api_version, kind) = (key.api_version(), key.kind());
+                self.templates.remove(api_version, kind, namespace, name);
+                self.state.template_deleted(&key);
             }
             Source::Policies(kind) => {
                 let key = PolicyKey {
@@ -217,10 +220,17 @@ impl Detector {
 
     fn template_applied(&mut self, resource: &Arc<ResourceType>, object: DynamicObject) {
         let key = resource.key(&object.namespace().unwrap_or_default(), &object.name_any());
-        if !self.state.skips(&key) {
-            self.state
-                .template_applied(Template::from_object(resource, object));
+        if self.state.skips(&key) {
+            return;
         }
+        // Only claimed templates are propagated.
+        let claim = Claim::read(&key.namespace, object.labels(), object.annotations());
+        if claim.is_some() {
+            let (api_version, kind) = (key.api_version(), key.kind());
+            self.templates.store(api_version, kind, object.clone());
+        }
+        self.state
+            .template_applied(Template::from_object(resource, object));
     }
 
     fn policy_applied(&mut self, kind: PolicyKind, object: &DynamicObject) {

@@ -100,21 +100,21 @@ pub(super) enum VersionChanges {
 }
 
 impl Writer {
-    /// Applies a policy to a template, and records events.
+    /// Applies a policy to a template, and records events. Returns the binding if it was written.
     pub(super) async fn apply(
         &self,
         template: &Template,
         application: &Application,
         binding: Option<Arc<DynamicObject>>,
         version_changes: VersionChanges,
-    ) -> Result<(), WriteError> {
+    ) -> Result<Option<Box<DynamicObject>>, WriteError> {
         let (policy, since) = (&application.policy, Instant::now());
         let key = &template.key;
         if let Err(error) = check_derived_names(key.kind(), &key.name, &key.namespace) {
             // A retry cannot help: the name of the template never changes.
             let event = recorded_events::apply_failed(template, policy, &error.to_string());
             self.events.record(event);
-            return Ok(());
+            return Ok(None);
         }
         let claimed = if application.claim {
             let claimed = self.patch_claim(template, policy.claim().patch()).await;
@@ -138,7 +138,7 @@ impl Writer {
             Ok(template) if application.bind => {
                 self.bind(&template, policy, binding, version_changes).await
             }
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(None),
             Err(error) => Err(error),
         };
         self.monitor
@@ -259,10 +259,10 @@ impl Writer {
         policy: &Policy,
         binding: Option<Arc<DynamicObject>>,
         version_changes: VersionChanges,
-    ) -> Result<(), WriteError> {
+    ) -> Result<Option<Box<DynamicObject>>, WriteError> {
         let priority = self.priority_of(template, policy).await?;
         let Some(content) = self.with_content(template).await? else {
-            return Ok(());
+            return Ok(None);
         };
         let desired = self
             .interpreter
@@ -278,20 +278,20 @@ impl Writer {
         };
         // A template that is being deleted gets no new binding, because the binding might outlive the template.
         if binding.is_none() && template.deleting {
-            return Ok(());
+            return Ok(None);
         }
-        if self
+        let written = self
             .write_binding(&desired, binding, version_changes)
-            .await?
-        {
+            .await?;
+        if written.is_some() {
             if desired.interpreted != Interpreted::Nothing {
                 self.events
-                    .record(recorded_events::interpreted(template, desired.interpreted));
+                    .record_routine(recorded_events::interpreted(template, desired.interpreted));
             }
             self.events
                 .record(recorded_events::applied(template, policy));
         }
-        Ok(())
+        Ok(written)
     }
 
     /// Returns the template with the content that scripts and webhooks read, or `None` if the template does not exist.
@@ -349,13 +349,13 @@ impl Writer {
         }
     }
 
-    /// Creates or patches a binding. Reports whether the binding was written.
+    /// Creates or patches a binding. Returns the written binding, or `None` if the binding was up to date.
     async fn write_binding(
         &self,
         desired: &DesiredBinding,
         observed: Option<Arc<DynamicObject>>,
         version_changes: VersionChanges,
-    ) -> Result<bool, WriteError> {
+    ) -> Result<Option<Box<DynamicObject>>, WriteError> {
         let api = self.bindings(&desired.key);
         let name = &desired.key.name;
         let start = SystemTime::now();
@@ -371,10 +371,10 @@ impl Writer {
                 }
                 Some(binding) => {
                     let Some(mut patch) = binding_patch(binding, desired)? else {
-                        return Ok(false);
+                        return Ok(None);
                     };
                     if version_changes == VersionChanges::Ignored && changes_only_version(&patch) {
-                        return Ok(false);
+                        return Ok(None);
                     }
                     patch["metadata"]["resourceVersion"] = json!(binding.metadata.resource_version);
                     let _span = traced(&mut patch, desired, start);
@@ -382,7 +382,7 @@ impl Writer {
                 }
             };
             match outcome {
-                Ok(_) => return Ok(true),
+                Ok(written) => return Ok(Some(Box::new(written))),
                 Err(error) if has_code(&error, 409) => current = api.get_opt(name).await?,
                 Err(error) if has_code(&error, 404) && current.is_some() => current = None,
                 Err(error) => return Err(error.into()),

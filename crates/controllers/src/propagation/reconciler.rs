@@ -3,7 +3,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use berth_api::Work;
 use kube::core::ApiResource;
@@ -25,9 +24,6 @@ use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::work_queue::{Priority, WorkQueue};
 use crate::reconciler::{Inputs, Reconciler, Workers};
 
-/// Delay before the status of a binding is aggregated, so that several reports cause one write. Several members report
-/// at about the same time, and each member reports several times while pods start.
-const STATUS_BATCH_DELAY: Duration = Duration::from_millis(100);
 /// The source of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Source {
@@ -200,11 +196,18 @@ impl Propagator {
         }
     }
 
-    /// Queues the status of a binding after [`STATUS_BATCH_DELAY`].
-    pub(super) fn enqueue_status_batched(&mut self, binding: BindingKey) {
+    /// Queues a sync of a binding, unless the decision of the scheduler queues it earlier.
+    pub(super) fn enqueue_settled_sync(&mut self, binding: BindingKey) {
+        if self.options.parts.works {
+            self.queue.push_settled(Job::Sync(binding));
+        }
+    }
+
+    /// Queues the status of a binding once the reports of its members have settled. Several members report at about the
+    /// same time, and each member reports several times while pods start.
+    pub(super) fn enqueue_settled_status(&mut self, binding: BindingKey) {
         if self.options.parts.binding_status {
-            self.queue
-                .push_coalesced(Job::Status(binding), STATUS_BATCH_DELAY);
+            self.queue.push_settled(Job::Status(binding));
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use berth_api::binding::ObjectReference;
 use berth_api::override_policy::OverrideSpec;
 use berth_api::{Cluster, Work};
 use kube::api::DynamicObject;
@@ -11,6 +12,7 @@ use serde::de::DeserializeOwned;
 use super::binding::Binding;
 use super::binding::targets::awaits_deletions;
 use super::execution::member::Message;
+use super::execution::work_status::has_failed;
 use super::index::WorkKey;
 use super::reconciler::{Job, Propagator, Source};
 use crate::binding_key::{BindingKey, BindingKind};
@@ -159,7 +161,12 @@ impl Propagator {
         let changed = old
             .as_ref()
             .is_none_or(|old| synced_fields(old) != synced_fields(&binding));
-        if changed {
+        let old_binding = old.as_deref();
+        if changed && old_binding.is_some_and(|old| awaits_scheduler(old, &binding)) {
+            self.enqueue_settled_sync(key.clone());
+        } else if changed
+            || is_observed(&binding) && old_binding.is_some_and(|old| !is_observed(old))
+        {
             self.enqueue(Job::Sync(key.clone()));
         }
         let scheduled = |binding: &Binding| binding.status.last_scheduled_time.is_some();
@@ -167,7 +174,7 @@ impl Propagator {
         let has_status =
             !binding.deleting && (scheduled(&binding) || !self.index.works_of(&binding).is_empty());
         if has_status && (changed || newly_scheduled) {
-            self.enqueue(Job::Status(key));
+            self.enqueue_settled_status(key);
         }
     }
 
@@ -202,7 +209,12 @@ impl Propagator {
                 let version = work.metadata.resource_version.clone();
                 self.check_spec_change(binding.clone(), version.unwrap_or_default());
             }
-            self.enqueue_status_batched(binding);
+            // A failure is not delayed, because a user may have to act on it.
+            if has_failed(&work) && old.is_none_or(|old| !has_failed(old)) {
+                self.enqueue(Job::Status(binding));
+            } else {
+                self.enqueue_settled_status(binding);
+            }
         }
         if self.listed.contains(&Source::Clusters) {
             self.send_to_member(&key.cluster, Message::Work(work));
@@ -317,6 +329,27 @@ impl Propagator {
     }
 }
 
+/// Reports whether the scheduler has processed the present generation of a binding.
+fn is_observed(binding: &Binding) -> bool {
+    binding.status.scheduler_observed_generation == Some(binding.generation)
+}
+
+/// Reports whether a binding differs from its former version only in the template, so that the scheduler's decision
+/// follows at once. One sync then writes the change of the template together with the new replicas.
+fn awaits_scheduler(old: &Binding, new: &Binding) -> bool {
+    let without_template = |binding: &Binding| {
+        let mut spec = binding.spec.clone();
+        spec.resource = ObjectReference::default();
+        spec.replicas = 0;
+        spec
+    };
+    is_observed(old)
+        && !is_observed(new)
+        && !new.deleting
+        && !new.spec.clusters.is_empty()
+        && without_template(old) == without_template(new)
+}
+
 /// The source of a Work's new version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
@@ -356,5 +389,55 @@ fn parse<K: DeserializeOwned>(object: DynamicObject) -> Option<K> {
             tracing::warn!(namespace, name, %error, "cannot decode an object");
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn binding(generation: i64, observed: i64, spec: Value) -> Binding {
+        let mut object = json!({
+            "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
+            "metadata": { "name": "web", "namespace": "n", "generation": generation },
+            "spec": {
+                "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "resourceVersion": "1" },
+                "replicas": 2, "clusters": [{ "name": "m1", "replicas": 2 }] },
+            "status": { "schedulerObservedGeneration": observed },
+        });
+        for (field, value) in spec.as_object().unwrap() {
+            object["spec"][field] = value.clone();
+        }
+        Binding::from_object(&serde_json::from_value(object).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn only_changes_of_the_template_await_the_scheduler() {
+        let old = binding(1, 1, json!({}));
+        let resource = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "resourceVersion": "2" });
+        for (observed, spec, expected) in [
+            (1, json!({ "resource": resource, "replicas": 3 }), true),
+            (1, json!({ "resource": resource }), true),
+            (2, json!({ "resource": resource }), false),
+            (
+                1,
+                json!({ "clusters": [{ "name": "m2", "replicas": 2 }] }),
+                false,
+            ),
+            (1, json!({ "clusters": [] }), false),
+            (1, json!({ "suspension": { "dispatching": true } }), false),
+            (1, json!({ "conflictResolution": "Overwrite" }), false),
+        ] {
+            let new = binding(2, observed, spec.clone());
+            assert_eq!(awaits_scheduler(&old, &new), expected, "{observed} {spec}");
+        }
+        // The decision about the former generation is still to come, and may concern this one, too.
+        let unobserved = binding(1, 0, json!({}));
+        assert!(!awaits_scheduler(
+            &unobserved,
+            &binding(2, 0, json!({ "replicas": 3 }))
+        ));
     }
 }

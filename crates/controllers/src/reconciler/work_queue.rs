@@ -6,7 +6,7 @@
 
 use berth_apimachinery::api_error::{is_stale, is_unreachable};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::fmt::{Debug, Display};
 use std::hash::Hash;
 use std::time::Duration;
@@ -20,6 +20,10 @@ use crate::monitor::queue_meter::QueueMeter;
 const FIRST_DELAY: Duration = Duration::from_millis(5);
 /// The default maximum delay after a failure.
 const LONGEST_DELAY: Duration = Duration::from_secs(1000);
+/// An object without changes for this time has settled.
+const QUIET: Duration = Duration::from_millis(100);
+/// Maximum time from the first change of an object until its key is queued, if the object does not settle.
+const LONGEST_UNREST: Duration = Duration::from_millis(500);
 
 /// The priority of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +77,8 @@ pub(crate) struct WorkQueue<K, R> {
     /// Due times of the delayed keys, each with its number in `delayed`.
     due_times: BinaryHeap<Reverse<(Instant, u64)>>,
     delayed: HashMap<u64, (K, R)>,
-    /// Keys delayed by [`Self::push_coalesced`].
-    coalescing: HashSet<K>,
+    /// Keys delayed by [`Self::push_settled`], each with the time of the first change and its number in `delayed`.
+    settling: HashMap<K, (Instant, u64)>,
     last_delay_number: u64,
     first_delay: Duration,
     longest_delay: Duration,
@@ -103,7 +107,7 @@ impl<K, R> WorkQueue<K, R> {
             failures: HashMap::new(),
             due_times: BinaryHeap::new(),
             delayed: HashMap::new(),
-            coalescing: HashSet::new(),
+            settling: HashMap::new(),
             last_delay_number: 0,
             first_delay: first,
             longest_delay: longest,
@@ -143,6 +147,10 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
                     && let Some((reason, since)) = self.waiting.remove(&key)
                 {
                     self.meter.taken(since.elapsed());
+                    // This run also handles the changes whose settling was awaited.
+                    if let Some((_, number)) = self.settling.remove(&key) {
+                        self.delayed.remove(&number);
+                    }
                     return Some((key, reason));
                 }
             }
@@ -204,10 +212,15 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
     }
 
     fn delay(&mut self, key: K, reason: R, delay: Duration) {
+        self.delay_until(Instant::now() + delay, key, reason);
+    }
+
+    /// Delays a key. Returns its number in `delayed`.
+    fn delay_until(&mut self, due: Instant, key: K, reason: R) -> u64 {
         self.last_delay_number += 1;
-        let due = Instant::now() + delay;
         self.due_times.push(Reverse((due, self.last_delay_number)));
         self.delayed.insert(self.last_delay_number, (key, reason));
+        self.last_delay_number
     }
 
     fn end(&mut self, key: &K) {
@@ -233,24 +246,46 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
     }
 
     fn take_due(&mut self, now: Instant) -> Option<(K, R)> {
-        let Reverse((due, number)) = *self.due_times.peek()?;
-        if due > now {
-            return None;
+        loop {
+            let Reverse((due, number)) = *self.due_times.peek()?;
+            if due > now {
+                return None;
+            }
+            self.due_times.pop();
+            // A later change may have postponed this delay.
+            if let Some((key, reason)) = self.delayed.remove(&number) {
+                if self
+                    .settling
+                    .get(&key)
+                    .is_some_and(|(_, own)| *own == number)
+                {
+                    self.settling.remove(&key);
+                }
+                return Some((key, reason));
+            }
         }
-        self.due_times.pop();
-        let (key, reason) = self.delayed.remove(&number)?;
-        self.coalescing.remove(&key);
-        Some((key, reason))
     }
 }
 
 impl<K: Clone + Eq + Hash> WorkQueue<K, ()> {
-    /// Queues a key after a delay, so that several changes of its object cause one run. Does nothing if the key is
-    /// already queued, or delayed by this function.
-    pub(crate) fn push_coalesced(&mut self, key: K, delay: Duration) {
-        if !self.waiting.contains_key(&key) && self.coalescing.insert(key.clone()) {
-            self.delay(key, (), delay);
+    /// Queues a key once its object has settled, so that several changes cause one run: after [`QUIET`] without a further
+    /// call for the key, and at the latest [`LONGEST_UNREST`] after the first call. Does nothing if the key is already
+    /// queued.
+    pub(crate) fn push_settled(&mut self, key: K) {
+        if self.waiting.contains_key(&key) {
+            return;
         }
+        let now = Instant::now();
+        let first = match self.settling.get(&key) {
+            Some((first, number)) => {
+                self.delayed.remove(number);
+                *first
+            }
+            None => now,
+        };
+        let due = (now + QUIET).min(first + LONGEST_UNREST);
+        let number = self.delay_until(due, key.clone(), ());
+        self.settling.insert(key, (first, number));
     }
 
     /// Queues a key at the time `due`.
@@ -302,23 +337,44 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_coalesced_key_is_queued_once_after_the_delay() {
+    async fn a_key_is_queued_once_after_its_object_has_settled() {
         let mut queue: WorkQueue<&str, ()> = WorkQueue::default();
-        let delay = Duration::from_millis(100);
+        let start = Instant::now();
         for _ in 0..5 {
-            queue.push_coalesced("a", delay);
-            tokio::time::advance(Duration::from_millis(10)).await;
+            queue.push_settled("a");
+            tokio::time::advance(QUIET / 2).await;
+            assert_eq!(queue.take_due(Instant::now()), None);
         }
-        assert_eq!(queue.next(), None);
-        assert_eq!(queue.take_due(Instant::now()), None);
-        tokio::time::advance(delay).await;
+        tokio::time::advance(QUIET / 2).await;
         let now = Instant::now();
+        assert_eq!(now.duration_since(start), QUIET * 3);
         assert_eq!(queue.take_due(now), Some(("a", ())));
         assert_eq!(queue.take_due(now), None);
         // A key that is already queued is not delayed in addition.
         queue.push("a", (), Priority::Low);
-        queue.push_coalesced("a", delay);
+        queue.push_settled("a");
         assert_eq!(queue.next_due(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_without_rest_is_queued_in_time() {
+        let mut queue: WorkQueue<&str, ()> = WorkQueue::default();
+        let start = Instant::now();
+        while queue.take_due(Instant::now()).is_none() {
+            queue.push_settled("a");
+            tokio::time::advance(QUIET / 4).await;
+        }
+        assert_eq!(start.elapsed(), LONGEST_UNREST);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_handles_the_changes_that_were_settling() {
+        let mut queue: WorkQueue<&str, ()> = WorkQueue::default();
+        queue.push_settled("a");
+        queue.push("a", (), Priority::High);
+        assert_eq!(queue.next(), Some(("a", ())));
+        tokio::time::advance(LONGEST_UNREST).await;
+        assert_eq!(queue.take_due(Instant::now()), None);
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@
 use std::fmt::Display;
 
 use axum::response::Html as Document;
+use berth_api::binding::ObjectReference;
 use berth_api::well_known::{
     CLUSTER_RESOURCE_BINDING_PERMANENT_ID, CONDITION_APPLIED, EXECUTION_SPACE_PREFIX,
     RESOURCE_BINDING_PERMANENT_ID,
@@ -23,7 +24,7 @@ use crate::explainer::BindingName;
 use crate::html::Html;
 use crate::store::{BindingRow, Store};
 
-/// Maximum number of Works, and of events, to read.
+/// Maximum number of Works, and of events about one object, to read.
 const MAX_OBJECTS: u32 = 500;
 
 /// The Works and the events of a binding, or the reasons why they cannot be read.
@@ -34,9 +35,19 @@ pub(crate) struct Details {
 }
 
 impl Details {
-    /// Reads the Works and the events of a binding.
+    /// Reads the Works of a binding, and the events about the binding and its template.
     pub(crate) async fn read(client: &Client, name: &BindingName) -> Self {
-        let (works, events) = tokio::join!(works(client, name), events(client, name));
+        let stored = match StoredBinding::read(client, name).await {
+            Ok(stored) => stored,
+            Err(error) => {
+                let reason = error.to_string();
+                return Self {
+                    works: Err(reason.clone()),
+                    events: Err(reason),
+                };
+            }
+        };
+        let (works, events) = tokio::join!(works(client, &stored), events(client, name, &stored));
         Self {
             works: works.map_err(|error| error.to_string()),
             events: events.map_err(|error| error.to_string()),
@@ -44,26 +55,51 @@ impl Details {
     }
 }
 
-async fn works(client: &Client, name: &BindingName) -> Result<Vec<Work>, kube::Error> {
-    let (metadata, key) = if let Some(namespace) = &name.namespace {
-        let api = Api::<ResourceBinding>::namespaced(client.clone(), namespace);
-        let metadata = api.get_metadata(&name.name).await?.metadata;
-        (metadata, RESOURCE_BINDING_PERMANENT_ID)
-    } else {
-        let api = Api::<ClusterResourceBinding>::all(client.clone());
-        let metadata = api.get_metadata(&name.name).await?.metadata;
-        (metadata, CLUSTER_RESOURCE_BINDING_PERMANENT_ID)
-    };
-    let Some(id) = metadata.labels.as_ref().and_then(|labels| labels.get(key)) else {
+/// The label that the Works of a binding have, and the template of the binding.
+struct StoredBinding {
+    works: Option<String>,
+    template: ObjectReference,
+}
+
+impl StoredBinding {
+    async fn read(client: &Client, name: &BindingName) -> Result<Self, kube::Error> {
+        let (metadata, template, key) = if let Some(namespace) = &name.namespace {
+            let api = Api::<ResourceBinding>::namespaced(client.clone(), namespace);
+            let binding = api.get(&name.name).await?;
+            let template = binding.spec.resource;
+            (binding.metadata, template, RESOURCE_BINDING_PERMANENT_ID)
+        } else {
+            let api = Api::<ClusterResourceBinding>::all(client.clone());
+            let binding = api.get(&name.name).await?;
+            let template = binding.spec.resource;
+            (
+                binding.metadata,
+                template,
+                CLUSTER_RESOURCE_BINDING_PERMANENT_ID,
+            )
+        };
+        let id = metadata.labels.as_ref().and_then(|labels| labels.get(key));
+        Ok(Self {
+            works: id.map(|id| format!("{key}={id}")),
+            template,
+        })
+    }
+}
+
+async fn works(client: &Client, binding: &StoredBinding) -> Result<Vec<Work>, kube::Error> {
+    let Some(selector) = &binding.works else {
         return Ok(Vec::new());
     };
-    let selector = format!("{key}={id}");
-    let params = ListParams::default().labels(&selector).limit(MAX_OBJECTS);
+    let params = ListParams::default().labels(selector).limit(MAX_OBJECTS);
     let works = Api::<Work>::all(client.clone()).list(&params).await?;
     Ok(works.items)
 }
 
-async fn events(client: &Client, name: &BindingName) -> Result<Vec<Event>, kube::Error> {
+async fn events(
+    client: &Client,
+    name: &BindingName,
+    binding: &StoredBinding,
+) -> Result<Vec<Event>, kube::Error> {
     let kind = if name.namespace.is_some() {
         "ResourceBinding"
     } else {
@@ -71,13 +107,16 @@ async fn events(client: &Client, name: &BindingName) -> Result<Vec<Event>, kube:
     };
     // Events of cluster-scoped objects are in the namespace `default`.
     let namespace = name.namespace.as_deref().unwrap_or("default");
-    let selector = format!(
-        "involvedObject.kind={kind},involvedObject.name={}",
-        name.name
-    );
-    let params = ListParams::default().fields(&selector).limit(MAX_OBJECTS);
     let api = Api::<Event>::namespaced(client.clone(), namespace);
-    let mut events = api.list(&params).await?.items;
+    let mut events = Vec::new();
+    for (kind, name) in [
+        (kind, &*name.name),
+        (&*binding.template.kind, &*binding.template.name),
+    ] {
+        let selector = format!("involvedObject.kind={kind},involvedObject.name={name}");
+        let params = ListParams::default().fields(&selector).limit(MAX_OBJECTS);
+        events.extend(api.list(&params).await?.items);
+    }
     events.sort_by_key(|event| std::cmp::Reverse(time_of(event)));
     Ok(events)
 }

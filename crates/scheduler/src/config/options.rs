@@ -49,6 +49,8 @@ pub struct Options {
     pub configuration: SchedulerConfiguration,
     /// The feature gates.
     pub gates: Gates,
+    /// True to record an event for each successful step.
+    pub routine_events: bool,
     /// True if selected clusters with 0 replicas are part of a decision.
     pub empty_workload_propagation: bool,
     /// Options of the leader election, or `None` if the election is off.
@@ -93,6 +95,7 @@ impl Options {
             config_map: None,
             configuration: SchedulerConfiguration::default(),
             gates: Gates::default(),
+            routine_events: false,
             empty_workload_propagation: false,
             lease: None,
             mode: Mode::Schedule,
@@ -122,6 +125,7 @@ impl Options {
         };
         Self {
             gates: gates.engine,
+            routine_events: gates.routine_events,
             order,
             ..self
         }
@@ -191,6 +195,7 @@ impl TryFrom<SchedulerArgs> for Options {
             config_map: args.config_map,
             configuration,
             gates: args.feature_gates.engine,
+            routine_events: args.feature_gates.routine_events,
             empty_workload_propagation: args.enable_empty_workload_propagation,
             lease,
             mode: if args.shadow {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use berth_events::Severity;
 use berth_telemetry::Span;
 
 use super::Scheduler;
@@ -189,7 +190,12 @@ impl Scheduler {
         };
         let recorder = self.recorder.of(finished.cycle.binding.spec.scheduler());
         for note in &finished.plan.notes {
-            recorder.record(note.clone().about(reference.clone()));
+            let of_binding = note.clone().about(reference.clone());
+            match note.severity {
+                // The binding shows the decision in its spec.
+                Severity::Normal => recorder.record_routine(of_binding),
+                Severity::Warning => recorder.record(of_binding),
+            }
             recorder.record(note.clone().about(finished.resource.clone()));
         }
     }

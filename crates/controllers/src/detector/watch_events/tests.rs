@@ -11,6 +11,7 @@ use crate::detector::state::QueueKey;
 use crate::detector::writer::Writer;
 use crate::interpreter_configuration::Customizations;
 use crate::monitor::queue_meter::QueueMeter;
+use crate::recent_templates::RecentTemplates;
 
 /// Returns a detector that uses no server and knows the Deployment `web`, and the queue key of this Deployment.
 fn detector() -> (Detector, QueueKey) {
@@ -33,6 +34,7 @@ fn detector() -> (Detector, QueueKey) {
         options,
         writer,
         Customizations::default(),
+        RecentTemplates::default(),
         QueueMeter::default(),
     );
     let resource = ResourceType::deployments();

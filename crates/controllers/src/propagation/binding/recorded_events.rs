@@ -14,11 +14,18 @@ fn component(binding: &Binding) -> &'static str {
     }
 }
 
-/// Records an event about the binding and its template: the Works were written.
+/// Records an event about the template: the Works were written. The same event about the binding is a routine.
 pub(super) fn works_synced(events: &EventRecorder, binding: &Binding, template: &ObjectReference) {
     let message = format!("Sync work of {} successful.", binding.title());
-    let (severity, reason) = (Severity::Normal, "SyncWorkSucceed");
-    record_on_both(events, binding, template, severity, reason, &message);
+    let events = events.of(component(binding));
+    let event = |object| Event {
+        object,
+        severity: Severity::Normal,
+        reason: "SyncWorkSucceed",
+        message: message.clone(),
+    };
+    events.record_routine(event(binding.reference()));
+    events.record(event(template.clone()));
 }
 
 /// Records an event about the binding and its template: the Works could not be written.

@@ -24,6 +24,7 @@ use crate::execution_namespace::create_execution_namespace;
 use crate::object_reference::object_reference;
 use crate::overrides::recorded_events as override_events;
 use crate::overrides::{OverrideError, OverrideSet};
+use crate::recent_templates::RecentTemplates;
 use crate::resource_interpreter::ResourceInterpreter;
 use crate::rest_mapper::{KindError, RestMapper};
 use crate::suspension::is_suspended;
@@ -125,6 +126,7 @@ pub(crate) struct WorkSyncer {
     kinds: RestMapper,
     events: EventRecorder,
     interpreter: ResourceInterpreter,
+    templates: RecentTemplates,
     /// True to add preserved state as labels, as Karmada's feature gate `StatefulFailoverInjection` does.
     inject_state: bool,
 }
@@ -135,12 +137,14 @@ impl WorkSyncer {
         kinds: RestMapper,
         events: EventRecorder,
         interpreter: ResourceInterpreter,
+        templates: RecentTemplates,
         inject_state: bool,
     ) -> Self {
         Self {
             kinds,
             events,
             interpreter,
+            templates,
             inject_state,
         }
     }
@@ -491,8 +495,11 @@ impl WorkSyncer {
     }
 
     /// Reads the template. Returns `None` if it does not exist: the garbage collector then deletes the binding.
-    async fn template(&self, binding: &Binding) -> Result<Option<DynamicObject>, SyncError> {
+    async fn template(&self, binding: &Binding) -> Result<Option<Arc<DynamicObject>>, SyncError> {
         let resource = &binding.spec.resource;
+        if let Some(template) = self.templates.get(resource) {
+            return Ok(Some(template));
+        }
         let namespace = resource.namespace.as_deref().unwrap_or_default();
         let api = self
             .kinds
@@ -506,6 +513,6 @@ impl WorkSyncer {
             api_version: resource.api_version.clone(),
             kind: resource.kind.clone(),
         });
-        Ok(Some(template))
+        Ok(Some(Arc::new(template)))
     }
 }

@@ -37,9 +37,6 @@ const QUEUE: &str = "execution-controller";
 const CHANNEL_CAPACITY: usize = 1024;
 /// Maximum number of messages or events handled before jobs are started.
 const MAX_BATCH: usize = 256;
-/// Delay between the event of an object and the reconciliation of its Work, so that several events cause one
-/// reconciliation. The status of a workload changes several times while its pods start.
-const EVENT_BATCH_DELAY: Duration = Duration::from_millis(100);
 /// Maximum objects and bytes of objects that all watches of a member together keep.
 const LIMITS: Limits = Limits {
     objects: 100_000,
@@ -301,9 +298,9 @@ impl Member {
             works.extend(of_kind.map(|(name, _)| name.clone()));
         }
         for work in works {
+            // The status of a workload changes several times while its pods start.
             if self.works.contains_key(&work) {
-                self.queue
-                    .push_coalesced(Job::Work(work), EVENT_BATCH_DELAY);
+                self.queue.push_settled(Job::Work(work));
             }
         }
     }
@@ -364,6 +361,7 @@ impl Member {
                 .is_some_and(|work| record.update(Arc::new(work)));
             record.set_applied(result.applied);
             record.forget_former(&result.removed);
+            record.set_report_deferred(result.is_report_deferred);
         }
         let authorized = !result.kinds.is_empty() && !result.unauthorized;
         for resource in result.kinds {
@@ -374,6 +372,8 @@ impl Member {
         }
         if newer {
             self.enqueue(name.to_owned(), Priority::High);
+        } else if result.is_report_deferred {
+            self.queue.push_settled(Job::Work(name.to_owned()));
         }
         let job = Job::Work(name.to_owned());
         match result.failure {
@@ -498,6 +498,7 @@ impl Member {
                 .collect(),
             applied: record.applied().to_vec(),
             removed: record.removed_objects(),
+            may_defer_report: !record.is_report_deferred(),
         };
         self.queue.start(job);
         let executor = self.executor.clone();

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::Value;
 
 use super::object_cache::RevertedScale;
-use super::work_status::{FailedOperation, Failure, ManifestOutcome, StatusChanges};
+use super::work_status::{FailedOperation, Failure, ManifestOutcome, StatusChanges, has_failed};
 use crate::condition;
 
 /// Records events about the changes in the status of a Work.
@@ -25,15 +25,12 @@ pub(super) fn record_work(
     has_health: impl Fn(&str, &str) -> bool,
 ) {
     let status_events = events.of("work-status-controller");
-    let record_from = |events: &EventRecorder, severity, reason, message: String| {
-        events.record(Event {
-            object: work_reference(work),
-            severity,
-            reason,
-            message,
-        });
+    let event = |severity, reason, message: String| Event {
+        object: work_reference(work),
+        severity,
+        reason,
+        message,
     };
-    let record = |severity, reason, message| record_from(events, severity, reason, message);
     let title = format!(
         "{}/{}",
         work.metadata.namespace.as_deref().unwrap_or_default(),
@@ -42,33 +39,36 @@ pub(super) fn record_work(
     if changes.dispatching
         && let Some(dispatching) = condition::find(&status.conditions, CONDITION_DISPATCHING)
     {
-        record(
-            Severity::Normal,
-            "WorkDispatching",
-            dispatching.message.clone(),
-        );
+        let message = dispatching.message.clone();
+        let dispatched = event(Severity::Normal, "WorkDispatching", message);
+        if dispatching.status == "True" {
+            events.record_routine(dispatched);
+        } else {
+            events.record(dispatched);
+        }
     }
     if changes.applied
         && let Some(applied) = condition::find(&status.conditions, CONDITION_APPLIED)
     {
         if applied.status == "True" {
             let message = format!("Sync work({title}) to cluster({cluster}) successful.");
-            record(Severity::Normal, "SyncSucceed", message);
+            let synced = event(Severity::Normal, "SyncSucceed", message);
+            if has_failed(work) {
+                events.record(synced);
+            } else {
+                events.record_routine(synced);
+            }
         } else {
             let message =
                 format!("Failed to sync work({title}) to cluster({cluster}), err: {reasons}");
-            record(Severity::Warning, "SyncFailed", message);
+            events.record(event(Severity::Warning, "SyncFailed", message));
         }
     }
     if changes.manifest_statuses {
         for report in &status.manifest_statuses {
             let object = object_name(report);
-            record_from(
-                &status_events,
-                Severity::Normal,
-                "ReflectStatusSucceed",
-                format!("Reflect status for object({object}) succeed."),
-            );
+            let message = format!("Reflect status for object({object}) succeed.");
+            status_events.record_routine(event(Severity::Normal, "ReflectStatusSucceed", message));
             let id = &report.identifier;
             if !has_health(&api_version(id), &id.kind) || is_unknown(report) {
                 continue;
@@ -78,12 +78,12 @@ pub(super) fn record_work(
             } else {
                 "unhealthy"
             };
-            record_from(
-                &status_events,
+            let message = format!("Interpret health of object({object}) as {health}.");
+            status_events.record_routine(event(
                 Severity::Normal,
                 "InterpretHealthSucceed",
-                format!("Interpret health of object({object}) as {health}."),
-            );
+                message,
+            ));
         }
     }
 }
@@ -117,15 +117,15 @@ fn is_unknown(report: &ManifestStatus) -> bool {
 }
 
 /// Records an event for each template of a Work that was written to the member or could not be written. A failure is
-/// recorded only if the condition `Applied` changed.
+/// recorded only if the condition `Applied` changed. A success is a routine unless it follows a failure.
 pub(super) fn record_templates(
     events: &EventRecorder,
-    manifests: &[Value],
+    work: &Work,
     cluster: &str,
     outcomes: &[ManifestOutcome],
     changes: StatusChanges,
 ) {
-    for (manifest, outcome) in manifests.iter().zip(outcomes) {
+    for (manifest, outcome) in work.spec.workload.manifests.iter().zip(outcomes) {
         let Some(object) = template_reference(manifest) else {
             continue;
         };
@@ -165,12 +165,17 @@ pub(super) fn record_templates(
                 message: describe_reverted_scale(reverted, cluster),
             });
         }
-        events.record(Event {
+        let event = Event {
             object,
             severity,
             reason,
             message,
-        });
+        };
+        if severity == Severity::Warning || has_failed(work) {
+            events.record(event);
+        } else {
+            events.record_routine(event);
+        }
     }
 }
 

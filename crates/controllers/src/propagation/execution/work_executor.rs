@@ -44,6 +44,8 @@ pub(super) struct WorkInput {
     pub(super) applied: Vec<Option<AppliedState>>,
     /// The objects that the Work has applied and no longer contains.
     pub(super) removed: Vec<ResourceIdentifier>,
+    /// False if the report about the last application was deferred already.
+    pub(super) may_defer_report: bool,
 }
 
 impl WorkInput {
@@ -86,6 +88,8 @@ pub(super) struct WorkResult {
     pub(super) removed: Vec<ResourceIdentifier>,
     /// True if the member rejected the credentials of the connection. The Secret may contain new credentials.
     pub(super) unauthorized: bool,
+    /// True if the status was not written, because written objects have to settle first.
+    pub(super) is_report_deferred: bool,
     /// The error, if the action must be retried.
     pub(super) failure: Option<WorkError>,
 }
@@ -224,6 +228,20 @@ impl WorkExecutor {
         if result.failure.is_none() && next.must_retry() {
             result.failure = Some(WorkError::Interpret(next.failure_messages()));
         }
+        // The members' controllers change the status of a written object at once. One report contains both.
+        if input.may_defer_report && result.failure.is_none() && has_only_written(&observations) {
+            let outcomes = &observations.outcomes;
+            let work = &input.work;
+            recorded_events::record_templates(
+                &self.events,
+                work,
+                &input.cluster,
+                outcomes,
+                next.changes,
+            );
+            result.is_report_deferred = next.changes.any();
+            return result;
+        }
         match self.write_status(&input, next, &observations).await {
             Ok(work) => result.work = work,
             Err(error) => result.failure = Some(error.into()),
@@ -245,9 +263,8 @@ impl WorkExecutor {
             failures,
         } = next;
         recorded_events::record_failures(&self.events, work, &failures);
-        let manifests = &work.spec.workload.manifests;
         let outcomes = &observations.outcomes;
-        recorded_events::record_templates(&self.events, manifests, cluster, outcomes, changes);
+        recorded_events::record_templates(&self.events, work, cluster, outcomes, changes);
         if !changes.any() {
             return Ok(None);
         }
@@ -541,6 +558,14 @@ fn missing_objects(work: &Work, missing: &[String]) -> Option<ApplyOutcome> {
             missing.join(", ")
         )],
     })
+}
+
+/// Reports whether objects were written, and nothing failed or was removed.
+fn has_only_written(observations: &Observations) -> bool {
+    let is_written = |outcome: &ManifestOutcome| matches!(outcome, ManifestOutcome::Written { .. });
+    matches!(observations.applied, Some(ApplyOutcome::Succeeded))
+        && observations.outcomes.iter().any(is_written)
+        && observations.removed.is_empty()
 }
 
 /// Records a span for an application of a Work that wrote an object or failed. The parent of the span is in an

@@ -75,6 +75,13 @@ pub(crate) struct Observations {
     pub(crate) removed: Vec<ResourceIdentifier>,
 }
 
+/// Reports whether the last application of a Work failed.
+pub(crate) fn has_failed(work: &Work) -> bool {
+    let status = work.status.as_ref();
+    let applied = status.and_then(|status| condition::find(&status.conditions, CONDITION_APPLIED));
+    applied.is_some_and(|applied| applied.status == "False")
+}
+
 /// The parts of a status that have changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StatusChanges {

@@ -17,6 +17,7 @@ use crate::binding_key::BindingKind;
 use crate::merge_diff::merge_diff;
 use crate::object_reference::object_reference;
 use crate::propagation::binding::Binding;
+use crate::recent_templates::RecentTemplates;
 use crate::resource_interpreter::ResourceInterpreter;
 use crate::rest_mapper::{KindError, RestMapper};
 
@@ -49,6 +50,7 @@ pub(crate) struct StatusWriter {
     kinds: RestMapper,
     events: EventRecorder,
     interpreter: ResourceInterpreter,
+    templates: RecentTemplates,
 }
 
 impl StatusWriter {
@@ -57,11 +59,13 @@ impl StatusWriter {
         kinds: RestMapper,
         events: EventRecorder,
         interpreter: ResourceInterpreter,
+        templates: RecentTemplates,
     ) -> Self {
         Self {
             kinds,
             events,
             interpreter,
+            templates,
         }
     }
 
@@ -143,15 +147,22 @@ impl StatusWriter {
         let namespace = resource.namespace.as_deref().unwrap_or_default();
         let (api_version, kind) = (&resource.api_version, &resource.kind);
         let api = self.kinds.api(api_version, kind, namespace).await?;
+        let mut observed = self.templates.get(resource);
         for _ in 0..CONFLICT_TRIES {
-            let Some(mut template) = api.get_opt(&resource.name).await? else {
-                return Ok(());
+            let template = match observed.take() {
+                Some(template) => template,
+                None => {
+                    let Some(mut template) = api.get_opt(&resource.name).await? else {
+                        return Ok(());
+                    };
+                    template.types.get_or_insert_with(|| kube::core::TypeMeta {
+                        api_version: api_version.clone(),
+                        kind: kind.clone(),
+                    });
+                    Arc::new(template)
+                }
             };
-            template.types.get_or_insert_with(|| kube::core::TypeMeta {
-                api_version: api_version.clone(),
-                kind: kind.clone(),
-            });
-            let object = serde_json::to_value(&template)?;
+            let object = serde_json::to_value(&*template)?;
             let now = jiff::Timestamp::now();
             let now = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
             let aggregated = self
@@ -177,10 +188,11 @@ impl StatusWriter {
                 )
                 .await;
             match patched {
-                Ok(_) => {
+                Ok(written) => {
                     let message = "Update Resource with AggregatedStatus successfully.";
                     let reference = object_reference(&template);
                     self.record(binding, reference, Severity::Normal, message);
+                    self.templates.store(api_version, kind, written);
                     return Ok(());
                 }
                 Err(error) if has_code(&error, 409) => {}
@@ -199,15 +211,17 @@ impl StatusWriter {
         severity: Severity,
         message: &str,
     ) {
-        self.events.of(component(binding)).record(Event {
+        let events = self.events.of(component(binding));
+        let event = |reason| Event {
             object,
             severity,
-            reason: match severity {
-                Severity::Normal => "AggregateStatusSucceed",
-                Severity::Warning => "AggregateStatusFailed",
-            },
+            reason,
             message: message.to_owned(),
-        });
+        };
+        match severity {
+            Severity::Normal => events.record_routine(event("AggregateStatusSucceed")),
+            Severity::Warning => events.record(event("AggregateStatusFailed")),
+        }
     }
 }
 
