@@ -5,10 +5,9 @@
 //! kubeconfig.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
-use berth_component_base::kube_client::{self, ConnectError, Target};
+use berth_component_base::kube_client::{self, ConnectError, Target, retry_requests};
 use berth_component_base::user_agent::Component;
 use clap::Args;
 use kube::Client;
@@ -16,9 +15,6 @@ use kube::api::ApiResource;
 
 use crate::instance::{self, InstanceError, Record};
 use crate::kubeconfig::{self, KubeconfigError};
-
-/// Time limit for a response.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Flags that select the control plane.
 #[derive(Args, Clone, Debug, Default)]
@@ -210,11 +206,4 @@ fn running(kubeconfig: &Path) -> Result<Option<Record>, InstanceError> {
         Ok(path) if found.is_none() => instance::find(&path),
         _ => Ok(found),
     }
-}
-
-/// Configures the client of a command that runs once. The client has a time limit for responses, and repeats requests
-/// while the server is overloaded or starting.
-pub(crate) fn retry_requests(config: &mut kube::Config) {
-    config.read_timeout = Some(RESPONSE_TIMEOUT);
-    config.default_retry = true;
 }

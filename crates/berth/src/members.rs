@@ -13,12 +13,12 @@ use berth_api::Cluster;
 use berth_api::cluster::SyncMode;
 use berth_apimachinery::api_error::api_error_message;
 use berth_apiserver::{DataDirError, Server, ServerConfig, StartError};
+use berth_component_base::program::progress::Progress;
 use kube::api::{Api, PostParams};
 use tokio::task::JoinSet;
 
 use crate::kubeconfig::Access;
 use crate::persistence::Storage;
-use crate::progress::Progress;
 
 /// An error of starting a member.
 #[derive(Debug, thiserror::Error)]

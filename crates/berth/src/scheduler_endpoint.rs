@@ -194,7 +194,7 @@ impl SchedulerEndpointArgs {
         let options = KubeConfigOptions::default();
         let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
         let mut config = config.map_err(|error| failed(error.to_string()))?;
-        control_plane::retry_requests(&mut config);
+        kube_client::retry_requests(&mut config);
         config.proxy_url = None;
         let client = kube_client::client(config, Component::CommandLine);
         let client = client.map_err(|error| failed(error.to_string()))?;

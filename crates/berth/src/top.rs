@@ -10,6 +10,7 @@ use std::fmt::Debug;
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_apimachinery::api_error::api_error_message;
 use berth_component_base::kube_client::ConnectError;
+use berth_component_base::paged_list::list_all;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use kube::Client;
@@ -21,7 +22,6 @@ use self::capacity::{ClusterCapacity, SortBy};
 use self::waiting::WaitingBinding;
 use crate::control_plane::{ControlPlaneArgs, placement_resources};
 use crate::output;
-use crate::paged_list::list_all;
 
 /// Flags of `berth top`.
 #[derive(Args, Clone, Debug)]

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use berth_api::crds::CrdError;
 use berth_apimachinery::api_error::{api_error_message, has_code};
-use berth_component_base::kube_client::{self, ConnectError};
+use berth_component_base::kube_client::{self, ConnectError, retry_requests};
+use berth_component_base::paged_list::list_all;
 use berth_component_base::user_agent::Component;
 use clap::Args;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -16,9 +17,8 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 
-use crate::control_plane::{ControlPlaneArgs, retry_requests, target};
+use crate::control_plane::{ControlPlaneArgs, target};
 use crate::output;
-use crate::paged_list::list_all;
 
 /// Interval between two checks for the end of the deletion.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);

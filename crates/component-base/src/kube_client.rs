@@ -32,6 +32,9 @@ pub use self::rate_limit::{Rate, RateLimit};
 use self::reachability::Reachability;
 use self::transport::Transport;
 
+/// Time limit for a response to a command that runs once.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Address and credentials of the control plane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
@@ -290,6 +293,13 @@ pub async fn config(target: &Target) -> Result<kube::Config, ConnectError> {
 pub fn limit_silence(config: &mut kube::Config, timeouts: Timeouts) {
     config.read_timeout = Some(timeouts.watch + timeouts.request);
     config.reset_reader_on_write = true;
+}
+
+/// Configures the client of a command that runs once. The client has a time limit for responses, and repeats requests
+/// while the server is overloaded or starting.
+pub fn retry_requests(config: &mut kube::Config) {
+    config.read_timeout = Some(RESPONSE_TIMEOUT);
+    config.default_retry = true;
 }
 
 /// Creates a client for a long-running component, and the metrics of its requests. The client logs one line when the

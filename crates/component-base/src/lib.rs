@@ -5,10 +5,11 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`program`] | command line, ignored flags, log output, signals and the async runtime of a program |
+//! | [`program`] | command line, ignored flags, log output, progress messages, signals and the async runtime of a program |
 //! | [`mod@go_bool`], [`mod@go_duration`] | values of flags in Go's notation |
 //! | [`kube_client`], [`user_agent`] | clients of API servers: kubeconfig, credentials, request limit, `User-Agent` |
 //! | [`list_watch`] | lists and watches of objects, which recover from failures |
+//! | [`paged_list`] | lists that are read in several requests |
 //! | [`leader_election`] | leader election |
 //! | [`endpoints`] | `/healthz`, `/livez`, `/readyz` and `/metrics`, and the server of these endpoints |
 //! | [`access`] | access control of the endpoints, without a client: a trait for the check of permissions |
@@ -30,6 +31,7 @@ pub mod kube_client;
 pub mod leader_election;
 pub mod list_watch;
 pub mod metrics;
+pub mod paged_list;
 pub mod program;
 mod secure_listener;
 pub mod serving_certificate;

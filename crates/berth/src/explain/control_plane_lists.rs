@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_apimachinery::api_error::api_error_message;
+use berth_component_base::paged_list::list_all;
 use berth_scheduler::binding::Binding;
 use kube::api::Api;
 use kube::{Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
 use super::error::ExplainError;
-use crate::paged_list::list_all;
 use crate::what_if::Clusters;
 
 /// Lists the ResourceBindings of a namespace, or of all namespaces, and all ClusterResourceBindings.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use berth_api::Cluster;
 use berth_api::cluster::{ClusterSpec, SyncMode};
 use berth_apimachinery::api_error::api_error_message;
-use berth_component_base::kube_client::{self, ConnectError, Target};
+use berth_component_base::kube_client::{self, ConnectError, Target, retry_requests};
 use berth_component_base::user_agent::Component;
 use clap::Args;
 use kube::ResourceExt as _;
@@ -14,7 +14,7 @@ use kube::api::{Api, ApiResource, ListParams};
 use super::rights::{GroupResource, Rights};
 use super::served_resources::{self, UnservedResource};
 use super::{Applier, Endpoint, JoinError, Mode, register};
-use crate::control_plane::{ControlPlaneArgs, retry_requests};
+use crate::control_plane::ControlPlaneArgs;
 use crate::output;
 
 /// Maximum length of a member's name, the same as in Karmada.

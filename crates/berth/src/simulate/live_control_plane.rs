@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_component_base::kube_client;
+use berth_component_base::paged_list::all_pages;
 use berth_component_base::user_agent::Component;
 use berth_controllers::resource_type::ResourceType;
 use berth_scheduler::estimator::EstimatorOptions;
@@ -18,7 +19,6 @@ use super::error::SimulateError;
 use super::served_kinds::{KindLookup, ServedKinds};
 
 use crate::control_plane::{placement_resources, target};
-use crate::paged_list::all_pages;
 use crate::what_if::Estimators;
 
 /// The live control plane, selected by a kubeconfig context.

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use berth_api::Cluster;
+use berth_component_base::program::progress::Progress;
 use berth_controllers::binding_key::BindingKind;
 use berth_scheduler::binding::BindingKey;
 use berth_scheduler::estimator::EstimatorOptions;
@@ -20,7 +21,6 @@ use super::manifest::Manifest;
 use super::notes::Notes;
 use super::predicted_state::{PredictedState, names};
 use super::well_known_types;
-use crate::progress::Progress;
 use crate::scheduler_configuration::DecisionConfiguration;
 use crate::what_if::{
     self, Clusters, ControlPlaneState, Decider, Moves, decode_binding, predict_moves,

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use berth_api::Cluster;
+use berth_component_base::program::progress::Progress;
 
 use super::args::{Format, SimulateArgs};
 use super::detect::{Bindings, Detector};
@@ -15,7 +16,6 @@ use super::notes::Notes;
 use super::rebalancer;
 use super::sandbox::Sandbox;
 use crate::members::is_simulated;
-use crate::progress::Progress;
 use crate::scheduler_configuration::DecisionConfiguration;
 use crate::what_if::{
     self, ControlPlaneState, Decider, Decision, FirstRoundResults, Move, Moves, by_new_taints,

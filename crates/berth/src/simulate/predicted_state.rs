@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
+use berth_component_base::program::progress::Progress;
 use berth_controllers::detector::claim::{PolicyKey, PolicyKind};
 use berth_controllers::detector::policy::PolicyRecord;
 use berth_controllers::resource_type::ResourceType;
@@ -22,7 +23,6 @@ use super::notes::Notes;
 use super::rebalancer;
 use super::sandbox::Sandbox;
 use super::well_known_types;
-use crate::progress::Progress;
 
 /// A change that a manifest makes and the detector processes.
 enum Change {

@@ -12,7 +12,7 @@ const PAGE_SIZE: u32 = 500;
 ///
 /// # Errors
 /// Fails if the API server refuses the request for a page.
-pub(crate) async fn list_all<K>(api: &Api<K>) -> Result<Vec<K>, kube::Error>
+pub async fn list_all<K>(api: &Api<K>) -> Result<Vec<K>, kube::Error>
 where
     K: Clone + DeserializeOwned + Debug,
 {
@@ -23,9 +23,7 @@ where
 ///
 /// # Errors
 /// Fails if the request for a page fails.
-pub(crate) async fn all_pages<T, F>(
-    request_page: impl Fn(ListParams) -> F,
-) -> Result<Vec<T>, kube::Error>
+pub async fn all_pages<T, F>(request_page: impl Fn(ListParams) -> F) -> Result<Vec<T>, kube::Error>
 where
     T: Clone,
     F: Future<Output = Result<ObjectList<T>, kube::Error>>,

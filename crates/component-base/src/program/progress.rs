@@ -9,20 +9,20 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Printer of progress messages. A command that ends within [`INTERVAL`] prints no message.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub struct Progress {
     last: Instant,
 }
 
 impl Progress {
     /// Creates a printer, and starts the interval before the first message.
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         Self {
             last: Instant::now(),
         }
     }
 
     /// Prints the progress if the last message is older than [`INTERVAL`].
-    pub(crate) fn report(&mut self, progress: Arguments<'_>) {
+    pub fn report(&mut self, progress: Arguments<'_>) {
         if self.last.elapsed() > INTERVAL {
             self.last = Instant::now();
             let _ = writeln!(io::stderr(), "{progress} ...");
