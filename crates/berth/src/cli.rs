@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use berth_component_base::program::logging::{self, LogArgs};
 use berth_component_base::program::{command_line, runtime, signals};
+use berth_plan::simulate::SimulateError;
 use berth_scheduler::SchedulerCommand;
 use berth_scheduler::config::SchedulerArgs;
 use berth_scheduler::framework::Registry;
@@ -34,7 +35,7 @@ use crate::man::{self, ManArgs};
 use crate::output;
 use crate::program_name;
 use crate::replay::{self, ReplayArgs};
-use crate::simulate::{self, SimulateArgs, SimulateError};
+use crate::simulate::{self, SimulateArgs, SimulateCommandError};
 use crate::status::{self, StatusArgs};
 use crate::top::{self, TopArgs};
 use crate::uninstall::{self, UninstallArgs};
@@ -332,9 +333,9 @@ impl Failure {
         }
     }
 
-    fn of_simulation(error: SimulateError) -> Self {
+    fn of_simulation(error: SimulateCommandError) -> Self {
         match error {
-            SimulateError::Manifests(problems) => Self {
+            SimulateCommandError::Simulate(SimulateError::Manifests(problems)) => Self {
                 messages: problems.iter().map(ToString::to_string).collect(),
                 code: 1,
             },

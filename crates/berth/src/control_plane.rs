@@ -6,7 +6,6 @@
 
 use std::path::{Path, PathBuf};
 
-use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_component_base::kube_client::{self, ConnectError, Target, retry_requests};
 use berth_component_base::user_agent::Component;
 use clap::Args;
@@ -52,15 +51,6 @@ impl ControlPlaneArgs {
         retry_requests(&mut config);
         kube_client::reach_serving(config, Component::CommandLine, resources).await
     }
-}
-
-/// Returns the resources that contain placements: Clusters and the two kinds of bindings.
-pub(crate) fn placement_resources() -> [ApiResource; 3] {
-    [
-        ApiResource::erase::<Cluster>(&()),
-        ApiResource::erase::<ResourceBinding>(&()),
-        ApiResource::erase::<ClusterResourceBinding>(&()),
-    ]
 }
 
 /// Returns the control plane to connect to. `kubeconfig` and `context` are values of flags.

@@ -1,29 +1,20 @@
 //! The command `berth dashboard`, which serves a web page about a control plane.
 //!
-//! The crate `berth-dashboard` serves the page. [`Explainer`] and [`Simulator`] compute the decisions for it, with the
-//! code of `berth explain` and `berth simulate`.
-
-mod explainer;
-#[cfg(test)]
-mod response_time_tests;
-mod simulator;
+//! The crate `berth-dashboard` serves the page.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use berth_component_base::kube_client::ConnectError;
 use berth_dashboard::{Dashboard, DashboardError};
+use berth_plan::control_plane_lists::placement_resources;
+use berth_plan::scheduler_configuration::{ConfigurationError, DecisionConfiguration};
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 
-use crate::control_plane::{ControlPlaneArgs, placement_resources};
+use crate::control_plane::ControlPlaneArgs;
 use crate::engine_flags::EngineFlags;
 use crate::output;
-use crate::scheduler_configuration::{ConfigurationError, DecisionConfiguration};
-
-pub(crate) use explainer::Explainer;
-pub(crate) use simulator::Simulator;
 
 /// Flags of `berth dashboard`.
 #[derive(Args, Clone, Debug)]
@@ -71,11 +62,11 @@ pub async fn run(
     cancel: CancellationToken,
 ) -> Result<(), DashboardCommandError> {
     let configuration = match &args.config {
-        Some(path) => DecisionConfiguration::of_file(path, &args.engine)?,
-        None => DecisionConfiguration::of_flags(&args.engine),
+        Some(path) => args.engine.configuration_of_file(path)?,
+        None => args.engine.configuration(),
     };
     // An invalid configuration ends the command here. Otherwise the first page that computes a decision would fail.
-    configuration.engines(Vec::new())?;
+    configuration.check()?;
     let client = args.control_plane.client(&placement_resources()).await?;
     let dashboard = listen(args.port, client, configuration).await?;
     output::print(&format!(
@@ -95,7 +86,5 @@ pub(crate) async fn listen(
     configuration: DecisionConfiguration,
 ) -> Result<Dashboard, DashboardError> {
     let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
-    let explainer = Arc::new(Explainer::new(client.clone(), configuration.clone()));
-    let simulator = Arc::new(Simulator::new(client.clone(), configuration));
-    Dashboard::listen(address, client, explainer, simulator).await
+    Dashboard::listen(address, client, configuration).await
 }

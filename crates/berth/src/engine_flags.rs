@@ -1,6 +1,9 @@
 //! Flags of the commands that compute scheduling decisions themselves: `dashboard`, `explain` and `simulate`.
 
+use std::path::Path;
+
 use berth_core::{EngineOptions, PluginSet};
+use berth_plan::scheduler_configuration::{ConfigurationError, DecisionConfiguration};
 use berth_scheduler::feature_gates::{self, FeatureGates};
 use berth_scheduler::framework::Registry;
 use clap::Args;
@@ -44,8 +47,26 @@ impl EngineFlags {
         }
     }
 
+    /// Returns the configuration that consists of the flags.
+    pub(crate) fn configuration(&self) -> DecisionConfiguration {
+        DecisionConfiguration::of_flags(self.options())
+    }
+
+    /// Reads a configuration file. The flag `--plugins` overrides the plugins in the file.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read.
+    pub(crate) fn configuration_of_file(
+        &self,
+        path: &Path,
+    ) -> Result<DecisionConfiguration, ConfigurationError> {
+        let plugins = Some(self.plugins.clone()).filter(|plugins| *plugins != ["*"]);
+        let out_of_tree = self.out_of_tree.clone();
+        DecisionConfiguration::of_file(path, plugins, self.options(), out_of_tree)
+    }
+
     /// Converts the flags to options of the engine.
-    pub(crate) fn options(&self) -> EngineOptions {
+    fn options(&self) -> EngineOptions {
         EngineOptions {
             plugins: PluginSet::parse(self.plugins.iter().map(String::as_str), plugins()),
             gates: self.feature_gates.engine,

@@ -1,38 +1,29 @@
 //! The command `berth explain`. It explains why each cluster was or was not selected for a workload, and which changes
 //! would lead to another decision.
 //!
-//! ```text
-//! control_plane_lists ──> find ──> analysis ──> recorded_report ──> text or JSON
-//! ```
-//!
-//! `analysis` computes the decision for the current clusters, with the rules and options of the scheduler. If the
-//! running scheduler has recorded its decision, `recorded_report` merges both. The command writes nothing to the
-//! control plane.
+//! `berth_plan::explain` computes the report, and [`text`] formats it. The command writes nothing to the control plane.
 
-mod analysis;
-pub(crate) mod control_plane_lists;
 mod error;
-mod find;
-mod recorded_report;
 mod text;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use berth_plan::control_plane_lists::placement_resources;
+use berth_plan::explain::{ExplainError, NameQuery, SchedulerRecord, Subject};
+use berth_plan::scheduler_configuration::DecisionConfiguration;
+use berth_plan::what_if::Estimators;
 use berth_scheduler::binding::BindingKey;
-use berth_scheduler::debug_api::{ActiveConfiguration, DecisionDetails};
 use berth_scheduler::estimator::EstimatorArgs;
 use clap::{Args, ValueEnum};
 
-pub(crate) use analysis::with_stored_result;
-pub use error::ExplainError;
+pub use error::ExplainCommandError;
 
-use crate::control_plane::{ControlPlaneArgs, placement_resources};
+use crate::control_plane::ControlPlaneArgs;
 use crate::engine_flags::EngineFlags;
 use crate::member_name;
 use crate::output;
-use crate::scheduler_configuration::DecisionConfiguration;
-use crate::scheduler_endpoint::{SchedulerEndpoint, SchedulerEndpointArgs, SchedulerEndpointError};
+use crate::scheduler_endpoint::SchedulerEndpointArgs;
 
 /// Flags of `berth explain`.
 #[derive(Args, Clone, Debug)]
@@ -111,50 +102,16 @@ pub enum Format {
 ///
 /// # Errors
 /// Fails if there is no such binding or cluster, or if the control plane cannot be read.
-pub async fn run(args: ExplainArgs) -> Result<(), ExplainError> {
+pub async fn run(args: ExplainArgs) -> Result<(), ExplainCommandError> {
     let estimators = args.estimators.clone().options()?;
     let client = args.control_plane.client(&placement_resources()).await?;
-    let query = find::NameQuery::new(&args, client.default_namespace());
-    let bindings = control_plane_lists::bindings(&client, query.namespace()).await?;
-    let binding = match find::find(&query, &bindings) {
-        Ok(binding) => binding.clone(),
-        Err(find::FindError::Ambiguous(names)) => {
-            return Err(ExplainError::Ambiguous {
-                name: query.name().to_owned(),
-                names,
-            });
-        }
-        Err(find::FindError::NotFound) => {
-            let all = control_plane_lists::bindings(&client, None).await?;
-            return Err(query.not_found(&all));
-        }
-    };
-    let clusters = control_plane_lists::clusters(&client).await?;
-    if let Some(name) = &args.cluster
-        && !clusters.contains_key(name)
-    {
-        return Err(ExplainError::no_cluster(name, clusters.keys()));
-    }
-    let estimators =
-        estimators.map(|options| crate::what_if::Estimators::new(client.clone(), &options));
-    let (record, active) = read_recorded_decision(&args, &binding.key).await?;
-    let configuration = match (&args.config, &active) {
-        (Some(path), _) => DecisionConfiguration::of_file(path, &args.engine)?,
-        (None, Some((url, active))) => {
-            DecisionConfiguration::of_scheduler(url, active, &args.engine)
-        }
-        (None, None) => DecisionConfiguration::of_flags(&args.engine),
-    };
-    let report = analysis::analyse(
-        &args,
-        &binding,
-        &bindings,
-        &clusters,
-        estimators.as_ref(),
-        &configuration,
-    )
-    .await?;
-    let report = recorded_report::merge(report, &binding, args.cluster.as_deref(), record);
+    let query = args.query(client.default_namespace());
+    let subject = Subject::find(&client, &query, args.cluster.as_deref()).await?;
+    let estimators = estimators.map(|options| Estimators::new(client, &options));
+    let record = args.record(subject.key()).await?;
+    let configuration = args.configuration(&record)?;
+    let report = subject.report(estimators.as_ref(), &configuration, record);
+    let report = report.await?;
     let mut text = String::new();
     match args.output {
         Format::Json => {
@@ -167,45 +124,50 @@ pub async fn run(args: ExplainArgs) -> Result<(), ExplainError> {
     Ok(())
 }
 
-/// Reads the scheduler's record of a binding, and the URL and the configuration of the scheduler. Without a record,
-/// returns the reason.
-///
-/// # Errors
-/// Fails if the scheduler of `--scheduler-url` does not return the record or the configuration.
-async fn read_recorded_decision(
-    args: &ExplainArgs,
-    key: &BindingKey,
-) -> Result<
-    (
-        Result<DecisionDetails, String>,
-        Option<(String, ActiveConfiguration)>,
-    ),
-    SchedulerEndpointError,
-> {
-    let Some(endpoint) = args.scheduler.endpoint(&args.control_plane).await? else {
-        let reason =
-            "no scheduler was asked; pass --scheduler-url URL for the decision that was made";
-        return Ok((Err(reason.to_owned()), None));
-    };
-    match read_record(&endpoint, key).await {
-        Ok((record, active)) => {
-            let url = endpoint.url().to_owned();
-            let record =
-                record.ok_or_else(|| format!("the scheduler at {url} has no record of it"));
-            Ok((record, Some((url, active))))
-        }
-        // The scheduler of `berth up` may have ended a moment ago, so the command continues without a record.
-        Err(error) if args.scheduler.scheduler_url.is_none() => Ok((Err(error.to_string()), None)),
-        Err(error) => Err(error),
+impl ExplainArgs {
+    /// Returns the query for the name on the command line.
+    fn query(&self, default_namespace: &str) -> NameQuery {
+        let (kind, text) = match &self.name_after_kind {
+            Some(name) => (Some(self.name.clone()), name),
+            None => (self.kind.clone(), &self.name),
+        };
+        NameQuery::new(text, kind, self.namespace.clone(), default_namespace)
     }
-}
 
-async fn read_record(
-    endpoint: &SchedulerEndpoint,
-    key: &BindingKey,
-) -> Result<(Option<DecisionDetails>, ActiveConfiguration), SchedulerEndpointError> {
-    Ok((
-        endpoint.decision(key).await?,
-        endpoint.configuration().await?,
-    ))
+    /// Reads the scheduler's record of a binding. Without a record, returns the reason.
+    ///
+    /// # Errors
+    /// Fails if the scheduler of `--scheduler-url` does not return the record or the configuration.
+    async fn record(&self, key: &BindingKey) -> Result<SchedulerRecord, ExplainCommandError> {
+        let Some(endpoint) = self.scheduler.endpoint(&self.control_plane).await? else {
+            return Ok(SchedulerRecord::absent(
+                "no scheduler was asked; pass --scheduler-url URL for the decision that was made",
+            ));
+        };
+        match SchedulerRecord::read(&endpoint, key).await {
+            // The scheduler of `berth up` may have ended a moment ago, so the command continues without a record.
+            Err(error) if self.scheduler.scheduler_url.is_none() => {
+                Ok(SchedulerRecord::absent(error.to_string()))
+            }
+            read => Ok(read?),
+        }
+    }
+
+    /// Returns the configuration for the computed decision: a file, that of the running scheduler, or the flags.
+    fn configuration(
+        &self,
+        record: &SchedulerRecord,
+    ) -> Result<DecisionConfiguration, ExplainCommandError> {
+        if let Some(path) = &self.config {
+            let of_file = self.engine.configuration_of_file(path);
+            return Ok(of_file.map_err(ExplainError::from)?);
+        }
+        Ok(match &record.scheduler {
+            Some((url, active)) => {
+                let out_of_tree = self.engine.out_of_tree.clone();
+                DecisionConfiguration::of_scheduler(url, active, out_of_tree)
+            }
+            None => self.engine.configuration(),
+        })
+    }
 }

@@ -7,6 +7,7 @@ use std::io;
 use berth_api::ResourceInterpreterCustomization;
 use berth_api::binding::AggregatedStatusItem;
 use berth_interpreter::{InterpretError, Interpreter, Operation, check_syntax};
+use berth_plan::simulate::{Document, Input, read};
 use clap::Args;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Serialize;
@@ -14,7 +15,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::output;
-use crate::simulate::{Document, Input, read};
 
 /// Flags of `berth interpret`.
 #[derive(Args, Clone, Debug)]

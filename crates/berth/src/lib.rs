@@ -6,20 +6,18 @@
 //!   `karmada_command_line` parses the command lines of Karmada's programs.
 //! - [`control_plane`]: the selection of the control plane to which a command connects.
 //! - [`up`], [`status`], [`down`]: the embedded control plane. [`instance`] and [`kubeconfig`] are its files.
-//!   [`admission`] and [`cluster_proxy`] add Karmada's rules to its API server.
+//!   [`cluster_proxy`] adds Karmada's proxy to its API server.
 //! - [`fleet`], [`members`], [`fault_injection`]: the simulated members of `berth up`.
 //! - [`controllers`]: the controllers, and the flags of `berth controllers`.
 //! - [`webhook`]: the admission webhooks, and the flags of `berth webhook`.
 //! - [`join`], [`clusters`]: the commands that register and manage members.
 //! - [`explain`], [`simulate`], [`replay`]: scheduling decisions about one binding, about manifests or after a change,
-//!   and from a decision log. `what_if` compares the placements before and after a change.
+//!   and from a decision log.
 //! - [`watch`], [`top`], [`dashboard`]: the state of a control plane, in the terminal and on a web page.
-//! - [`scheduler_configuration`], [`scheduler_endpoint`]: the configuration for scheduling decisions, and the client
-//!   for a running scheduler.
+//! - [`engine_flags`], [`scheduler_endpoint`]: the flags for scheduling decisions, and for a running scheduler.
 //! - [`interpret`]: the scripts of ResourceInterpreterCustomizations.
 //! - [`completion`], [`man`]: shell completion scripts and manual pages.
 
-pub mod admission;
 pub mod cli;
 pub mod cluster_proxy;
 pub mod clusters;
@@ -46,7 +44,6 @@ mod output;
 pub mod persistence;
 mod program_name;
 pub mod replay;
-pub mod scheduler_configuration;
 pub mod scheduler_endpoint;
 pub mod simulate;
 pub mod status;
@@ -56,4 +53,3 @@ pub mod up;
 mod version;
 pub mod watch;
 pub mod webhook;
-mod what_if;

@@ -10,10 +10,10 @@ mod placeholder_pods;
 use std::net::{IpAddr, SocketAddr};
 
 use berth_api::Cluster;
-use berth_api::cluster::SyncMode;
 use berth_apimachinery::api_error::api_error_message;
 use berth_apiserver::{DataDirError, Server, ServerConfig, StartError};
 use berth_component_base::program::progress::Progress;
+use berth_plan::simulate::is_simulated;
 use kube::api::{Api, PostParams};
 use tokio::task::JoinSet;
 
@@ -58,11 +58,6 @@ pub struct Member {
     name: String,
     server: Server,
     nodes: usize,
-}
-
-/// Reports whether a cluster of the fleet is simulated. A simulated cluster has no API endpoint and uses Push mode.
-pub fn is_simulated(cluster: &Cluster) -> bool {
-    cluster.spec.sync_mode == SyncMode::Push && cluster.spec.api_endpoint.is_none()
 }
 
 /// Starts the simulated members of a fleet, and returns them in the order of the fleet.

@@ -11,6 +11,7 @@ use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_apimachinery::api_error::api_error_message;
 use berth_component_base::kube_client::ConnectError;
 use berth_component_base::paged_list::list_all;
+use berth_plan::control_plane_lists::placement_resources;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use kube::Client;
@@ -20,7 +21,7 @@ use serde::de::DeserializeOwned;
 
 use self::capacity::{ClusterCapacity, SortBy};
 use self::waiting::WaitingBinding;
-use crate::control_plane::{ControlPlaneArgs, placement_resources};
+use crate::control_plane::ControlPlaneArgs;
 use crate::output;
 
 /// Flags of `berth top`.

@@ -19,6 +19,8 @@ use berth_component_base::program::progress::Progress;
 use berth_component_base::user_agent::Component;
 use berth_controllers::monitor::Monitor;
 use berth_dashboard::DashboardError;
+use berth_plan::admission::KarmadaAdmission;
+use berth_plan::simulate::is_simulated;
 use berth_scheduler::Options;
 use berth_scheduler::config::BindAddress;
 use berth_simulator::ImageRegistry;
@@ -28,7 +30,6 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::admission::KarmadaAdmission;
 use crate::cluster_proxy::ClusterProxy;
 use crate::controllers::controller_set::{self, ControllerSet};
 use crate::controllers::failover_flags::MemberKind;
@@ -42,7 +43,6 @@ use crate::kubeconfig::{self, Access, CONTEXT, Reservation};
 use crate::members::{self, Member};
 use crate::open_files;
 use crate::persistence::Storage;
-use crate::scheduler_configuration::DecisionConfiguration;
 pub use arguments::UpArgs;
 use banner::Banner;
 pub use disabled_components::DisabledComponent;
@@ -299,8 +299,7 @@ impl ControlPlane {
             return Ok(None);
         }
         let client = kube_client::named(self.server.client(), Component::CommandLine);
-        let flags = EngineFlags::with_gates(args.feature_gates);
-        let configuration = DecisionConfiguration::of_flags(&flags);
+        let configuration = EngineFlags::with_gates(args.feature_gates).configuration();
         let dashboard = dashboard::listen(args.dashboard_port, client, configuration).await?;
         let url = dashboard.url();
         let cancel = self.cancel.clone();
@@ -321,7 +320,7 @@ impl ControlPlane {
         let mut simulated = self.members.iter();
         for (joined, cluster) in fleet.iter().enumerate() {
             progress.report(format_args!("joined {joined} of {} members", fleet.len()));
-            if !members::is_simulated(cluster) {
+            if !is_simulated(cluster) {
                 bootstrap::register(client, cluster).await?;
                 self.others += 1;
                 continue;

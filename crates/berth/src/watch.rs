@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use berth_component_base::kube_client::{self, ConnectError};
 use berth_component_base::user_agent::Component;
+use berth_plan::control_plane_lists::placement_resources;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -32,7 +33,7 @@ use self::screen::Events;
 use self::source::WatchEvent;
 use self::terminal::Terminal;
 use self::view::{Reaction, View};
-use crate::control_plane::{placement_resources, target};
+use crate::control_plane::target;
 
 /// Capacity of the channel for watch events.
 const CHANNEL_CAPACITY: usize = 1024;

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use berth_scheduler::binding::BindingKey;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::explainer::BindingName;
 use crate::store::{Applied, BindingRow, Scheduling, Store, Suspension};
 
 /// Number of rows per page.
@@ -106,7 +106,7 @@ pub(crate) struct Query {
 /// The rows of one page.
 #[derive(Debug)]
 pub(crate) struct Selection<'a> {
-    pub(crate) rows: Vec<(&'a BindingName, &'a BindingRow)>,
+    pub(crate) rows: Vec<(&'a BindingKey, &'a BindingRow)>,
     /// The number of selected rows on all pages.
     pub(crate) total: usize,
     /// The number of the selected page, counted from 1.
@@ -163,7 +163,7 @@ impl Query {
         }
     }
 
-    fn selects(&self, name: &BindingName, row: &BindingRow) -> bool {
+    fn selects(&self, name: &BindingKey, row: &BindingRow) -> bool {
         let policy = || row.policy.as_deref() == Some(&*self.policy);
         self.state.matches(row)
             && (self.cluster.is_empty() || row.targets.get(&self.cluster).is_some())
@@ -171,7 +171,7 @@ impl Query {
             && (self.text.is_empty() || self.matches_text(name, row))
     }
 
-    fn matches_text(&self, name: &BindingName, row: &BindingRow) -> bool {
+    fn matches_text(&self, name: &BindingKey, row: &BindingRow) -> bool {
         let contains = |text: &str| contains_ignoring_case(text, &self.text);
         contains(&name.name)
             || name.namespace.as_deref().is_some_and(contains)
@@ -183,7 +183,7 @@ impl Query {
 
     /// Selects the rows of the page.
     pub(crate) fn select<'a>(&self, store: &'a Store) -> Selection<'a> {
-        let mut rows: Vec<(&BindingName, &BindingRow)> = store
+        let mut rows: Vec<(&BindingKey, &BindingRow)> = store
             .bindings
             .iter()
             .filter(|(name, row)| self.selects(name, row))

@@ -7,19 +7,17 @@
 //! - `simulation_runner` runs one simulation at a time, and keeps the last results.
 //! - `pages` has the HTML pages. `html` writes their text and escapes it.
 //!
-//! The crate only reads from the control plane, and does not depend on the command line. Its caller implements
-//! [`Explain`], which explains decisions, and [`Simulate`], which simulates changes.
+//! The crate only reads from the control plane, and does not depend on the command line. `berth-plan` explains the
+//! decisions and simulates the changes.
 
 mod access;
 mod binding_query;
-mod explainer;
 mod html;
 mod pages;
+#[cfg(test)]
+mod response_time_tests;
 mod server;
-mod simulation;
 mod simulation_runner;
 mod store;
 
-pub use explainer::{BindingName, Explain, Extent};
 pub use server::{Dashboard, DashboardError};
-pub use simulation::{Change, PredictedMove, Simulate, Simulation};

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use berth_api::go_json::placement_json;
 use berth_api::placement::Placement;
 use berth_api::well_known::APPLIED_PLACEMENT;
-use berth_dashboard::Dashboard;
-use berth_scheduler::feature_gates::FeatureGates;
+use berth_core::EngineOptions;
+use berth_plan::scheduler_configuration::DecisionConfiguration;
 use http::{Request, Response};
 use http_body_util::Full;
 use kube::Client;
@@ -20,9 +20,7 @@ use tokio::net::TcpStream;
 use tokio_util::bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use super::{Explainer, Simulator};
-use crate::engine_flags::EngineFlags;
-use crate::scheduler_configuration::DecisionConfiguration;
+use crate::Dashboard;
 
 const CLUSTERS: usize = 5000;
 const BINDINGS: usize = 50_000;
@@ -161,12 +159,9 @@ async fn get(address: &str, cookie: &str, path: &str) -> (String, Duration) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_of_a_large_fleet_are_fast() {
     let client = control_plane();
-    let flags = EngineFlags::with_gates(FeatureGates::default());
-    let configuration = DecisionConfiguration::of_flags(&flags);
-    let explainer = Arc::new(Explainer::new(client.clone(), configuration.clone()));
-    let simulator = Arc::new(Simulator::new(client.clone(), configuration));
+    let configuration = DecisionConfiguration::of_flags(EngineOptions::default());
     let address = ([127, 0, 0, 1], 0).into();
-    let dashboard = Dashboard::listen(address, client, explainer, simulator)
+    let dashboard = Dashboard::listen(address, client, configuration)
         .await
         .unwrap();
     let url = dashboard.url();

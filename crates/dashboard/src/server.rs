@@ -13,7 +13,10 @@ use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use berth_explain::Report;
+use berth_explain::{Limits, Report};
+use berth_plan::explain::binding_report;
+use berth_plan::scheduler_configuration::DecisionConfiguration;
+use berth_scheduler::binding::BindingKey;
 use futures::{Stream, stream};
 use kube::Client;
 use serde::Deserialize;
@@ -23,9 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::{Access, AccessDecision};
 use crate::binding_query::Query;
-use crate::explainer::{BindingName, Explain, Extent};
 use crate::pages::{self, binding, bindings, fleet, live, what_if};
-use crate::simulation::Simulate;
 use crate::simulation_runner::SimulationRunner;
 use crate::store::{self, SharedState, Store};
 
@@ -38,6 +39,10 @@ const UPDATE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum number of concurrent searches for smallest changes.
 const MAX_SEARCHES: usize = 1;
+
+/// Maximum number of decisions about changed fleets, per page. The maximum of `berth explain` is higher, but a page has
+/// to be fast.
+const MAX_DECISIONS: usize = 200;
 
 /// Reason why the dashboard cannot explain or simulate decisions during its start.
 const NOT_LISTED_YET: &str = "the clusters and bindings are not listed yet; try again later";
@@ -77,7 +82,7 @@ pub struct Dashboard {
 struct Context {
     access: Access,
     client: Client,
-    explainer: Arc<dyn Explain>,
+    configuration: DecisionConfiguration,
     simulation_runner: SimulationRunner,
     shared: SharedState,
     /// Permits for searches of smallest changes. Each running search has one permit.
@@ -93,15 +98,15 @@ impl std::fmt::Debug for Context {
 }
 
 impl Dashboard {
-    /// Listens at an address, and generates a new token.
+    /// Listens at an address, and generates a new token. The pages explain and simulate decisions with the
+    /// configuration.
     ///
     /// # Errors
     /// When the address cannot be bound.
     pub async fn listen(
         address: SocketAddr,
         client: Client,
-        explainer: Arc<dyn Explain>,
-        simulator: Arc<dyn Simulate>,
+        configuration: DecisionConfiguration,
     ) -> Result<Self, DashboardError> {
         let failed = |error| DashboardError::Bind(address, error);
         let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -110,9 +115,9 @@ impl Dashboard {
             listener,
             context: Arc::new(Context {
                 access: Access::new(bound),
+                simulation_runner: SimulationRunner::new(client.clone(), configuration.clone()),
                 client,
-                explainer,
-                simulation_runner: SimulationRunner::new(simulator),
+                configuration,
                 shared: SharedState::default(),
                 searches: Arc::new(Semaphore::new(MAX_SEARCHES)),
                 cancel: CancellationToken::new(),
@@ -261,9 +266,12 @@ struct NamePath {
     name: String,
 }
 
-impl From<NamePath> for BindingName {
+impl From<NamePath> for BindingKey {
     fn from(NamePath { namespace, name }: NamePath) -> Self {
-        Self { namespace, name }
+        Self {
+            namespace: namespace.map(Into::into),
+            name: name.into(),
+        }
     }
 }
 
@@ -274,10 +282,8 @@ async fn show_binding(State(context): SharedContext, Path(name): Path<NamePath>)
         Presence::Unknown => return not_listed_yet(),
         Presence::PresentBeforeSync => Err(NOT_LISTED_YET.to_owned()),
         Presence::Present => {
-            let (explainer, fleet) = (&context.explainer, context.shared.fleet());
-            explainer
-                .explain(fleet, name.clone(), Extent::Decision)
-                .await
+            let (client, fleet) = (&context.client, context.shared.fleet());
+            binding_report(client, &context.configuration, fleet, &name, Limits::none()).await
         }
     };
     binding::page(&context.shared.store.read(), &name, &explained).into_response()
@@ -327,7 +333,7 @@ enum Presence {
 }
 
 impl Presence {
-    fn of(name: &BindingName, store: &Store) -> Self {
+    fn of(name: &BindingKey, store: &Store) -> Self {
         match (store.bindings.contains_key(name), store.has_synced) {
             (true, true) => Self::Present,
             (true, false) => Self::PresentBeforeSync,
@@ -338,20 +344,23 @@ impl Presence {
 }
 
 impl Context {
-    fn presence(&self, name: &BindingName) -> Presence {
+    fn presence(&self, name: &BindingKey) -> Presence {
         Presence::of(name, &self.shared.store.read())
     }
 
     /// Searches for the smallest changes that would alter the decision. The search continues if the browser
     /// disconnects, and keeps its permit until its end.
-    async fn search(&self, name: BindingName) -> Result<Report, String> {
+    async fn search(&self, name: BindingKey) -> Result<Report, String> {
         let permit = Arc::clone(&self.searches).acquire_owned().await;
         let permit = permit.map_err(|error| error.to_string())?;
-        let (explainer, fleet) = (Arc::clone(&self.explainer), self.shared.fleet());
+        let (client, configuration) = (self.client.clone(), self.configuration.clone());
+        let fleet = self.shared.fleet();
+        let limits = Limits {
+            decisions: MAX_DECISIONS,
+            ..Limits::default()
+        };
         let search = tokio::spawn(async move {
-            let found = explainer
-                .explain(fleet, name, Extent::DecisionAndChanges)
-                .await;
+            let found = binding_report(&client, &configuration, fleet, &name, limits).await;
             drop(permit);
             found
         });

@@ -6,16 +6,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_core::Fleet;
+use berth_plan::scheduler_configuration::DecisionConfiguration;
+use berth_plan::what_if::{Change, Moves, predict_change};
 use jiff::Timestamp;
+use kube::Client;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
-
-use crate::simulation::{Change, Simulate, Simulation};
 
 /// Maximum time to wait for the end of another simulation.
 const MAX_WAIT: Duration = Duration::from_secs(15);
 /// Maximum number of kept results.
 const MAX_RESULTS: usize = 4;
+/// Maximum number of moves in a kept result.
+pub(crate) const MAX_MOVES: usize = 1000;
 /// Maximum age of a kept result.
 const MAX_AGE: Duration = Duration::from_mins(10);
 
@@ -25,22 +28,26 @@ pub(crate) struct FinishedSimulation {
     change: Change,
     started: Instant,
     pub(crate) started_at: Timestamp,
-    pub(crate) simulation: Arc<Simulation>,
+    /// The first moves, at most [`MAX_MOVES`].
+    pub(crate) moves: Arc<Moves>,
+    /// Limits of the simulation, and remarks about the result. Each item is one sentence.
+    pub(crate) remarks: Arc<[String]>,
 }
 
 /// The runner of simulations, with the last results.
-#[derive(Debug)]
 pub(crate) struct SimulationRunner {
-    simulator: Arc<dyn Simulate>,
+    client: Client,
+    configuration: DecisionConfiguration,
     running: Arc<Semaphore>,
     /// The last results, the newest last.
     finished: Arc<Mutex<VecDeque<FinishedSimulation>>>,
 }
 
 impl SimulationRunner {
-    pub(crate) fn new(simulator: Arc<dyn Simulate>) -> Self {
+    pub(crate) fn new(client: Client, configuration: DecisionConfiguration) -> Self {
         Self {
-            simulator,
+            client,
+            configuration,
             running: Arc::new(Semaphore::new(1)),
             finished: Arc::default(),
         }
@@ -69,16 +76,20 @@ impl SimulationRunner {
         let Ok(Ok(permit)) = permit else {
             return Err("other simulations are running; try again later".to_owned());
         };
-        let (simulator, finished) = (Arc::clone(&self.simulator), Arc::clone(&self.finished));
+        let (client, configuration) = (self.client.clone(), self.configuration.clone());
+        let finished = Arc::clone(&self.finished);
         let task = tokio::spawn(async move {
             let (started, started_at) = (Instant::now(), Timestamp::now());
-            let simulation = simulator.simulate(fleet, change.clone()).await;
+            let predicted = predict_change(&client, &configuration, fleet, &change).await;
             drop(permit);
+            let (mut moves, remarks) = predicted?;
+            moves.truncate(MAX_MOVES);
             let result = FinishedSimulation {
                 change,
                 started,
                 started_at,
-                simulation: Arc::new(simulation?),
+                moves: Arc::new(moves),
+                remarks: remarks.into(),
             };
             let mut finished = finished.lock();
             if finished.len() == MAX_RESULTS {

@@ -8,13 +8,12 @@ mod watches;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use berth_scheduler::binding::BindingKey;
 use jiff::Timestamp;
 
 pub(crate) use binding_row::{Applied, BindingRow, Scheduling, Suspension, Targets};
 pub(crate) use cluster_row::{Amounts, ClusterRow};
 pub(crate) use watches::{SharedState, run_watches};
-
-use crate::explainer::BindingName;
 
 /// Maximum number of stored moves.
 const MAX_MOVES: usize = 1000;
@@ -23,7 +22,7 @@ const MAX_MOVES: usize = 1000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Move {
     pub(crate) at: Timestamp,
-    pub(crate) binding: BindingName,
+    pub(crate) binding: BindingKey,
     pub(crate) workload: String,
     pub(crate) before: Targets,
     pub(crate) after: Targets,
@@ -50,7 +49,7 @@ pub(crate) struct Totals {
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     pub(crate) clusters: BTreeMap<String, ClusterRow>,
-    pub(crate) bindings: BTreeMap<BindingName, BindingRow>,
+    pub(crate) bindings: BTreeMap<BindingKey, BindingRow>,
     /// The last moves, the newest last.
     pub(crate) moves: VecDeque<Move>,
     pub(crate) loads: BTreeMap<Box<str>, Load>,
@@ -63,7 +62,7 @@ impl Store {
     /// Stores a binding. If its clusters or replicas have changed and `moved_at` is set, records a move at this time.
     pub(crate) fn apply_binding(
         &mut self,
-        name: BindingName,
+        name: BindingKey,
         row: BindingRow,
         moved_at: Option<Timestamp>,
     ) {
@@ -87,7 +86,7 @@ impl Store {
     }
 
     /// Removes a binding. If the binding had clusters, records a move to no cluster.
-    pub(crate) fn remove_binding(&mut self, name: &BindingName, at: Timestamp) {
+    pub(crate) fn remove_binding(&mut self, name: &BindingKey, at: Timestamp) {
         let Some(old) = self.bindings.remove(name) else {
             return;
         };
@@ -108,10 +107,10 @@ impl Store {
     pub(crate) fn retain_bindings(
         &mut self,
         namespaced: bool,
-        listed: &BTreeSet<BindingName>,
+        listed: &BTreeSet<BindingKey>,
         at: Timestamp,
     ) {
-        let deleted: Vec<BindingName> = self
+        let deleted: Vec<BindingKey> = self
             .bindings
             .keys()
             .filter(|name| name.namespace.is_some() == namespaced && !listed.contains(*name))

@@ -7,18 +7,36 @@ use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_apimachinery::api_error::api_error_message;
 use berth_component_base::paged_list::list_all;
 use berth_scheduler::binding::Binding;
-use kube::api::Api;
+use kube::api::{Api, ApiResource};
 use kube::{Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
-use super::error::ExplainError;
-use crate::what_if::Clusters;
+use crate::control_plane_state::Clusters;
+
+/// A list that the control plane refuses.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {resource}: {reason}")]
+pub struct ListError {
+    /// Plural name of the requested resource.
+    pub resource: &'static str,
+    /// Cause.
+    pub reason: String,
+}
+
+/// Returns the resources that contain placements: Clusters and the two kinds of bindings.
+pub fn placement_resources() -> [ApiResource; 3] {
+    [
+        ApiResource::erase::<Cluster>(&()),
+        ApiResource::erase::<ResourceBinding>(&()),
+        ApiResource::erase::<ClusterResourceBinding>(&()),
+    ]
+}
 
 /// Lists the ResourceBindings of a namespace, or of all namespaces, and all ClusterResourceBindings.
 pub(crate) async fn bindings(
     client: &Client,
     namespace: Option<&str>,
-) -> Result<Vec<Binding>, ExplainError> {
+) -> Result<Vec<Binding>, ListError> {
     let namespaced: Api<ResourceBinding> = match namespace {
         Some(namespace) => Api::namespaced(client.clone(), namespace),
         None => Api::all(client.clone()),
@@ -35,7 +53,7 @@ pub(crate) async fn bindings(
 }
 
 /// Lists the clusters, keyed by name.
-pub(crate) async fn clusters(client: &Client) -> Result<Clusters, ExplainError> {
+pub(crate) async fn clusters(client: &Client) -> Result<Clusters, ListError> {
     let clusters = list(&Api::<Cluster>::all(client.clone()), "clusters").await?;
     let named = clusters
         .into_iter()
@@ -43,12 +61,12 @@ pub(crate) async fn clusters(client: &Client) -> Result<Clusters, ExplainError> 
     Ok(named.collect())
 }
 
-async fn list<K>(api: &Api<K>, resource: &'static str) -> Result<Vec<K>, ExplainError>
+async fn list<K>(api: &Api<K>, resource: &'static str) -> Result<Vec<K>, ListError>
 where
     K: Clone + DeserializeOwned + Debug,
 {
-    list_all(api).await.map_err(|error| ExplainError::Read {
-        what: resource,
+    list_all(api).await.map_err(|error| ListError {
+        resource,
         reason: api_error_message(&error),
     })
 }

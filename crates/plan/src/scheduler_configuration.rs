@@ -4,13 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use berth_core::{Engine, EngineError, Estimator, Gates, Plugins};
+use berth_core::{Engine, EngineError, EngineOptions, Estimator, Gates, Plugins};
 use berth_scheduler::binding::Binding;
 use berth_scheduler::config::ProfileFlags;
 use berth_scheduler::debug_api::ActiveConfiguration;
+use berth_scheduler::framework::Registry;
 use berth_scheduler::offline::{OfflineConfig, OfflineError, OfflineScheduler};
-
-use crate::engine_flags::EngineFlags;
 
 /// An error of the configuration.
 #[derive(Debug, thiserror::Error)]
@@ -33,9 +32,9 @@ pub enum ConfigurationError {
 
 /// The scheduler configuration with which a command computes decisions.
 #[derive(Clone, Debug)]
-pub(crate) struct DecisionConfiguration {
-    /// Flags of the command. They are used only if `document` is `None`.
-    flags: EngineFlags,
+pub struct DecisionConfiguration {
+    /// Options from the flags of the command. They are used only if `document` is `None`.
+    options: EngineOptions,
     /// The configuration from a file or from a running scheduler, with the name of this source. `None` if only flags
     /// are used.
     document: Option<(String, OfflineConfig)>,
@@ -45,49 +44,51 @@ pub(crate) struct DecisionConfiguration {
 
 impl DecisionConfiguration {
     /// Returns a configuration that consists of the flags.
-    pub(crate) fn of_flags(flags: &EngineFlags) -> Self {
+    pub fn of_flags(options: EngineOptions) -> Self {
         Self {
-            flags: flags.clone(),
+            options,
             document: None,
             queries_estimators: false,
         }
     }
 
-    /// Reads a configuration file. The flag `--plugins` overrides the plugins in the file.
+    /// Reads a configuration file. If `plugins` has the entries of the flag `--plugins`, they override the plugins in
+    /// the file. `out_of_tree` are the plugins that a program adds to the plugins of Berth.
     ///
     /// # Errors
     /// Fails if the file cannot be read.
-    pub(crate) fn of_file(path: &Path, flags: &EngineFlags) -> Result<Self, ConfigurationError> {
+    pub fn of_file(
+        path: &Path,
+        plugins: Option<Vec<String>>,
+        options: EngineOptions,
+        out_of_tree: Registry,
+    ) -> Result<Self, ConfigurationError> {
         let text = std::fs::read_to_string(path).map_err(|source| ConfigurationError::File {
             path: path.to_owned(),
             source,
         })?;
         let origin = path.display().to_string();
-        let plugins = flags.plugins.clone();
         let config = OfflineConfig {
             source_name: origin.clone(),
             text,
             flags: ProfileFlags {
                 scheduler_name: None,
-                plugins: Some(plugins).filter(|plugins| *plugins != ["*"]),
+                plugins,
             },
-            gates: flags.feature_gates.engine,
-            empty_workload_propagation: flags.enable_empty_workload_propagation,
+            gates: options.gates,
+            empty_workload_propagation: options.empty_workload_propagation,
             estimators: Vec::new(),
-            out_of_tree: flags.out_of_tree.clone(),
+            out_of_tree,
         };
         Ok(Self {
             document: Some((origin, config)),
-            ..Self::of_flags(flags)
+            ..Self::of_flags(options)
         })
     }
 
-    /// Returns the configuration of a running scheduler.
-    pub(crate) fn of_scheduler(
-        url: &str,
-        active: &ActiveConfiguration,
-        flags: &EngineFlags,
-    ) -> Self {
+    /// Returns the configuration of a running scheduler. `out_of_tree` are the plugins that a program adds to the
+    /// plugins of Berth.
+    pub fn of_scheduler(url: &str, active: &ActiveConfiguration, out_of_tree: Registry) -> Self {
         let origin = format!("the scheduler at {url}");
         let config = OfflineConfig {
             source_name: origin.clone(),
@@ -96,12 +97,12 @@ impl DecisionConfiguration {
             gates: active.feature_gates,
             empty_workload_propagation: active.empty_workload_propagation,
             estimators: Vec::new(),
-            out_of_tree: flags.out_of_tree.clone(),
+            out_of_tree,
         };
         Self {
             document: Some((origin, config)),
             queries_estimators: active.enable_scheduler_estimator,
-            ..Self::of_flags(flags)
+            ..Self::of_flags(EngineOptions::default())
         }
     }
 
@@ -109,7 +110,7 @@ impl DecisionConfiguration {
     pub(crate) fn gates(&self) -> Gates {
         match &self.document {
             Some((_, config)) => config.gates,
-            None => self.flags.feature_gates.engine,
+            None => self.options.gates,
         }
     }
 
@@ -121,6 +122,14 @@ impl DecisionConfiguration {
     /// Reports whether the running scheduler queries accurate estimators.
     pub(crate) fn queries_estimators(&self) -> bool {
         self.queries_estimators
+    }
+
+    /// Checks the configuration, so that a command reports an invalid configuration before it does anything else.
+    ///
+    /// # Errors
+    /// Fails if the configuration is invalid.
+    pub fn check(&self) -> Result<(), ConfigurationError> {
+        self.engines(Vec::new()).map(|_| ())
     }
 
     /// Builds the engines of the configuration. `estimators` are additional estimators for each engine.
@@ -139,7 +148,7 @@ impl DecisionConfiguration {
             let scheduler = OfflineScheduler::new(&config)?;
             return Ok(Engines::Profiles(Box::new(scheduler)));
         }
-        let options = self.flags.options();
+        let options = self.options.clone();
         let mut plugins = Plugins::in_tree(options.gates);
         plugins.estimators.extend(estimators);
         let engine = Engine::with_plugins(options, plugins)?;

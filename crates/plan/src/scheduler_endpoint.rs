@@ -1,7 +1,7 @@
 //! A client for the debug endpoints of a running scheduler. Commands use the client to read the scheduler's
 //! configuration and the scheduler's records of decisions.
 
-use std::path::PathBuf;
+use std::fmt;
 
 use berth_component_base::kube_client;
 use berth_component_base::user_agent::Component;
@@ -9,7 +9,6 @@ use berth_scheduler::binding::BindingKey;
 use berth_scheduler::debug_api::{
     ActiveConfiguration, CONFIGURATION_PATH, DECISIONS_PATH, DecisionDetails,
 };
-use clap::Args;
 use http::Uri;
 use kube::config::{
     AuthInfo, Cluster, Context, KubeConfigOptions, Kubeconfig, NamedAuthInfo, NamedCluster,
@@ -18,33 +17,10 @@ use kube::config::{
 use kube::{Client, Config};
 use serde::de::DeserializeOwned;
 
-use crate::control_plane::{self, ControlPlaneArgs};
-
 /// Name of the cluster, the user and the context in the kubeconfig that configures the client.
 const NAME: &str = "scheduler";
 /// Maximum number of characters of the scheduler's response in an error message.
 const REFUSAL: usize = 300;
-
-/// Flags that select a running scheduler.
-#[derive(Args, Clone, Debug, Default)]
-pub struct SchedulerEndpointArgs {
-    /// URL of the scheduler's --metrics-bind-address, such as http://127.0.0.1:8080 [default: the scheduler of `berth
-    /// up`]
-    #[arg(long, value_name = "URL")]
-    pub scheduler_url: Option<String>,
-
-    /// File with the bearer token for --scheduler-url, which needs TLS or the loopback address
-    #[arg(long, value_name = "FILE", requires = "scheduler_url")]
-    pub scheduler_token_file: Option<PathBuf>,
-
-    /// Certificate authority of --scheduler-url, PEM [default: the authorities of the system]
-    #[arg(long, value_name = "FILE", requires = "scheduler_url")]
-    pub scheduler_ca_file: Option<PathBuf>,
-
-    /// Accept any certificate of --scheduler-url
-    #[arg(long, requires = "scheduler_url", conflicts_with = "scheduler_ca_file")]
-    pub insecure_skip_scheduler_verify: bool,
-}
 
 /// An error of a request to a scheduler.
 #[derive(Debug, thiserror::Error)]
@@ -106,73 +82,48 @@ fn advice(status: u16) -> &'static str {
 
 /// A client for the debug endpoints of a scheduler.
 #[derive(Clone)]
-pub(crate) struct SchedulerEndpoint {
+pub struct SchedulerEndpoint {
     url: String,
     client: Client,
 }
 
-impl SchedulerEndpointArgs {
-    /// Returns the scheduler that the flags name, or else the scheduler of the `berth up` that runs the control plane.
-    /// Returns `None` if there is no such scheduler, or if `--karmada-context` is set without `--scheduler-url`.
+impl fmt::Debug for SchedulerEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // `Client` implements no `Debug`.
+        f.debug_struct("SchedulerEndpoint")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SchedulerEndpoint {
+    /// Creates a client for the scheduler at a URL. `tls` and `credentials` have the certificate authority and the
+    /// token of the scheduler.
     ///
     /// # Errors
-    /// Fails if a flag is invalid.
-    pub(crate) async fn endpoint(
-        &self,
-        control_plane: &ControlPlaneArgs,
-    ) -> Result<Option<SchedulerEndpoint>, SchedulerEndpointError> {
-        if let Some(url) = &self.scheduler_url {
-            return self.connect(url).await.map(Some);
-        }
-        if control_plane.karmada_context.is_some() {
-            return Ok(None);
-        }
-        let instance = control_plane::find_instance(control_plane.kubeconfig.clone()).ok();
-        let url = instance.map(|instance| instance.record.scheduler);
-        match url.filter(|url| !url.is_empty()) {
-            Some(url) => Self::default().connect(&url).await.map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// Returns the scheduler that the flags name, or `None` if they name no scheduler.
-    ///
-    /// # Errors
-    /// Fails if a flag is invalid.
-    pub(crate) async fn explicit(
-        &self,
-    ) -> Result<Option<SchedulerEndpoint>, SchedulerEndpointError> {
-        match &self.scheduler_url {
-            Some(url) => self.connect(url).await.map(Some),
-            None => Ok(None),
-        }
-    }
-
-    async fn connect(&self, url: &str) -> Result<SchedulerEndpoint, SchedulerEndpointError> {
+    /// Fails if the URL is malformed, if the token would be sent in plain text, or if a file cannot be used.
+    pub async fn connect(
+        url: &str,
+        tls: Cluster,
+        credentials: AuthInfo,
+    ) -> Result<Self, SchedulerEndpointError> {
         let url = url.trim_end_matches('/');
-        self.check(url)
-            .map_err(|reason| SchedulerEndpointError::Url {
-                url: url.to_owned(),
-                reason,
-            })?;
-        let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        check(url, &credentials).map_err(|reason| SchedulerEndpointError::Url {
+            url: url.to_owned(),
+            reason,
+        })?;
         let kubeconfig = Kubeconfig {
             clusters: vec![NamedCluster {
                 name: NAME.to_owned(),
                 cluster: Some(Cluster {
                     server: Some(url.to_owned()),
-                    certificate_authority: text(&self.scheduler_ca_file),
-                    insecure_skip_tls_verify: self.insecure_skip_scheduler_verify.then_some(true),
-                    ..Cluster::default()
+                    ..tls
                 }),
                 ..NamedCluster::default()
             }],
             auth_infos: vec![NamedAuthInfo {
                 name: NAME.to_owned(),
-                auth_info: Some(AuthInfo {
-                    token_file: text(&self.scheduler_token_file),
-                    ..AuthInfo::default()
-                }),
+                auth_info: Some(credentials),
                 ..NamedAuthInfo::default()
             }],
             contexts: vec![NamedContext {
@@ -198,34 +149,14 @@ impl SchedulerEndpointArgs {
         config.proxy_url = None;
         let client = kube_client::client(config, Component::CommandLine);
         let client = client.map_err(|error| failed(error.to_string()))?;
-        Ok(SchedulerEndpoint {
+        Ok(Self {
             url: url.to_owned(),
             client,
         })
     }
 
-    fn check(&self, url: &str) -> Result<(), String> {
-        let parsed: Uri = url.parse().map_err(|error| format!("{error}"))?;
-        let host = parsed.host().unwrap_or_default();
-        let address = host.trim_start_matches('[').trim_end_matches(']');
-        let is_local = host == "localhost"
-            || address
-                .parse::<std::net::IpAddr>()
-                .is_ok_and(|address| address.is_loopback());
-        let scheme = parsed.scheme_str().unwrap_or_default();
-        if host.is_empty() || !["http", "https"].contains(&scheme) {
-            return Err("must have the form http://HOST:PORT or https://HOST:PORT".to_owned());
-        }
-        if scheme == "http" && self.scheduler_token_file.is_some() && !is_local {
-            return Err("a token is sent over https only".to_owned());
-        }
-        Ok(())
-    }
-}
-
-impl SchedulerEndpoint {
     /// Returns the URL of the scheduler.
-    pub(crate) fn url(&self) -> &str {
+    pub fn url(&self) -> &str {
         &self.url
     }
 
@@ -248,9 +179,7 @@ impl SchedulerEndpoint {
     ///
     /// # Errors
     /// Fails if the scheduler does not respond, or responds with an error.
-    pub(crate) async fn configuration(
-        &self,
-    ) -> Result<ActiveConfiguration, SchedulerEndpointError> {
+    pub async fn configuration(&self) -> Result<ActiveConfiguration, SchedulerEndpointError> {
         self.get(CONFIGURATION_PATH).await
     }
 
@@ -287,6 +216,25 @@ impl SchedulerEndpoint {
     }
 }
 
+/// Checks the form of a URL, and that a token is sent only over TLS or to this machine.
+fn check(url: &str, credentials: &AuthInfo) -> Result<(), String> {
+    let parsed: Uri = url.parse().map_err(|error| format!("{error}"))?;
+    let host = parsed.host().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    let is_local = host == "localhost"
+        || address
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback());
+    let scheme = parsed.scheme_str().unwrap_or_default();
+    if host.is_empty() || !["http", "https"].contains(&scheme) {
+        return Err("must have the form http://HOST:PORT or https://HOST:PORT".to_owned());
+    }
+    if scheme == "http" && credentials.token_file.is_some() && !is_local {
+        return Err("a token is sent over https only".to_owned());
+    }
+    Ok(())
+}
+
 /// Returns the message of an error, followed by the messages of its causes. The last cause contains the reason of a
 /// failed connection.
 fn causes(error: &dyn std::error::Error) -> String {
@@ -308,9 +256,9 @@ mod tests {
 
     #[test]
     fn a_token_is_sent_only_over_tls_or_to_this_machine() {
-        let with_token = SchedulerEndpointArgs {
-            scheduler_token_file: Some("token".into()),
-            ..SchedulerEndpointArgs::default()
+        let with_token = AuthInfo {
+            token_file: Some("token".to_owned()),
+            ..AuthInfo::default()
         };
         for (url, plain, secret) in [
             ("https://scheduler.example:8080", true, true),
@@ -321,12 +269,8 @@ mod tests {
             ("scheduler.example:8080", false, false),
             ("ftp://scheduler.example", false, false),
         ] {
-            assert_eq!(
-                SchedulerEndpointArgs::default().check(url).is_ok(),
-                plain,
-                "{url}"
-            );
-            assert_eq!(with_token.check(url).is_ok(), secret, "{url}");
+            assert_eq!(check(url, &AuthInfo::default()).is_ok(), plain, "{url}");
+            assert_eq!(check(url, &with_token).is_ok(), secret, "{url}");
         }
     }
 }

@@ -7,10 +7,9 @@
 //!                                        decider         preemption, gangs
 //! ```
 //!
-//! [`predict_moves`] runs all steps. `berth simulate --against` and the dashboard both call this function, so their
-//! results are the same.
+//! [`predict_moves`] runs all steps. `berth simulate --against` and the dashboard, which calls [`predict_change`], both
+//! use this function, so their results are the same.
 
-mod control_plane_state;
 mod decider;
 mod decision;
 mod estimators;
@@ -19,18 +18,21 @@ mod first_round;
 mod fleet_changes;
 mod further_rounds;
 mod moves;
+mod predict_change;
 mod prediction;
 mod rejection_summary;
 mod triggers;
 
-pub(crate) use control_plane_state::{Bindings, Clusters, ControlPlaneState, decode_binding};
+pub use decision::{Decision, Failure, Share};
+pub use estimators::Estimators;
+pub use fleet_changes::{Change, FleetChange};
+pub use moves::{Move, Moves};
+pub use predict_change::predict_change;
+
 pub(crate) use decider::Decider;
-pub(crate) use decision::{Decision, Failure, Share};
-pub(crate) use estimators::Estimators;
 pub(crate) use evictions::by_new_taints;
 pub(crate) use first_round::FirstRoundResults;
-pub(crate) use fleet_changes::{FleetChange, TAINT_NOTE, scale};
+pub(crate) use fleet_changes::TAINT_NOTE;
 pub(crate) use further_rounds::run_further_rounds;
-pub(crate) use moves::{Move, Moves};
 pub(crate) use prediction::predict_moves;
 pub(crate) use triggers::schedule_trigger;

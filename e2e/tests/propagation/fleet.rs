@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use berth::admission::KarmadaAdmission;
 use berth::controllers::controller_set::run_binding_controllers;
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work, names};
 use berth_apiserver::{Server, ServerConfig};
@@ -16,6 +15,7 @@ use berth_controllers::monitor::Monitor;
 use berth_controllers::propagation::{self, PropagationOptions};
 use berth_controllers::recent_templates::RecentTemplates;
 use berth_e2e::{KubeApiserver, eventually};
+use berth_plan::admission::KarmadaAdmission;
 use berth_scheduler::Options;
 use berth_scheduler::feature_gates::ControllerGates;
 use kube::Client;

@@ -410,3 +410,62 @@ fn indent(text: &str, out: &mut String) {
         let _ = writeln!(out, "  {line}");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Returns the report about the recorded or computed decision for a binding that has two replicas on `m1`.
+    fn report(cluster: &str, source: DecisionSource) -> Report {
+        let report = json!({
+            "apiVersion": "explain.berth.io/v1", "kind": "DecisionReport",
+            "binding": { "kind": "ResourceBinding", "namespace": "shop", "name": "web", "replicas": 2,
+                "resource": { "apiVersion": "apps/v1", "kind": "Deployment" }, "strategy": "Aggregated" },
+            "verdict": { "reason": "Success", "clusters": [{ "name": cluster, "replicas": 2 }],
+                "summary": "2 replicas on 1 of 2 clusters", "counts": [] },
+            "recorded": { "clusters": [{ "name": "m1", "replicas": 2 }], "agrees": cluster == "m1" },
+            "terms": [], "clusters": [],
+        });
+        let report: Report = serde_json::from_value(report).unwrap();
+        Report {
+            source: Some(source),
+            ..report
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_recorded_decision_shows_whether_the_current_decision_is_the_same() {
+        let differs = report("m2", DecisionSource::default()).verdict;
+        for (now, line) in [
+            (None, "Now: the same decision would be made"),
+            (Some(differs), "Now: the decision would differ: m2:2"),
+        ] {
+            let source = DecisionSource {
+                origin: SourceKind::Record,
+                now,
+                ..DecisionSource::default()
+            };
+            let text = render(&report("m1", source), None);
+            assert_eq!(text.lines().nth(2), Some(line), "{text}");
+            assert!(
+                text.contains("Recorded: m1:2; equals the decision"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_a_usable_record_the_reason_is_in_the_first_lines() {
+        let source = DecisionSource {
+            origin: SourceKind::Recomputed,
+            reason: Some("unreachable".to_owned()),
+            ..DecisionSource::default()
+        };
+        let text = render(&report("m2", source), None);
+        let line = text.lines().nth(1).unwrap();
+        let expected = "Recomputed from the present clusters: unreachable";
+        assert!(line.starts_with(expected), "{text}");
+    }
+}

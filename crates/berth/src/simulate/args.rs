@@ -1,19 +1,21 @@
-//! The flags of `berth simulate`, and the changes of the fleet that they describe.
+//! The flags of `berth simulate`, and the options that they describe.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use berth_api::quantity::Quantity;
+use berth_plan::simulate::{Input, LiveOptions, SimulateOptions};
+use berth_plan::what_if::FleetChange;
 use berth_scheduler::estimator::EstimatorArgs;
 use clap::{Args, ValueEnum};
 use k8s_openapi::api::core::v1::Taint;
 
-use super::error::SimulateError;
-use super::source::Input;
+use super::error::SimulateCommandError;
+use crate::control_plane::target;
+use crate::controllers::detector_gates;
 use crate::engine_flags::EngineFlags;
 use crate::member_name;
 use crate::scheduler_endpoint::SchedulerEndpointArgs;
-use crate::what_if::{Clusters, FleetChange};
 
 /// Flags of `berth simulate`.
 #[derive(Args, Clone, Debug)]
@@ -110,16 +112,30 @@ Nothing is written. A binding without a suitable cluster is a result (exit code 
 that a control plane would refuse, are an error (1). An invalid command line is an error, too (2).";
 
 impl SimulateArgs {
-    /// Reports whether a flag changes the fleet.
-    pub(crate) fn changes_fleet(&self) -> bool {
-        !self.without.is_empty() || !self.taint.is_empty() || !self.capacity.is_empty()
-    }
-
-    /// Applies the changes of the flags to the clusters.
+    /// Returns the options of the simulation.
     ///
     /// # Errors
-    /// Fails if a flag names a cluster that does not exist.
-    pub(crate) fn changed_fleet(&self, mut clusters: Clusters) -> Result<Clusters, SimulateError> {
+    /// Fails if the flags of the estimators are invalid, or need `--against`.
+    pub(super) fn options(&self) -> Result<SimulateOptions, SimulateCommandError> {
+        let estimators = self.estimators.clone().options()?;
+        if estimators.is_some() && self.against.is_none() {
+            return Err(SimulateCommandError::EstimatorsWithoutControlPlane);
+        }
+        Ok(SimulateOptions {
+            namespace: self.namespace.clone(),
+            validates: !self.no_validate,
+            changes: self.changes(),
+            explains: self.output != Format::Table,
+            gates: detector_gates(self.engine.feature_gates),
+            live: self.against.clone().map(|context| LiveOptions {
+                target: target(self.kubeconfig.clone(), Some(context)),
+                estimators,
+            }),
+        })
+    }
+
+    /// Returns the changes of the fleet, each with its flag.
+    fn changes(&self) -> Vec<(&'static str, FleetChange)> {
         let lost = self.without.iter().map(|cluster| {
             let cluster = cluster.clone();
             ("--without", FleetChange::Lose { cluster })
@@ -142,16 +158,7 @@ impl SimulateArgs {
             };
             ("--capacity", change)
         });
-        for (flag, change) in lost.chain(tainted).chain(resized) {
-            if change.apply(&mut clusters).is_err() {
-                return Err(SimulateError::NoSuchCluster {
-                    flag,
-                    cluster: change.cluster().to_owned(),
-                    clusters: clusters.into_keys().collect(),
-                });
-            }
-        }
-        Ok(clusters)
+        lost.chain(tainted).chain(resized).collect()
     }
 }
 

@@ -7,16 +7,31 @@ mod wide;
 
 use std::io::{self, Write};
 
-use super::args::Format;
-use super::notes::Notes;
-use crate::what_if::{Decision, Moves, Share};
+use berth_plan::simulate::{Notes, Outcome, Simulation};
+use berth_plan::what_if::{Decision, Moves, Share};
 
-/// Prints decisions and notes. Tables are fitted to the width of the terminal. Notes follow a table on standard output;
-/// with JSON or YAML, notes are printed on standard error.
+use super::args::Format;
+
+/// Prints the result of a simulation with its notes. Tables are fitted to the width of the terminal. Notes follow a table
+/// on standard output; with JSON or YAML, notes are printed on standard error.
 ///
 /// # Errors
 /// When the output cannot be written.
-pub(crate) fn decisions(
+pub(super) fn write(
+    format: Format,
+    simulation: &Simulation,
+    width: Option<usize>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let notes = &simulation.notes;
+    match &simulation.outcome {
+        Outcome::Decisions(all) => decisions(format, all, notes, width, out),
+        Outcome::Moves(all) => moves(format, all, notes, width, out),
+    }
+}
+
+/// Prints decisions and notes.
+fn decisions(
     format: Format,
     decisions: &[Decision],
     notes: &Notes,
@@ -39,10 +54,7 @@ pub(crate) fn decisions(
 
 /// Prints the bindings that move, a summary, and notes. With JSON or YAML, the summary and the notes are printed on
 /// standard error.
-///
-/// # Errors
-/// When the output cannot be written.
-pub(crate) fn moves(
+fn moves(
     format: Format,
     moves: &Moves,
     notes: &Notes,

@@ -34,9 +34,9 @@ fn store(bindings: usize) -> Store {
             &serde_json::from_value(spec).unwrap(),
             Some(&serde_json::from_value(status).unwrap()),
         );
-        let name = BindingName {
-            namespace: Some("shop".to_owned()),
-            name: format!("web-{number:05}"),
+        let name = BindingKey {
+            namespace: Some("shop".into()),
+            name: format!("web-{number:05}").into(),
         };
         store.apply_binding(name, row, None);
     }

@@ -11,16 +11,16 @@ use berth_api::well_known::{
 };
 use berth_api::{ClusterResourceBinding, ResourceBinding, Work};
 use berth_explain::Report;
+use berth_scheduler::binding::BindingKey;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 
-use super::format::{age, full_name, path};
+use super::format::{age, path};
 use super::parts::{self, Column, Tone, number, text};
 use super::{Tab, bindings, explanation, frame, live, not_found};
 use crate::binding_query::PAGE_SIZE;
-use crate::explainer::BindingName;
 use crate::html::Html;
 use crate::store::{BindingRow, Store};
 
@@ -36,7 +36,7 @@ pub(crate) struct Details {
 
 impl Details {
     /// Reads the Works of a binding, and the events about the binding and its template.
-    pub(crate) async fn read(client: &Client, name: &BindingName) -> Self {
+    pub(crate) async fn read(client: &Client, name: &BindingKey) -> Self {
         let stored = match StoredBinding::read(client, name).await {
             Ok(stored) => stored,
             Err(error) => {
@@ -62,7 +62,7 @@ struct StoredBinding {
 }
 
 impl StoredBinding {
-    async fn read(client: &Client, name: &BindingName) -> Result<Self, kube::Error> {
+    async fn read(client: &Client, name: &BindingKey) -> Result<Self, kube::Error> {
         let (metadata, template, key) = if let Some(namespace) = &name.namespace {
             let api = Api::<ResourceBinding>::namespaced(client.clone(), namespace);
             let binding = api.get(&name.name).await?;
@@ -97,20 +97,15 @@ async fn works(client: &Client, binding: &StoredBinding) -> Result<Vec<Work>, ku
 
 async fn events(
     client: &Client,
-    name: &BindingName,
+    name: &BindingKey,
     binding: &StoredBinding,
 ) -> Result<Vec<Event>, kube::Error> {
-    let kind = if name.namespace.is_some() {
-        "ResourceBinding"
-    } else {
-        "ClusterResourceBinding"
-    };
     // Events of cluster-scoped objects are in the namespace `default`.
     let namespace = name.namespace.as_deref().unwrap_or("default");
     let api = Api::<Event>::namespaced(client.clone(), namespace);
     let mut events = Vec::new();
     for (kind, name) in [
-        (kind, &*name.name),
+        (name.kind(), &*name.name),
         (&*binding.template.kind, &*binding.template.name),
     ] {
         let selector = format!("involvedObject.kind={kind},involvedObject.name={name}");
@@ -137,13 +132,13 @@ fn time_of(event: &Event) -> Option<Timestamp> {
 /// alter the decision, the Works and the events.
 pub(crate) fn page(
     store: &Store,
-    name: &BindingName,
+    name: &BindingKey,
     explained: &Result<Report, String>,
 ) -> Document<String> {
     let Some(row) = store.bindings.get(name) else {
         return not_found();
     };
-    let title = full_name(name);
+    let title = name.to_string();
     frame(&title, Tab::Bindings, |html| {
         html.leaf("h1", &[], &title);
         html.el("div", &[("data-live", &"binding")], |html| {
@@ -183,7 +178,7 @@ pub(crate) fn page(
 
 /// Returns the page of the smallest changes that would alter the decision.
 pub(crate) fn changes_page(
-    name: &BindingName,
+    name: &BindingKey,
     explained: &Result<Report, String>,
 ) -> Document<String> {
     embeddable_page(
@@ -200,7 +195,7 @@ pub(crate) fn changes_page(
 }
 
 /// Returns the page of the Works and events of a binding.
-pub(crate) fn objects_page(name: &BindingName, details: &Details) -> Document<String> {
+pub(crate) fn objects_page(name: &BindingKey, details: &Details) -> Document<String> {
     embeddable_page(name, "Works and events", |html| {
         html.leaf("h2", &[], "Works");
         list_or_error(html, &details.works, "No Works.", work_table);
@@ -211,15 +206,14 @@ pub(crate) fn objects_page(name: &BindingName, details: &Details) -> Document<St
 
 /// Returns a page whose content the dashboard's script can also load into the page of the binding.
 fn embeddable_page(
-    name: &BindingName,
+    name: &BindingKey,
     title: &str,
     content: impl FnOnce(&mut Html),
 ) -> Document<String> {
-    let full = full_name(name);
-    frame(&format!("{title}: {full}"), Tab::Bindings, |html| {
+    frame(&format!("{title}: {name}"), Tab::Bindings, |html| {
         html.leaf("h1", &[], title);
         html.el("p", &[], |html| {
-            html.leaf("a", &[("href", &path(name))], &full);
+            html.leaf("a", &[("href", &path(name))], name);
         });
         html.el("div", &[("data-part", &"")], content);
     })

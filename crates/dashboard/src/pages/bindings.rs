@@ -3,13 +3,13 @@
 use std::fmt::Display;
 
 use axum::response::Html as Document;
+use berth_scheduler::binding::BindingKey;
 use jiff::Timestamp;
 
-use super::format::{age, count, full_name, path};
+use super::format::{age, count, path};
 use super::parts::{self, Column, number, text};
 use super::{Tab, frame};
 use crate::binding_query::{Order, PAGE_SIZE, Query, StateFilter};
-use crate::explainer::BindingName;
 use crate::html::Html;
 use crate::store::{BindingRow, Store};
 
@@ -120,7 +120,7 @@ fn choice(
     });
 }
 
-fn binding(html: &mut Html, name: &BindingName, row: &BindingRow, now: Timestamp) {
+fn binding(html: &mut Html, name: &BindingKey, row: &BindingRow, now: Timestamp) {
     let [
         c_binding,
         c_state,
@@ -133,7 +133,7 @@ fn binding(html: &mut Html, name: &BindingName, row: &BindingRow, now: Timestamp
     html.el("tr", &[], |html| {
         parts::cell(html, c_binding, |html| {
             let attributes: [(&str, &dyn Display); 2] = [("href", &path(name)), ("class", &"name")];
-            html.leaf("a", &attributes, full_name(name));
+            html.leaf("a", &attributes, name);
             html.leaf("span", &[("class", &"sub")], row.workload());
         });
         parts::cell(html, c_state, |html| parts::states(html, row));

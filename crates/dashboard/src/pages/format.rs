@@ -1,9 +1,9 @@
-//! Formatting of numbers, amounts, times and names of bindings.
+//! Formatting of numbers, amounts, times and URL paths of bindings.
 
+use berth_scheduler::binding::BindingKey;
 use jiff::Timestamp;
 
 use crate::binding_query::encode;
-use crate::explainer::BindingName;
 
 /// Returns milli-CPUs as cores. An amount below 100 cores has one decimal, unless it is a whole number.
 pub(crate) fn cores(milli: i64) -> String {
@@ -70,19 +70,11 @@ pub(crate) fn clock(at: Timestamp) -> String {
 }
 
 /// Returns the URL path of the page of a binding.
-pub(crate) fn path(binding: &BindingName) -> String {
+pub(crate) fn path(binding: &BindingKey) -> String {
     let name = encode(&binding.name);
     match &binding.namespace {
         Some(namespace) => format!("/bindings/{}/{name}", encode(namespace)),
         None => format!("/clusterbindings/{name}"),
-    }
-}
-
-/// Returns the namespace and the name of a binding, separated by a slash.
-pub(crate) fn full_name(binding: &BindingName) -> String {
-    match &binding.namespace {
-        Some(namespace) => format!("{namespace}/{}", binding.name),
-        None => binding.name.clone(),
     }
 }
 

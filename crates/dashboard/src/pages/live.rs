@@ -2,7 +2,7 @@
 
 use axum::response::Html as Document;
 
-use super::format::{clock, full_name, path};
+use super::format::{clock, path};
 use super::parts::{self, Column, text};
 use super::{Tab, frame};
 use crate::binding_query::PAGE_SIZE;
@@ -56,11 +56,7 @@ pub(crate) fn moves<'a>(html: &mut Html, moves: impl Iterator<Item = &'a Move>) 
                 });
                 parts::cell(html, c_binding, |html| {
                     let path = path(&of.binding);
-                    html.leaf(
-                        "a",
-                        &[("href", &path), ("class", &"name")],
-                        full_name(&of.binding),
-                    );
+                    html.leaf("a", &[("href", &path), ("class", &"name")], &of.binding);
                     html.leaf("span", &[("class", &"sub")], &of.workload);
                 });
                 parts::cell(html, c_before, |html| {

@@ -1,12 +1,12 @@
 use std::collections::BTreeMap;
 
 use berth_api::Cluster;
+use berth_scheduler::binding::BindingKey;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
 use super::*;
 use crate::binding_query::{PAGE_SIZE, Query};
-use crate::explainer::BindingName;
 use crate::store::{BindingRow, ClusterRow, Store};
 
 const HOSTILE: &str = "<script>alert(\"1\")</script>";
@@ -38,9 +38,9 @@ fn store() -> Store {
         &serde_json::from_value(spec).unwrap(),
         Some(&serde_json::from_value(status).unwrap()),
     );
-    let name = BindingName {
-        namespace: Some(HOSTILE.to_owned()),
-        name: HOSTILE.to_owned(),
+    let name = BindingKey {
+        namespace: Some(HOSTILE.into()),
+        name: HOSTILE.into(),
     };
     store.apply_binding(name, row, Some(jiff::Timestamp::UNIX_EPOCH));
     store
@@ -122,9 +122,9 @@ fn large_store() -> Store {
             &serde_json::from_value(spec).unwrap(),
             None,
         );
-        let name = BindingName {
-            namespace: Some(format!("team-{:03}", index % 500)),
-            name: format!("{resource}-deployment"),
+        let name = BindingKey {
+            namespace: Some(format!("team-{:03}", index % 500).into()),
+            name: format!("{resource}-deployment").into(),
         };
         store.apply_binding(name, row, Some(jiff::Timestamp::UNIX_EPOCH));
     }

@@ -7,14 +7,14 @@ mod form;
 use std::fmt::Display;
 
 use axum::response::Html as Document;
+use berth_plan::what_if::{Move, Moves, Share};
 
 pub(crate) use self::form::Form;
-use super::format::{clock, count, full_name, path, thousands};
+use super::format::{clock, count, path, thousands};
 use super::parts::{self, Column, number, text};
 use super::{Tab, frame};
 use crate::html::Html;
-use crate::simulation::{MAX_MOVES, Placement, PredictedMove, Simulation};
-use crate::simulation_runner::FinishedSimulation;
+use crate::simulation_runner::{FinishedSimulation, MAX_MOVES};
 use crate::store::Store;
 
 const COLUMNS: [Column; 5] = [
@@ -59,7 +59,6 @@ pub(crate) fn page(
 }
 
 fn result(html: &mut Html, form: &Form, finished: &FinishedSimulation) {
-    let simulation = &*finished.simulation;
     let section = [
         ("aria-labelledby", &"result" as &dyn Display),
         ("id", &"moves"),
@@ -67,16 +66,16 @@ fn result(html: &mut Html, form: &Form, finished: &FinishedSimulation) {
     html.el("section", &section, |html| {
         html.leaf("h2", &[("id", &"result")], "Moves");
         html.el("p", &[("class", &"summary")], |html| {
-            html.leaf("b", &[], summary(simulation));
+            html.leaf("b", &[], summary(&finished.moves));
             let at = format!(". State of {} UTC.", clock(finished.started_at));
             html.text(at);
         });
-        if !simulation.moves.is_empty() {
-            moves(html, form, simulation);
+        if !finished.moves.moves.is_empty() {
+            moves(html, form, &finished.moves);
         }
         html.leaf("h2", &[], "Limits and remarks");
         html.el("ul", &[], |html| {
-            for remark in &simulation.remarks {
+            for remark in &*finished.remarks {
                 html.leaf("li", &[], sentence(remark));
             }
         });
@@ -85,10 +84,10 @@ fn result(html: &mut Html, form: &Form, finished: &FinishedSimulation) {
     });
 }
 
-fn moves(html: &mut Html, form: &Form, simulation: &Simulation) {
-    let total = simulation.moves.len();
+fn moves(html: &mut Html, form: &Form, predicted: &Moves) {
+    let total = predicted.moves.len();
     let page = form.page().min(total.div_ceil(PAGE_SIZE)).max(1);
-    let shown = simulation
+    let shown = predicted
         .moves
         .chunks(PAGE_SIZE)
         .nth(page - 1)
@@ -99,11 +98,11 @@ fn moves(html: &mut Html, form: &Form, simulation: &Simulation) {
             row(html, of);
         }
     });
-    if simulation.changed > total {
+    if predicted.changed() > total {
         let text = format!(
             "The first {} of {} moves are listed; `berth simulate` prints all.",
             count(MAX_MOVES),
-            count(simulation.changed)
+            count(predicted.changed())
         );
         html.leaf("p", &[("class", &"muted")], text);
     }
@@ -111,15 +110,15 @@ fn moves(html: &mut Html, form: &Form, simulation: &Simulation) {
 }
 
 /// Returns the totals in the wording of `berth simulate`.
-fn summary(simulation: &Simulation) -> String {
-    let bindings = match simulation.examined {
+fn summary(moves: &Moves) -> String {
+    let bindings = match moves.examined {
         1 => "1 binding".to_owned(),
         several => format!("{} bindings", count(several)),
     };
     format!(
         "{bindings} looked at, {} would move, {} would become unschedulable",
-        count(simulation.changed - simulation.unschedulable),
-        count(simulation.unschedulable)
+        count(moves.changed() - moves.unschedulable()),
+        count(moves.unschedulable())
     )
 }
 
@@ -131,51 +130,57 @@ fn sentence(text: &str) -> String {
     sentence
 }
 
-fn row(html: &mut Html, of: &PredictedMove) {
+fn row(html: &mut Html, of: &Move) {
     let [c_binding, c_from, c_to, c_replicas, c_reason] = &COLUMNS;
+    let (key, from, to) = (&of.to.key, &of.from, &of.to.clusters);
+    let has_replicas = of.to.replicas.is_some();
     html.el("tr", &[], |html| {
         parts::cell(html, c_binding, |html| {
-            let path = path(&of.binding);
+            let path = path(key);
             let attributes: [(&str, &dyn Display); 2] = [("href", &path), ("class", &"name")];
-            html.leaf("a", &attributes, full_name(&of.binding));
+            html.leaf("a", &attributes, key);
         });
-        parts::cell(html, c_from, |html| {
-            placement(html, &of.from, of.has_replicas);
-        });
-        parts::cell(html, c_to, |html| placement(html, &of.to, of.has_replicas));
+        parts::cell(html, c_from, |html| placement(html, from, has_replicas));
+        parts::cell(html, c_to, |html| placement(html, to, has_replicas));
         parts::cell(html, c_replicas, |html| {
-            if !of.has_replicas {
+            let (before, after) = (replicas(from), replicas(to));
+            if !has_replicas {
                 html.text("-");
-            } else if of.from.replicas == of.to.replicas {
-                html.text(thousands(of.to.replicas));
+            } else if before == after {
+                html.text(thousands(after));
             } else {
-                let (from, to) = (thousands(of.from.replicas), thousands(of.to.replicas));
-                html.text(format_args!("{from} → {to}"));
+                let (before, after) = (thousands(before), thousands(after));
+                html.text(format_args!("{before} → {after}"));
             }
         });
-        parts::cell(html, c_reason, |html| match &of.failure {
-            Some(failure) => html.leaf("span", &[("class", &"no")], failure),
+        parts::cell(html, c_reason, |html| match &of.to.failure {
+            Some(failure) => html.leaf("span", &[("class", &"no")], &failure.message),
             None => html.text("-"),
         });
     });
 }
 
-fn placement(html: &mut Html, of: &Placement, has_replicas: bool) {
-    if of.clusters.is_empty() {
+/// Returns the number of replicas on all clusters.
+fn replicas(shares: &[Share]) -> i64 {
+    shares.iter().map(|share| i64::from(share.replicas)).sum()
+}
+
+fn placement(html: &mut Html, shares: &[Share], has_replicas: bool) {
+    if shares.is_empty() {
         html.leaf("span", &[("class", &"muted")], "none");
         return;
     }
     html.el("span", &[("class", &"chips")], |html| {
-        for (cluster, replicas) in of.clusters.iter().take(MAX_CLUSTERS) {
+        for share in shares.iter().take(MAX_CLUSTERS) {
             html.el("span", &[("class", &"chip")], |html| {
-                html.text(cluster);
+                html.text(&share.name);
                 if has_replicas {
-                    html.leaf("b", &[], format_args!(" {replicas}"));
+                    html.leaf("b", &[], format_args!(" {}", share.replicas));
                 }
             });
         }
-        if of.total > MAX_CLUSTERS {
-            let more = format!("and {} more", count(of.total - MAX_CLUSTERS));
+        if shares.len() > MAX_CLUSTERS {
+            let more = format!("and {} more", count(shares.len() - MAX_CLUSTERS));
             html.leaf("span", &[("class", &"muted")], more);
         }
     });

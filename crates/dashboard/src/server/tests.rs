@@ -7,9 +7,9 @@ use crate::store::BindingRow;
 
 #[test]
 fn a_binding_is_absent_only_after_the_first_lists() {
-    let name = |name: &str| BindingName {
+    let name = |name: &str| BindingKey {
         namespace: None,
-        name: name.to_owned(),
+        name: name.into(),
     };
     let spec: BindingSpec = serde_json::from_value(json!({
         "resource": { "apiVersion": "v1", "kind": "ConfigMap", "name": "web" },

@@ -1,9 +1,9 @@
 use super::*;
 
-fn name(name: &str) -> BindingName {
-    BindingName {
-        namespace: Some("shop".to_owned()),
-        name: name.to_owned(),
+fn name(name: &str) -> BindingKey {
+    BindingKey {
+        namespace: Some("shop".into()),
+        name: name.into(),
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_component_base::list_watch;
 use berth_core::Fleet;
+use berth_scheduler::binding::BindingKey;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use kube::api::Api;
@@ -18,7 +19,6 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{BindingRow, ClusterRow, Store};
-use crate::explainer::BindingName;
 
 /// The state that the task updates and the requests read: the store, its version, and the fleet for decisions.
 #[derive(Clone, Debug)]
@@ -189,7 +189,7 @@ impl ClusterWatch {
 struct BindingWatch {
     namespaced: bool,
     /// Names of the bindings in the current list.
-    listed: BTreeSet<BindingName>,
+    listed: BTreeSet<BindingKey>,
     /// True after the first list is complete. The first list records no moves.
     has_synced: bool,
 }
@@ -213,7 +213,7 @@ impl BindingWatch {
         match event {
             Event::Init => self.listed.clear(),
             Event::InitApply(object) => {
-                let (name, row) = (name_of(&object), row(&object));
+                let (name, row) = (BindingKey::of(object.meta()), row(&object));
                 self.listed.insert(name.clone());
                 let moved_at = self.has_synced.then_some(now);
                 shared.store.write().apply_binding(name, row, moved_at);
@@ -224,23 +224,16 @@ impl BindingWatch {
                 shared.change(|store| store.retain_bindings(self.namespaced, &listed, now));
             }
             Event::Apply(object) => {
-                let (name, row) = (name_of(&object), row(&object));
+                let (name, row) = (BindingKey::of(object.meta()), row(&object));
                 let is_unchanged = shared.store.read().bindings.get(&name) == Some(&row);
                 if !is_unchanged {
                     shared.change(|store| store.apply_binding(name, row, Some(now)));
                 }
             }
             Event::Delete(object) => {
-                shared.change(|store| store.remove_binding(&name_of(&object), now));
+                shared.change(|store| store.remove_binding(&BindingKey::of(object.meta()), now));
             }
         }
-    }
-}
-
-fn name_of<K: kube::Resource>(object: &K) -> BindingName {
-    BindingName {
-        namespace: object.meta().namespace.clone(),
-        name: object.meta().name.clone().unwrap_or_default(),
     }
 }
 

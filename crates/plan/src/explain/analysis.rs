@@ -10,20 +10,19 @@ use berth_scheduler::AffinityGroups;
 use berth_scheduler::binding::Binding;
 use berth_scheduler::rules::condition::stored;
 
-use super::ExplainArgs;
+use super::Subject;
 use super::error::ExplainError;
+use crate::control_plane_state::Clusters;
 use crate::scheduler_configuration::{DecisionConfiguration, Engines};
-use crate::what_if::{Clusters, Estimators, schedule_trigger};
+use crate::what_if::{Estimators, schedule_trigger};
 
 /// Computes the decision about a binding, and returns the report.
 pub(crate) async fn analyse(
-    args: &ExplainArgs,
-    binding: &Binding,
-    bindings: &[Binding],
-    clusters: &Clusters,
+    subject: &Subject,
     estimators: Option<&Estimators>,
     configuration: &DecisionConfiguration,
 ) -> Result<Report, ExplainError> {
+    let (binding, clusters) = (&subject.binding, &subject.clusters);
     let gates = configuration.gates();
     let mut engines = configuration.engines(match estimators {
         Some(estimators) => {
@@ -42,7 +41,7 @@ pub(crate) async fn analyse(
         ));
     };
     let peers = if gates.workload_affinity {
-        peers(binding, bindings)
+        peers(binding, &subject.bindings)
     } else {
         WorkloadPeers::default()
     };
@@ -52,18 +51,9 @@ pub(crate) async fn analyse(
     for cluster in clusters.values() {
         fleet.apply(cluster);
     }
-    let case = Case {
-        fleet: &fleet,
-        namespace: binding.key.namespace.as_deref(),
-        name: &binding.key.name,
-        metadata: &binding.metadata,
-        spec: &binding.spec,
-        status: &binding.status,
-        peers,
-        assumed: &assumed,
-    };
+    let case = case(binding, &fleet, peers, &assumed);
     let search_limits = Limits {
-        clusters: args.cluster.clone().map(|cluster| vec![cluster]),
+        clusters: subject.cluster.clone().map(|cluster| vec![cluster]),
         ..Limits::default()
     };
     let mut decision = || berth_explain::explain(engine, &case, &search_limits);
@@ -81,6 +71,25 @@ pub(crate) async fn analyse(
     ))
 }
 
+/// Returns the input of the engine for a decision about a binding.
+pub(super) fn case<'a>(
+    binding: &'a Binding,
+    fleet: &'a Fleet,
+    peers: WorkloadPeers,
+    assumed: &'a Assumed,
+) -> Case<'a> {
+    Case {
+        fleet,
+        namespace: binding.key.namespace.as_deref(),
+        name: &binding.key.name,
+        metadata: &binding.metadata,
+        spec: &binding.spec,
+        status: &binding.status,
+        peers,
+        assumed,
+    }
+}
+
 /// Returns the other workloads in the affinity groups of the binding, with their clusters.
 fn peers(binding: &Binding, bindings: &[Binding]) -> WorkloadPeers {
     let mut groups = AffinityGroups::default();
@@ -93,7 +102,7 @@ fn peers(binding: &Binding, bindings: &[Binding]) -> WorkloadPeers {
 }
 
 /// Adds to the report the scheduling result that is stored in the binding.
-pub(crate) fn with_stored_result(report: Report, binding: &Binding) -> Report {
+pub(super) fn with_stored_result(report: Report, binding: &Binding) -> Report {
     let shares = binding.spec.clusters.iter().map(|target| Share {
         name: target.name.clone(),
         replicas: i64::from(target.replicas),

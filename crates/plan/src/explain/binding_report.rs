@@ -1,81 +1,50 @@
-//! The explainer of the dashboard. It computes the decision about a binding for the current clusters, and returns the
-//! report that `berth explain` prints.
-
-use std::fmt;
+//! The report about one binding of the control plane, for a fleet that the caller watches. `berth explain` prints the
+//! same report.
 
 use berth_apimachinery::api_error::api_error_message;
 use berth_core::{Assumed, Fleet, WorkloadPeers};
-use berth_dashboard::{BindingName, Explain, Extent};
-use berth_explain::{Case, Limits, Report};
-use berth_scheduler::binding::Binding;
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use berth_explain::{Limits, Report};
+use berth_scheduler::binding::{Binding, BindingKey};
 use kube::Client;
 use kube::api::Api;
 
-use crate::explain::with_stored_result;
+use super::analysis::{case, with_stored_result};
 use crate::scheduler_configuration::DecisionConfiguration;
 
-/// Maximum number of decisions about changed fleets, per page. The maximum of `berth explain` is higher, but a page has
-/// to be fast.
-const MAX_DECISIONS: usize = 200;
-
-/// An implementation of [`Explain`] that reads the binding from the control plane.
-#[derive(Clone)]
-pub(crate) struct Explainer {
-    client: Client,
-    configuration: DecisionConfiguration,
+/// Reads a binding from the control plane, and computes the decision about it. The fleet must have the option
+/// [`Fleet::keeping_objects`]. `limits` are those of the search for changes that would lead to another decision.
+///
+/// # Errors
+/// Returns the reason why no report is possible.
+pub async fn binding_report(
+    client: &Client,
+    configuration: &DecisionConfiguration,
+    fleet: Fleet,
+    key: &BindingKey,
+    limits: Limits,
+) -> Result<Report, String> {
+    let binding = read(client.clone(), key).await;
+    let binding = binding.map_err(|error| api_error_message(&error))?;
+    let configuration = configuration.clone();
+    let decided =
+        tokio::task::spawn_blocking(move || decide(&binding, &fleet, &limits, &configuration));
+    decided.await.map_err(|error| error.to_string())?
 }
 
-impl fmt::Debug for Explainer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Explainer").finish_non_exhaustive()
-    }
-}
-
-impl Explain for Explainer {
-    fn explain(
-        &self,
-        fleet: Fleet,
-        binding: BindingName,
-        extent: Extent,
-    ) -> BoxFuture<'_, Result<Report, String>> {
-        async move {
-            let found = self.binding(&binding).await;
-            let found = found.map_err(|error| api_error_message(&error))?;
-            let configuration = self.configuration.clone();
-            let decided =
-                tokio::task::spawn_blocking(move || decide(&found, &fleet, extent, &configuration));
-            decided.await.map_err(|error| error.to_string())?
-        }
-        .boxed()
-    }
-}
-
-impl Explainer {
-    pub(crate) const fn new(client: Client, configuration: DecisionConfiguration) -> Self {
-        Self {
-            client,
-            configuration,
-        }
-    }
-
-    async fn binding(&self, name: &BindingName) -> Result<Binding, kube::Error> {
-        let client = self.client.clone();
-        if let Some(namespace) = &name.namespace {
-            let api = Api::<berth_api::ResourceBinding>::namespaced(client, namespace);
-            api.get(&name.name).await.map(Binding::from)
-        } else {
-            let api = Api::<berth_api::ClusterResourceBinding>::all(client);
-            api.get(&name.name).await.map(Binding::from)
-        }
+async fn read(client: Client, key: &BindingKey) -> Result<Binding, kube::Error> {
+    if let Some(namespace) = &key.namespace {
+        let api = Api::<berth_api::ResourceBinding>::namespaced(client, namespace);
+        api.get(&key.name).await.map(Binding::from)
+    } else {
+        let api = Api::<berth_api::ClusterResourceBinding>::all(client);
+        api.get(&key.name).await.map(Binding::from)
     }
 }
 
 fn decide(
     binding: &Binding,
     fleet: &Fleet,
-    extent: Extent,
+    limits: &Limits,
     configuration: &DecisionConfiguration,
 ) -> Result<Report, String> {
     let engines = configuration.engines(Vec::new());
@@ -87,24 +56,8 @@ fn decide(
         return Err(format!("{origin} has no profile named {name}"));
     };
     let assumed = Assumed::default();
-    let case = Case {
-        fleet,
-        namespace: binding.key.namespace.as_deref(),
-        name: &binding.key.name,
-        metadata: &binding.metadata,
-        spec: &binding.spec,
-        status: &binding.status,
-        peers: WorkloadPeers::default(),
-        assumed: &assumed,
-    };
-    let limits = match extent {
-        Extent::DecisionAndChanges => Limits {
-            decisions: MAX_DECISIONS,
-            ..Limits::default()
-        },
-        Extent::Decision => Limits::none(),
-    };
-    let report = berth_explain::explain(engine, &case, &limits);
+    let case = case(binding, fleet, WorkloadPeers::default(), &assumed);
+    let report = berth_explain::explain(engine, &case, limits);
     let report = report.map_err(|error| error.to_string())?;
     let mut report = with_stored_result(report, binding);
     let omitted = omitted.into_iter();

@@ -1,31 +1,21 @@
-//! Errors of `berth explain`.
+//! Errors of explanations.
 
-use berth_component_base::kube_client::ConnectError;
 use berth_controllers::did_you_mean::nearest;
 use berth_core::RequestError;
 use berth_scheduler::binding::Binding;
-use berth_scheduler::estimator::EstimatorOptionsError;
 
+use crate::control_plane_lists::ListError;
 use crate::scheduler_configuration::{ConfigurationError, DecisionConfiguration, Engines};
-use crate::scheduler_endpoint::SchedulerEndpointError;
 
 /// Maximum number of names in a message.
 const NAMES: usize = 8;
 
-/// An error of `berth explain`.
+/// Reason why a binding cannot be explained.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
-    /// The command cannot connect to the control plane.
+    /// The control plane cannot be read.
     #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// A request to the control plane failed.
-    #[error("cannot read {what}: {reason}")]
-    Read {
-        /// Plural name of the requested resource.
-        what: &'static str,
-        /// Cause.
-        reason: String,
-    },
+    Read(#[from] ListError),
     /// No binding has the name, and no binding is for a workload with the name.
     #[error("there is no binding or propagated workload {name}{hint}")]
     NotFound {
@@ -68,27 +58,9 @@ pub enum ExplainError {
         /// Names of the profiles.
         profiles: Vec<String>,
     },
-    /// The running scheduler cannot be queried.
-    #[error(transparent)]
-    Scheduler(#[from] SchedulerEndpointError),
-    /// A flag of the estimators is invalid.
-    #[error(transparent)]
-    Estimators(#[from] EstimatorOptionsError),
-    /// The output cannot be written.
-    #[error("cannot write the output: {0}")]
-    Output(#[from] std::io::Error),
 }
 
 impl ExplainError {
-    /// Reports whether the user must correct the command line.
-    pub fn is_usage(&self) -> bool {
-        match self {
-            Self::Estimators(_) | Self::Configuration(_) => true,
-            Self::Scheduler(error) => error.is_usage(),
-            _ => false,
-        }
-    }
-
     /// Creates the error for a binding whose scheduler has no profile in the configuration.
     pub(crate) fn no_profile(
         binding: &Binding,

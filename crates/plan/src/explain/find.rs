@@ -4,7 +4,6 @@
 use berth_controllers::did_you_mean::nearest;
 use berth_scheduler::binding::Binding;
 
-use super::ExplainArgs;
 use super::error::{ExplainError, list};
 
 /// Short names of kinds, the same as in kubectl.
@@ -23,7 +22,7 @@ const SHORT_NAMES: [(&str, &str); 10] = [
 
 /// A name on the command line, with the flags that limit the search.
 #[derive(Clone, Debug)]
-pub(crate) struct NameQuery {
+pub struct NameQuery {
     /// The part before the slash: a kind or a namespace.
     prefix: Option<String>,
     name: String,
@@ -42,24 +41,24 @@ pub(crate) enum FindError {
 }
 
 impl NameQuery {
-    pub(crate) fn new(args: &ExplainArgs, default_namespace: &str) -> Self {
-        let (kind, text) = match &args.name_after_kind {
-            Some(name) => (Some(args.name.clone()), name),
-            None => (args.kind.clone(), &args.name),
-        };
+    /// Creates a query for `NAME`, `NAMESPACE/NAME` or `KIND/NAME`. Without a namespace, the search is in the namespace
+    /// `default_namespace`.
+    pub fn new(
+        text: &str,
+        kind: Option<String>,
+        namespace: Option<String>,
+        default_namespace: &str,
+    ) -> Self {
         let (prefix, name) = match text.split_once('/') {
             Some((prefix, name)) => (Some(prefix.to_owned()), name.to_owned()),
-            None => (None, text.clone()),
+            None => (None, text.to_owned()),
         };
         Self {
             prefix,
             name,
             kind,
-            namespace: args
-                .namespace
-                .clone()
-                .unwrap_or_else(|| default_namespace.to_owned()),
-            namespace_is_given: args.namespace.is_some(),
+            namespace_is_given: namespace.is_some(),
+            namespace: namespace.unwrap_or_else(|| default_namespace.to_owned()),
         }
     }
 
@@ -191,17 +190,8 @@ mod tests {
     }
 
     fn query(text: &str, kind: Option<&str>, namespace: Option<&str>) -> NameQuery {
-        let (prefix, name) = match text.split_once('/') {
-            Some((prefix, name)) => (Some(prefix.to_owned()), name),
-            None => (None, text),
-        };
-        NameQuery {
-            prefix,
-            name: name.to_owned(),
-            kind: kind.map(str::to_owned),
-            namespace: namespace.unwrap_or("default").to_owned(),
-            namespace_is_given: namespace.is_some(),
-        }
+        let owned = |value: Option<&str>| value.map(str::to_owned);
+        NameQuery::new(text, owned(kind), owned(namespace), "default")
     }
 
     fn bindings() -> [Binding; 5] {

@@ -2,8 +2,48 @@
 //! without a usable record, the current report with the reason.
 
 use berth_explain::{DecisionSource, Report, SourceKind};
-use berth_scheduler::binding::Binding;
-use berth_scheduler::debug_api::DecisionDetails;
+use berth_scheduler::binding::{Binding, BindingKey};
+use berth_scheduler::debug_api::{ActiveConfiguration, DecisionDetails};
+
+use crate::scheduler_endpoint::{SchedulerEndpoint, SchedulerEndpointError};
+
+/// A running scheduler's record of its decision about a binding.
+#[derive(Debug)]
+pub struct SchedulerRecord {
+    /// The recorded decision, or the reason why there is none.
+    pub(super) decision: Result<DecisionDetails, String>,
+    /// URL and configuration of the scheduler. `None` if no scheduler was asked, or none answered.
+    pub scheduler: Option<(String, ActiveConfiguration)>,
+}
+
+impl SchedulerRecord {
+    /// Returns an empty record with the reason why there is none.
+    pub fn absent(reason: impl Into<String>) -> Self {
+        Self {
+            decision: Err(reason.into()),
+            scheduler: None,
+        }
+    }
+
+    /// Reads the scheduler's record of a binding, and the configuration of the scheduler.
+    ///
+    /// # Errors
+    /// Fails if the scheduler does not respond, or responds with an error.
+    pub async fn read(
+        endpoint: &SchedulerEndpoint,
+        key: &BindingKey,
+    ) -> Result<Self, SchedulerEndpointError> {
+        let (decision, active) = (
+            endpoint.decision(key).await?,
+            endpoint.configuration().await?,
+        );
+        let url = endpoint.url().to_owned();
+        Ok(Self {
+            decision: decision.ok_or_else(|| format!("the scheduler at {url} has no record of it")),
+            scheduler: Some((url, active)),
+        })
+    }
+}
 
 /// Returns the recorded report, with the result of the current decision added. Without a usable record, returns the
 /// current report (`now`) with the reason.
@@ -142,35 +182,26 @@ mod tests {
             assert_eq!(report.verdict.reason, VerdictReason::Success);
             assert_eq!(report.verdict.clusters[0].name, "m1");
             assert_eq!(report.notes, ["a note"]);
-            let text = super::super::text::render(&report, None);
-            let line = if same {
-                "Now: the same decision would be made"
-            } else {
-                "Now: the decision would differ: m2:2"
-            };
-            assert_eq!(text.lines().nth(2), Some(line), "{text}");
-            assert!(
-                text.contains("Recorded: m1:2; equals the decision"),
-                "{text}"
-            );
+            let now_differs = source.now.map(|verdict| verdict.clusters[0].name.clone());
+            assert_eq!(now_differs.as_deref(), (!same).then_some(now));
+            assert!(report.recorded.unwrap().agrees);
         }
     }
 
     #[test]
-    fn without_a_usable_record_the_reason_is_in_the_first_lines() {
+    fn without_a_usable_record_the_report_has_the_reason() {
         for (record, reason) in [
             (Err("unreachable".to_owned()), "unreachable"),
             (
                 Ok(details("other")),
-                "the scheduler's record is about an earlier binding",
+                "the scheduler's record is about an earlier binding of this name",
             ),
         ] {
             let report = merged("m2", record);
             assert_eq!(report.verdict.clusters[0].name, "m2");
-            let text = super::super::text::render(&report, None);
-            let line = text.lines().nth(1).unwrap();
-            let expected = format!("Recomputed from the present clusters: {reason}");
-            assert!(line.starts_with(&expected), "{text}");
+            let source = report.source.unwrap();
+            assert_eq!(source.origin, SourceKind::Recomputed);
+            assert_eq!(source.reason.as_deref(), Some(reason));
         }
     }
 }

@@ -1,5 +1,4 @@
-//! The choice of the [`DecisionConfiguration`] of `berth simulate`: a file, a running scheduler or only the flags. If
-//! the flags are the only source, a note says so.
+//! The note of a simulation without a scheduler configuration.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,12 +6,9 @@ use std::fmt::Write as _;
 use berth_api::well_known::{DEFAULT_SCHEDULER, NAMESPACE_SYSTEM};
 use serde_json::Value;
 
-use super::args::SimulateArgs;
-use super::error::SimulateError;
 use super::live_control_plane::LivePlane;
 use super::well_known_types;
-use crate::scheduler_configuration::DecisionConfiguration;
-use crate::what_if::Bindings;
+use crate::control_plane_state::Bindings;
 
 /// Key of a scheduler configuration in the data of a ConfigMap.
 const KEY: &str = "config.yaml";
@@ -38,27 +34,6 @@ pub(crate) fn note(bindings: &Bindings, config_maps: &[String]) -> String {
         let _ = write!(note, "; bindings name the scheduler or profile {names}");
     }
     note
-}
-
-/// Returns the configuration that the flags select: a file, the configuration of a running scheduler, or the flags
-/// alone.
-///
-/// # Errors
-/// Fails if the file or the running scheduler cannot be read.
-pub(crate) async fn of_flags(args: &SimulateArgs) -> Result<DecisionConfiguration, SimulateError> {
-    if let Some(path) = &args.config {
-        return Ok(DecisionConfiguration::of_file(path, &args.engine)?);
-    }
-    let Some(endpoint) = args.scheduler.explicit().await? else {
-        return Ok(DecisionConfiguration::of_flags(&args.engine));
-    };
-    let active = endpoint.configuration().await?;
-    let url = endpoint.url();
-    Ok(DecisionConfiguration::of_scheduler(
-        url,
-        &active,
-        &args.engine,
-    ))
 }
 
 /// Returns the names of the ConfigMaps with a scheduler configuration in the system namespace of a control plane. The

@@ -25,9 +25,8 @@ use kube::api::DynamicObject;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::args::SimulateArgs;
 use super::merge;
-use crate::controllers::detector_gates;
+use super::options::SimulateOptions;
 
 /// Permanent id of new bindings. A control plane would generate a random id.
 const PLACEHOLDER_ID: &str = "00000000-0000-4000-8000-000000000000";
@@ -73,13 +72,13 @@ pub(crate) struct Detector {
 
 impl Detector {
     /// Creates a detector without objects.
-    pub(crate) fn new(args: &SimulateArgs) -> Self {
+    pub(crate) fn new(options: &SimulateOptions) -> Self {
         Self {
             state: State::new(DetectorOptions {
-                gates: detector_gates(args.engine.feature_gates),
+                gates: options.gates,
                 ..DetectorOptions::default()
             }),
-            validates: !args.no_validate,
+            validates: options.validates,
             interpreter: Interpreter::default(),
             customizations: BTreeMap::new(),
             interpreter_webhooks: BTreeMap::new(),

@@ -1,12 +1,10 @@
-//! Errors of `berth simulate`, and problems of single manifests.
+//! Errors of simulations, and problems of single manifests.
 
 use std::fmt;
 
 use berth_component_base::kube_client::ConnectError;
-use berth_scheduler::estimator::EstimatorOptionsError;
 
 use crate::scheduler_configuration::ConfigurationError;
-use crate::scheduler_endpoint::SchedulerEndpointError;
 
 /// An error that ends a simulation without a result.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +22,7 @@ pub enum SimulateError {
         /// Names of the existing clusters.
         clusters: Vec<String>,
     },
-    /// The command cannot connect to the control plane.
+    /// The control plane cannot be reached.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// A request to the control plane failed.
@@ -40,67 +38,14 @@ pub enum SimulateError {
     /// The API server that validates manifests does not start.
     #[error("cannot set up validation: {0}")]
     Sandbox(String),
-    /// A flag of the estimators is invalid.
-    #[error(transparent)]
-    Estimators(#[from] EstimatorOptionsError),
-    /// The flags enable estimators without `--against`. The addresses of the estimators are read from a control plane.
-    #[error(
-        "--enable-scheduler-estimator needs --against CONTEXT: the addresses of estimators are read from a control plane"
-    )]
-    EstimatorsWithoutControlPlane,
     /// The configuration of the scheduler cannot be used.
     #[error(transparent)]
     Configuration(#[from] ConfigurationError),
-    /// The running scheduler cannot be queried.
-    #[error(transparent)]
-    Scheduler(#[from] SchedulerEndpointError),
-    /// The output cannot be written.
-    #[error("cannot write the output: {0}")]
-    Output(#[from] std::io::Error),
     /// The manifests contain no Cluster.
     #[error(
         "there is no Cluster among the manifests; add a fleet, as in -f examples/fleet.yaml, or pass --against CONTEXT"
     )]
     NoFleet,
-    /// The flag `--fail-on-unscheduled` is set, and a binding cannot be placed or a policy selects nothing.
-    #[error("{}", failures(*.bindings, *.selections))]
-    Unscheduled {
-        /// Number of bindings that cannot be placed.
-        bindings: usize,
-        /// Number of policies or selectors that select nothing.
-        selections: usize,
-    },
-    /// The user interrupted the command.
-    #[error("interrupted")]
-    Interrupted,
-}
-
-impl SimulateError {
-    /// Reports whether the user must correct the command line.
-    pub fn is_usage(&self) -> bool {
-        match self {
-            Self::Estimators(_) | Self::EstimatorsWithoutControlPlane | Self::Configuration(_) => {
-                true
-            }
-            Self::Scheduler(error) => error.is_usage(),
-            _ => false,
-        }
-    }
-}
-
-fn failures(bindings: usize, selections: usize) -> String {
-    let bindings = match bindings {
-        0 => None,
-        1 => Some("1 binding finds no place".to_owned()),
-        several => Some(format!("{several} bindings find no place")),
-    };
-    let selections = match selections {
-        0 => None,
-        1 => Some("1 policy or selector selects nothing".to_owned()),
-        several => Some(format!("{several} policies or selectors select nothing")),
-    };
-    let failures: Vec<String> = bindings.into_iter().chain(selections).collect();
-    failures.join(", ")
 }
 
 fn lines(problems: &[Problem]) -> String {

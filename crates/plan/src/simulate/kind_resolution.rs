@@ -8,10 +8,10 @@ use berth_controllers::resource_type::ResourceType;
 use berth_scheduler::binding::BindingKey;
 use serde_json::Value;
 
-use super::args::SimulateArgs;
 use super::error::{Problem, SimulateError};
 use super::manifest::{self, Manifest, Role};
 use super::notes::Notes;
+use super::options::SimulateOptions;
 use super::sandbox::Sandbox;
 use super::served_kinds::{self, KindLookup, ServedKinds};
 use super::well_known_types;
@@ -36,14 +36,14 @@ pub(crate) async fn resolve(
     sandbox: &Sandbox,
     live: Option<ServedKinds>,
     default_namespace: &str,
-    args: &SimulateArgs,
+    options: &SimulateOptions,
     problems: &mut Vec<Problem>,
     notes: &mut Notes,
 ) -> Result<Vec<TypedManifest>, SimulateError> {
     for manifest in &manifests {
         if manifest.kind == "CustomResourceDefinition"
             && let Err(reason) = sandbox.define(&manifest.object).await
-            && !args.no_validate
+            && options.validates
         {
             problems.push(Problem::new(&manifest.location, reason));
         }
@@ -63,7 +63,7 @@ pub(crate) async fn resolve(
         }
         let (kind, is_checked) = match kinds.find(&manifest).await? {
             Some(found) => found,
-            None if args.no_validate => {
+            None if !options.validates => {
                 let kind = served_kinds::assumed_type(&manifest.api_version, &manifest.kind);
                 (kind, false)
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use berth_apimachinery::api_error::{api_error_message, has_code};
-use berth_component_base::kube_client;
+use berth_component_base::kube_client::{self, Target};
 use berth_component_base::paged_list::all_pages;
 use berth_component_base::user_agent::Component;
 use berth_controllers::resource_type::ResourceType;
@@ -13,12 +13,10 @@ use kube::core::Request;
 use kube::{Client, Resource as _};
 use serde_json::Value;
 
-use super::args::SimulateArgs;
 use super::detect::ApiKind;
 use super::error::SimulateError;
 use super::served_kinds::{KindLookup, ServedKinds};
-
-use crate::control_plane::{placement_resources, target};
+use crate::control_plane_lists::placement_resources;
 use crate::what_if::Estimators;
 
 /// The live control plane, selected by a kubeconfig context.
@@ -29,17 +27,17 @@ pub(crate) struct LivePlane {
 }
 
 impl LivePlane {
-    /// Creates a client for the control plane of a context.
+    /// Creates a client for a control plane. Manifests without a namespace get `namespace`, or else the namespace of
+    /// the context.
     ///
     /// # Errors
     /// Fails if the context cannot be used, or if the server does not respond.
-    pub(crate) async fn connect(context: &str, args: &SimulateArgs) -> Result<Self, SimulateError> {
-        let target = target(args.kubeconfig.clone(), Some(context.to_owned()));
-        let config = kube_client::config(&target).await?;
-        let namespace = args
-            .namespace
-            .clone()
-            .unwrap_or_else(|| config.default_namespace.clone());
+    pub(crate) async fn connect(
+        target: &Target,
+        namespace: Option<String>,
+    ) -> Result<Self, SimulateError> {
+        let config = kube_client::config(target).await?;
+        let namespace = namespace.unwrap_or_else(|| config.default_namespace.clone());
         Ok(Self {
             client: kube_client::reach_serving(config, Component::Simulate, &placement_resources())
                 .await?,

@@ -9,41 +9,37 @@ use berth_api::Cluster;
 use berth_component_base::program::progress::Progress;
 use berth_controllers::binding_key::BindingKind;
 use berth_scheduler::binding::BindingKey;
-use berth_scheduler::estimator::EstimatorOptions;
 use serde_json::Value;
 
-use super::args::{Format, SimulateArgs};
-use super::configuration;
+use super::configuration_note;
 use super::detect::Bindings;
 use super::error::{Problem, SimulateError};
 use super::live_control_plane::LivePlane;
 use super::manifest::Manifest;
 use super::notes::Notes;
+use super::options::{LiveOptions, SimulateOptions};
 use super::predicted_state::{PredictedState, names};
 use super::well_known_types;
+use crate::control_plane_state::{self, Clusters, ControlPlaneState, decode_binding};
 use crate::scheduler_configuration::DecisionConfiguration;
-use crate::what_if::{
-    self, Clusters, ControlPlaneState, Decider, Moves, decode_binding, predict_moves,
-};
+use crate::what_if::{Decider, Moves, predict_moves};
 
-/// Returns the bindings that would move if the manifests and flags were applied to the control plane. `context` is the
-/// kubeconfig context of the control plane.
+/// Returns the bindings that would move if the manifests and flags were applied to the control plane.
 ///
 /// # Errors
 /// When the control plane cannot be read, or the manifests cannot be used.
 pub(crate) async fn moves(
-    context: &str,
-    estimators: Option<EstimatorOptions>,
+    live_options: &LiveOptions,
     manifests: Vec<Manifest>,
-    args: &SimulateArgs,
+    options: &SimulateOptions,
     configuration: &DecisionConfiguration,
     problems: Vec<Problem>,
     notes: &mut Notes,
 ) -> Result<Moves, SimulateError> {
     let mut progress = Progress::start();
-    let live = LivePlane::connect(context, args).await?;
+    let live = LivePlane::connect(&live_options.target, options.namespace.clone()).await?;
     // Without manifests and fleet flags, the simulation predicts the decisions of a scheduler that becomes the leader.
-    let takes_over = manifests.is_empty() && !args.changes_fleet();
+    let takes_over = manifests.is_empty() && options.changes.is_empty();
     let clusters = live.list(&well_known_types::clusters(), None).await?;
     progress.report(format_args!("read {} clusters", clusters.len()));
     let mut bindings = Bindings::new();
@@ -55,14 +51,14 @@ pub(crate) async fn moves(
             .map(|object| (key_of(kind, &object), object));
         bindings.extend(keyed);
     }
-    let mut predicted = PredictedState::new(by_name(clusters), bindings, args);
+    let mut predicted = PredictedState::new(by_name(clusters), bindings, options);
     let before = ControlPlaneState {
         clusters: read_clusters(&predicted.clusters, notes),
         bindings: read_bindings(&predicted.bindings, notes),
     };
     if !manifests.is_empty() || !problems.is_empty() {
         predicted
-            .apply(&live, manifests, args, problems, notes)
+            .apply(&live, manifests, options, problems, notes)
             .await?;
         predicted.detect(&live, notes, &mut progress).await?;
     }
@@ -70,14 +66,14 @@ pub(crate) async fn moves(
         clusters: read_clusters(&predicted.clusters, &mut Notes::default()),
         bindings: read_bindings(&predicted.bindings, &mut Notes::default()),
     };
-    after.clusters = args.changed_fleet(after.clusters)?;
+    after.clusters = options.changed_fleet(after.clusters)?;
     if configuration.origin().is_none() {
-        let config_maps = configuration::config_maps(&live).await;
-        notes.push(configuration::note(&after.bindings, &config_maps));
+        let config_maps = configuration_note::config_maps(&live).await;
+        notes.push(configuration_note::note(&after.bindings, &config_maps));
     }
-    let estimators = estimators.map(|options| live.estimators(&options));
-    let explains = args.output != Format::Table;
-    let mut decider = Decider::new(configuration, explains, &after, estimators)?;
+    let estimators = live_options.estimators.as_ref();
+    let estimators = estimators.map(|options| live.estimators(options));
+    let mut decider = Decider::new(configuration, options.explains, &after, estimators)?;
     let moves = predict_moves(&mut decider, &before, after, takes_over, |examined| {
         progress.report(format_args!("examined {examined} bindings"));
         ControlFlow::Continue(())
@@ -121,8 +117,8 @@ fn read_clusters(objects: &BTreeMap<String, Value>, notes: &mut Notes) -> Cluste
     clusters
 }
 
-fn read_bindings(objects: &Bindings, notes: &mut Notes) -> what_if::Bindings {
-    let mut bindings = what_if::Bindings::new();
+fn read_bindings(objects: &Bindings, notes: &mut Notes) -> control_plane_state::Bindings {
+    let mut bindings = control_plane_state::Bindings::new();
     for (key, object) in objects {
         match decode_binding(key, object) {
             Ok(binding) => {

@@ -5,7 +5,7 @@ use super::detect::{Detector, Unbound};
 
 /// The notes of one simulation: remarks, templates without a policy, and policies that select nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Notes {
+pub struct Notes {
     remarks: Vec<String>,
     unselected: Vec<String>,
     idle_policies: Vec<String>,
@@ -64,12 +64,12 @@ impl Notes {
     }
 
     /// Returns the number of selectors and policies that select nothing.
-    pub(crate) fn idle(&self) -> usize {
+    pub fn idle(&self) -> usize {
         self.idle_policies.len()
     }
 
     /// Returns all notes, one line each.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if !self.unselected.is_empty() {
             lines.push(format!("no policy selects {}", self.unselected.join(", ")));

@@ -4,22 +4,22 @@
 use std::sync::Arc;
 
 use berth_api::Cluster;
+use berth_api::cluster::SyncMode;
 use berth_component_base::program::progress::Progress;
 
-use super::args::{Format, SimulateArgs};
 use super::detect::{Bindings, Detector};
 use super::error::{Problem, SimulateError};
 use super::idle_policies::{self, ExistingKinds};
 use super::kind_resolution::{self, TypedManifest};
 use super::manifest::{Manifest, Role};
 use super::notes::Notes;
+use super::options::SimulateOptions;
 use super::rebalancer;
 use super::sandbox::Sandbox;
-use crate::members::is_simulated;
+use crate::control_plane_state::{self, ControlPlaneState, decode_binding};
 use crate::scheduler_configuration::DecisionConfiguration;
 use crate::what_if::{
-    self, ControlPlaneState, Decider, Decision, FirstRoundResults, Move, Moves, by_new_taints,
-    decode_binding, run_further_rounds,
+    Decider, Decision, FirstRoundResults, Move, Moves, by_new_taints, run_further_rounds,
 };
 
 /// Builds the clusters and bindings from the manifests. The detector creates the bindings of the templates.
@@ -28,23 +28,23 @@ use crate::what_if::{
 /// When a manifest cannot be used, or no manifest describes a cluster.
 pub(crate) async fn read_state(
     manifests: Vec<Manifest>,
-    args: &SimulateArgs,
+    options: &SimulateOptions,
     mut problems: Vec<Problem>,
     notes: &mut Notes,
 ) -> Result<ControlPlaneState, SimulateError> {
-    let mut sandbox = Sandbox::start(!args.no_validate).await?;
-    let namespace = args.namespace.as_deref().unwrap_or("default");
+    let mut sandbox = Sandbox::start(options.validates).await?;
+    let namespace = options.namespace.as_deref().unwrap_or("default");
     let typed = kind_resolution::resolve(
         manifests,
         &sandbox,
         None,
         namespace,
-        args,
+        options,
         &mut problems,
         notes,
     )
     .await?;
-    let mut detector = Detector::new(args);
+    let mut detector = Detector::new(options);
     let mut state = ControlPlaneState::default();
     let mut bindings = Bindings::new();
     let (mut templates, mut rebalancers) = (Vec::new(), Vec::new());
@@ -62,7 +62,7 @@ pub(crate) async fn read_state(
         {
             Ok(object) => object,
             // With --no-validate, a template that the sandbox refuses is used unchanged.
-            Err(_) if args.no_validate && typed.manifest.role == Role::Template => {
+            Err(_) if !options.validates && typed.manifest.role == Role::Template => {
                 typed.manifest.object.clone()
             }
             Err(problem) => {
@@ -120,6 +120,11 @@ pub(crate) async fn read_state(
     Ok(state)
 }
 
+/// Reports whether a cluster of the fleet is simulated. A simulated cluster has no API endpoint and uses Push mode.
+pub fn is_simulated(cluster: &Cluster) -> bool {
+    cluster.spec.sync_mode == SyncMode::Push && cluster.spec.api_endpoint.is_none()
+}
+
 /// Adds the sandbox's built-in APIs to the status of a simulated cluster whose manifest lists no APIs. `berth up
 /// --fleet` collects these APIs from the simulated member.
 fn serve_apis(cluster: &mut Cluster, sandbox: &Sandbox) {
@@ -138,12 +143,11 @@ fn serve_apis(cluster: &mut Cluster, sandbox: &Sandbox) {
 /// When the scheduler configuration is invalid.
 pub(crate) async fn decisions(
     state: &ControlPlaneState,
-    args: &SimulateArgs,
+    options: &SimulateOptions,
     configuration: &DecisionConfiguration,
     notes: &mut Notes,
 ) -> Result<Vec<Decision>, SimulateError> {
-    let explains = args.output != Format::Table;
-    let mut decider = Decider::new(configuration, explains, state, None)?;
+    let mut decider = Decider::new(configuration, options.explains, state, None)?;
     notes.extend(std::mem::take(&mut decider.capacity_faults));
     let mut progress = Progress::start();
     let mut decisions = Vec::with_capacity(state.bindings.len());
@@ -177,18 +181,18 @@ pub(crate) async fn decisions(
 /// When a flag names a cluster that does not exist, or the scheduler configuration is invalid.
 pub(crate) async fn moves(
     state: &ControlPlaneState,
-    args: &SimulateArgs,
+    options: &SimulateOptions,
     configuration: &DecisionConfiguration,
     notes: &mut Notes,
 ) -> Result<Moves, SimulateError> {
     let mut changed = ControlPlaneState {
-        clusters: args.changed_fleet(state.clusters.clone())?,
+        clusters: options.changed_fleet(state.clusters.clone())?,
         bindings: state.bindings.clone(),
     };
     let evictions = by_new_taints(&state.clusters, &changed);
     changed.bindings.extend(evictions.bindings);
-    let before = decisions(state, args, configuration, &mut Notes::default()).await?;
-    let after = decisions(&changed, args, configuration, notes).await?;
+    let before = decisions(state, options, configuration, &mut Notes::default()).await?;
+    let after = decisions(&changed, options, configuration, notes).await?;
     notes.extend(evictions.remarks);
     let mut moves = Moves::default();
     for (before, after) in before.into_iter().zip(after) {
@@ -203,8 +207,10 @@ pub(crate) async fn moves(
 ///
 /// # Errors
 /// When a binding is invalid. The error lists all invalid bindings.
-pub(crate) fn read_all(bindings: &Bindings) -> Result<what_if::Bindings, SimulateError> {
-    let mut read = what_if::Bindings::new();
+pub(crate) fn read_all(
+    bindings: &Bindings,
+) -> Result<control_plane_state::Bindings, SimulateError> {
+    let mut read = control_plane_state::Bindings::new();
     let mut problems = Vec::new();
     for (key, object) in bindings {
         match decode_binding(key, object) {

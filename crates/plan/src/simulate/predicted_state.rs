@@ -11,7 +11,6 @@ use berth_controllers::resource_type::ResourceType;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-use super::args::SimulateArgs;
 use super::detect::{self, ApiKind, Bindings, Detector};
 use super::error::{Problem, SimulateError};
 use super::idle_policies::{self, ExistingKinds};
@@ -20,6 +19,7 @@ use super::live_control_plane::LivePlane;
 use super::manifest::{Manifest, Role};
 use super::merge;
 use super::notes::Notes;
+use super::options::SimulateOptions;
 use super::rebalancer;
 use super::sandbox::Sandbox;
 use super::well_known_types;
@@ -74,12 +74,12 @@ impl PredictedState {
     pub(crate) fn new(
         clusters: BTreeMap<String, Value>,
         bindings: Bindings,
-        args: &SimulateArgs,
+        options: &SimulateOptions,
     ) -> Self {
         Self {
             clusters,
             bindings,
-            detector: Detector::new(args),
+            detector: Detector::new(options),
             changes: Vec::new(),
             sandbox: None,
         }
@@ -91,18 +91,18 @@ impl PredictedState {
         &mut self,
         live: &LivePlane,
         manifests: Vec<Manifest>,
-        args: &SimulateArgs,
+        options: &SimulateOptions,
         mut problems: Vec<Problem>,
         notes: &mut Notes,
     ) -> Result<(), SimulateError> {
-        let mut sandbox = Sandbox::start(!args.no_validate).await?;
+        let mut sandbox = Sandbox::start(options.validates).await?;
         let namespace = live.namespace.as_str();
         let typed = kind_resolution::resolve(
             manifests,
             &sandbox,
             Some(live.served_kinds()),
             namespace,
-            args,
+            options,
             &mut problems,
             notes,
         )
@@ -161,7 +161,7 @@ impl PredictedState {
                 kind_resolution::admit(&mut sandbox, &typed, &desired, old.as_ref()).await;
             let mut object = match admitted {
                 Ok(object) => object,
-                Err(_) if args.no_validate && manifest.role == Role::Template => desired,
+                Err(_) if !options.validates && manifest.role == Role::Template => desired,
                 Err(problem) => {
                     problems.push(problem);
                     continue;

@@ -35,15 +35,15 @@ impl FromStr for Input {
 
 /// A parsed document.
 #[derive(Clone, Debug)]
-pub(crate) struct Document {
+pub struct Document {
     /// Position of the document in a file or in standard input.
-    pub(crate) location: SourceLocation,
+    pub location: SourceLocation,
     /// Content of the document. Empty YAML documents are skipped.
-    pub(crate) value: Value,
+    pub value: Value,
 }
 
 /// Reads all inputs. Returns the documents, and a problem for each file or document that cannot be read.
-pub(crate) fn read(inputs: &[Input]) -> (Vec<Document>, Vec<Problem>) {
+pub fn read(inputs: &[Input]) -> (Vec<Document>, Vec<Problem>) {
     let (mut documents, mut problems) = (Vec::new(), Vec::new());
     let mut stdin_is_read = false;
     for input in inputs {

@@ -12,10 +12,10 @@ use berth_scheduler::framework::Victim;
 use berth_scheduler::offline;
 use berth_scheduler::rules::condition::Reason;
 
-use super::control_plane_state::ControlPlaneState;
 use super::decision::{Decision, Failure, Share, clusters_after, replicas, shares};
 use super::estimators::Estimators;
 use super::rejection_summary;
+use crate::control_plane_state::ControlPlaneState;
 use crate::scheduler_configuration::{ConfigurationError, DecisionConfiguration, Engines};
 
 /// A UID with which the engine breaks ties differently than with an empty UID.

@@ -8,51 +8,51 @@ use serde::Serialize;
 
 /// Replicas assigned to a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(crate) struct Share {
+pub struct Share {
     /// Name of the cluster.
-    pub(crate) name: String,
+    pub name: String,
     /// Number of replicas. Zero for resources without replicas.
-    pub(crate) replicas: i32,
+    pub replicas: i32,
 }
 
 /// Reason for which a binding is not placed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Failure {
+pub struct Failure {
     /// Reason of the condition `Scheduled`. For a binding that the scheduler ignores, `Suspended` or `Deleting`.
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
     /// Message of the condition `Scheduled`, in Karmada's words.
-    pub(crate) message: String,
+    pub message: String,
 }
 
 /// Result of scheduling a binding.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Decision {
+pub struct Decision {
     /// Key of the binding.
-    pub(crate) key: BindingKey,
+    pub key: BindingKey,
     /// Desired replicas. `None` if the resource has no replicas.
-    pub(crate) replicas: Option<i32>,
+    pub replicas: Option<i32>,
     /// Name of the affinity term by which the clusters were selected.
-    pub(crate) affinity: Option<String>,
+    pub affinity: Option<String>,
     /// Clusters after the decision, sorted by name. A binding that fits into no cluster loses its clusters. After other
     /// failures, it keeps them.
-    pub(crate) clusters: Vec<Share>,
+    pub clusters: Vec<Share>,
     /// Reason for which the binding cannot be placed. `None` after a success.
-    pub(crate) failure: Option<Failure>,
+    pub failure: Option<Failure>,
     /// Summary of the reasons for which the other clusters were rejected.
-    pub(crate) rejections: Option<String>,
+    pub rejections: Option<String>,
     /// Explanation of each affinity term that the engine tried. Empty if the decider does not keep explanations.
-    pub(crate) explanation: Explanation,
+    pub explanation: Explanation,
     /// Warnings about a placement that does not do what its policy asks for, one line each.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
     /// An equally good placement, which the engine may choose with another UID. `None` if the UID of the resource is
     /// known or makes no difference.
-    pub(crate) tie: Option<Vec<Share>>,
+    pub tie: Option<Vec<Share>>,
 }
 
 impl Decision {
     /// Returns the explanation of the affinity term by which the clusters were selected. After a failure, returns the
     /// explanation of the first term, whose failure is the reported one.
-    pub(crate) fn term(&self) -> Option<&TermExplanation> {
+    pub fn term(&self) -> Option<&TermExplanation> {
         if self.failure.is_some() {
             self.explanation.terms.first()
         } else {

@@ -20,7 +20,7 @@ const EXTRA_ROUNDS: usize = 2;
 
 /// Connections to the accurate estimators. Dropping this value closes the connections.
 #[derive(Debug)]
-pub(crate) struct Estimators {
+pub struct Estimators {
     cache: AnswerCache,
     client: EstimatorClient,
     _connections: DropGuard,
@@ -28,7 +28,7 @@ pub(crate) struct Estimators {
 
 impl Estimators {
     /// Creates the connections. `client` reads the addresses of the estimators from the control plane.
-    pub(crate) fn new(client: kube::Client, options: &EstimatorOptions) -> Self {
+    pub fn new(client: kube::Client, options: &EstimatorOptions) -> Self {
         let connected = CancellationToken::new();
         let unlimited = Arc::new(RateLimit::new(None));
         Self {

@@ -9,7 +9,7 @@ use berth_controllers::failover::eviction_delay;
 use berth_scheduler::binding::Binding;
 use k8s_openapi::api::core::v1::Taint;
 
-use super::control_plane_state::{Bindings, Clusters, ControlPlaneState};
+use crate::control_plane_state::{Bindings, Clusters, ControlPlaneState};
 
 /// Maximum number of evictions that a remark lists.
 const MAX_NAMES: usize = 5;

@@ -7,11 +7,11 @@ use std::ops::ControlFlow;
 use berth_scheduler::binding::{Binding, BindingKey};
 use berth_scheduler::rules::responsibility;
 
-use super::control_plane_state::ControlPlaneState;
 use super::decider::Decider;
 use super::decision::{Decision, has_failed, shares};
 use super::moves::Move;
 use super::triggers::Triggers;
+use crate::control_plane_state::ControlPlaneState;
 
 /// The results of the first round that further rounds need.
 #[derive(Debug, Default)]

@@ -7,15 +7,42 @@ use berth_scheduler::binding::BindingKey;
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
-use super::control_plane_state::{Bindings, Clusters};
+use crate::control_plane_state::{Bindings, Clusters, ControlPlaneState};
 
 /// Note for simulations with a taint.
 pub(crate) const TAINT_NOTE: &str = "a taint keeps new workloads out of the cluster; only a taint with the effect \
      NoExecute moves placed workloads";
 
+/// A change to simulate.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// A cluster changes.
+    Fleet(FleetChange),
+    /// The workload of a binding is scaled.
+    Scale {
+        /// Key of the binding.
+        binding: BindingKey,
+        /// The new number of replicas.
+        replicas: i32,
+    },
+}
+
+impl Change {
+    /// Applies the change.
+    ///
+    /// # Errors
+    /// When the cluster or the binding does not exist, or cannot be changed in this way.
+    pub(super) fn apply(&self, state: &mut ControlPlaneState) -> Result<(), ChangeError> {
+        match self {
+            Self::Fleet(change) => change.apply(&mut state.clusters),
+            Self::Scale { binding, replicas } => scale(&mut state.bindings, binding, *replicas),
+        }
+    }
+}
+
 /// A change of one cluster.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum FleetChange {
+pub enum FleetChange {
     /// A cluster is lost.
     Lose {
         /// Name of the cluster.
@@ -140,11 +167,7 @@ impl FleetChange {
 ///
 /// # Errors
 /// When the binding does not exist, or has no single number of replicas.
-pub(crate) fn scale(
-    bindings: &mut Bindings,
-    key: &BindingKey,
-    replicas: i32,
-) -> Result<(), ChangeError> {
+fn scale(bindings: &mut Bindings, key: &BindingKey, replicas: i32) -> Result<(), ChangeError> {
     let missing = || ChangeError::NoBinding(key.clone());
     let binding = bindings.get_mut(key).ok_or_else(missing)?;
     if !binding.spec.is_workload() || binding.spec.components.len() > 1 {

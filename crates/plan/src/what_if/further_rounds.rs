@@ -11,11 +11,11 @@ use std::sync::Arc;
 use berth_scheduler::binding::{Binding, BindingKey};
 use berth_scheduler::rules::condition::Reason;
 
-use super::control_plane_state::Bindings;
 use super::decider::Decider;
 use super::decision::{Decision, Failure, shares};
 use super::evictions::evict;
 use super::first_round::FirstRoundResults;
+use crate::control_plane_state::Bindings;
 
 /// Maximum number of rounds, including the first round.
 const MAX_ROUNDS: usize = 10;

@@ -5,23 +5,23 @@ use std::sync::Arc;
 
 use berth_scheduler::binding::{Binding, BindingKey};
 
-use super::control_plane_state::Clusters;
 use super::decision::{Decision, Share, has_failed, shares};
+use crate::control_plane_state::Clusters;
 
 /// The previous clusters of a binding and the new decision about the binding.
 #[derive(Clone, Debug)]
-pub(crate) struct Move {
+pub struct Move {
     /// Previous clusters.
-    pub(crate) from: Vec<Share>,
+    pub from: Vec<Share>,
     /// New decision.
-    pub(crate) to: Decision,
+    pub to: Decision,
     /// True if the previous decision about the binding succeeded or was never made.
     was_schedulable: bool,
 }
 
 impl Move {
     /// Creates a move. `was_schedulable` is true if the previous decision succeeded or was never made.
-    pub(crate) fn new(from: Vec<Share>, was_schedulable: bool, to: Decision) -> Self {
+    pub fn new(from: Vec<Share>, was_schedulable: bool, to: Decision) -> Self {
         Self {
             from,
             to,
@@ -50,7 +50,7 @@ impl Move {
     }
 
     /// Reports whether the binding was schedulable and the new decision failed.
-    pub(crate) fn becomes_unschedulable(&self) -> bool {
+    pub fn becomes_unschedulable(&self) -> bool {
         self.to.failure.is_some() && self.was_schedulable
     }
 
@@ -67,16 +67,20 @@ impl Move {
 
 /// The bindings that change, and the number of all bindings.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Moves {
+pub struct Moves {
     /// Bindings that move or become unschedulable.
-    pub(crate) moves: Vec<Move>,
+    pub moves: Vec<Move>,
     /// Number of all bindings, changed or unchanged.
-    pub(crate) examined: usize,
+    pub examined: usize,
+    /// Number of moves that [`Self::truncate`] dropped.
+    dropped: usize,
+    /// Number of dropped moves that make a binding unschedulable.
+    dropped_unschedulable: usize,
 }
 
 impl Moves {
     /// Counts a binding, and stores the move if the binding changes.
-    pub(crate) fn add(&mut self, candidate: Move) {
+    pub fn add(&mut self, candidate: Move) {
         self.examined += 1;
         if candidate.has_changed() {
             self.moves.push(candidate);
@@ -92,14 +96,28 @@ impl Moves {
         self.moves.sort_by(|a, b| a.to.key.cmp(&b.to.key));
     }
 
+    /// Drops all moves but the first `limit`. The dropped moves still count in the totals.
+    pub fn truncate(&mut self, limit: usize) {
+        let all = self.unschedulable();
+        self.dropped += self.moves.len().saturating_sub(limit);
+        self.moves.truncate(limit);
+        self.dropped_unschedulable += all - self.unschedulable();
+    }
+
+    /// Returns the number of bindings that move or become unschedulable.
+    pub fn changed(&self) -> usize {
+        self.moves.len() + self.dropped
+    }
+
     /// Returns the number of bindings that become unschedulable.
-    pub(crate) fn unschedulable(&self) -> usize {
+    pub fn unschedulable(&self) -> usize {
         let moves = self.moves.iter();
-        moves.filter(|moved| moved.becomes_unschedulable()).count()
+        let kept = moves.filter(|moved| moved.becomes_unschedulable());
+        kept.count() + self.dropped_unschedulable
     }
 
     /// Returns `N bindings looked at, M would move, K would become unschedulable`. The K bindings are not part of M.
-    pub(crate) fn summary(&self) -> String {
+    pub fn summary(&self) -> String {
         let unschedulable = self.unschedulable();
         let bindings = match self.examined {
             1 => "1 binding".to_owned(),
@@ -107,7 +125,56 @@ impl Moves {
         };
         format!(
             "{bindings} looked at, {} would move, {unschedulable} would become unschedulable",
-            self.moves.len() - unschedulable
+            self.changed() - unschedulable
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use berth_core::Explanation;
+
+    use super::super::decision::Failure;
+    use super::*;
+
+    fn moved(index: usize, failure: Option<Failure>) -> Move {
+        let decision = Decision {
+            key: BindingKey {
+                namespace: None,
+                name: format!("web-{index}").as_str().into(),
+            },
+            replicas: Some(1),
+            affinity: None,
+            clusters: Vec::new(),
+            failure,
+            rejections: None,
+            explanation: Explanation::default(),
+            warnings: Vec::new(),
+            tie: None,
+        };
+        let share = Share {
+            name: "m1".to_owned(),
+            replicas: 1,
+        };
+        Move::new(vec![share], true, decision)
+    }
+
+    #[test]
+    fn dropped_moves_count_in_the_totals() {
+        let mut moves = Moves::default();
+        for index in 0..5 {
+            let failure = Failure {
+                kind: "NoClusterFit",
+                message: String::new(),
+            };
+            moves.add(moved(index, (index >= 3).then_some(failure)));
+        }
+        let summary = moves.summary();
+        for limit in [6, 4, 2] {
+            moves.truncate(limit);
+            assert_eq!(moves.moves.len(), limit.min(5));
+            assert_eq!((moves.changed(), moves.unschedulable()), (5, 2));
+            assert_eq!(moves.summary(), summary);
+        }
     }
 }

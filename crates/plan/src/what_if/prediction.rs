@@ -3,13 +3,13 @@
 
 use std::ops::ControlFlow;
 
-use super::control_plane_state::ControlPlaneState;
 use super::decider::Decider;
 use super::decision::shares;
 use super::evictions;
 use super::first_round::{FirstRoundResults, run_first_round};
 use super::further_rounds::run_further_rounds;
 use super::moves::{Move, Moves};
+use crate::control_plane_state::ControlPlaneState;
 
 /// Predicts the moves after a change. Returns the moves, and remarks, one line each. If `takes_over` is true, the first
 /// round processes all bindings, as a scheduler that becomes the leader does.

@@ -13,7 +13,7 @@ use berth_scheduler::rules::condition::{Reason, stored};
 use berth_scheduler::rules::responsibility;
 use berth_scheduler::rules::schedule_trigger::{ScheduleType, schedule_type};
 
-use super::control_plane_state::{Bindings, Clusters};
+use crate::control_plane_state::{Bindings, Clusters};
 
 /// A changed or new cluster.
 struct ClusterChange<'a> {

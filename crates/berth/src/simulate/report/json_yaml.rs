@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use berth_core::ClusterExplanation;
+use berth_plan::what_if::{self, Failure, Move, Share};
 use serde::Serialize;
-
-use crate::what_if::{self, Failure, Move, Share};
 
 /// The decision about a binding.
 #[derive(Debug, Serialize)]

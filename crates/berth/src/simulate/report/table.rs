@@ -1,11 +1,11 @@
 //! The format `-o table`: one row per binding.
 
+use berth_plan::what_if::{Decision, Move};
 use berth_scheduler::binding::BindingKey;
 
 use super::fit::fit;
 use super::listed;
 use crate::columns::cell;
-use crate::what_if::{Decision, Move};
 
 /// Maximum number of clusters in a cell. The format `-o wide` names all clusters.
 const MAX_CLUSTERS: usize = 6;

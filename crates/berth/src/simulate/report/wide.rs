@@ -4,13 +4,12 @@
 use std::fmt::Write as _;
 
 use berth_core::{Basis, ClusterExplanation, Stage, TermExplanation};
-
+use berth_plan::what_if::{Decision, Move};
 use berth_scheduler::estimator::AccurateEstimator;
 
 use super::fit::fit;
 use super::listed;
 use crate::columns::cell;
-use crate::what_if::{Decision, Move};
 
 const HEADER: [&str; 10] = [
     "  CLUSTER",

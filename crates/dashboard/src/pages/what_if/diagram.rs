@@ -4,12 +4,13 @@
 //! The flows to the left and to the right of a binding have the same total. Replicas that come from no cluster are new.
 //! Replicas that go to no cluster are removed. The width of a line is proportional to its replicas.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
-use super::super::format::{full_name, thousands};
+use berth_plan::what_if::{Move, Share};
+
+use super::super::format::thousands;
 use crate::html::Html;
-use crate::simulation::PredictedMove;
 
 /// Width of the picture, positions of its three columns, and width of a node.
 const WIDTH: f64 = 920.0;
@@ -28,6 +29,8 @@ const GAP: f64 = 10.0;
 /// Minimum height of a cluster with its label.
 const MIN_CLUSTER_HEIGHT: f64 = 18.0;
 
+/// Maximum number of flows on a side of a binding.
+const MAX_FLOWS: usize = 100;
 /// Maximum number of letters in a label.
 const MAX_LABEL_LETTERS: usize = 30;
 
@@ -56,23 +59,38 @@ struct Flow {
 /// A binding with its flows. Both sides have the same total.
 #[derive(Debug)]
 struct BindingFlows<'a> {
-    predicted: &'a PredictedMove,
+    predicted: &'a Move,
     left: Vec<Flow>,
     right: Vec<Flow>,
 }
 
 impl<'a> BindingFlows<'a> {
-    fn new(of: &'a PredictedMove) -> Self {
-        let flows = |pairs: &[(String, i64)]| -> Vec<Flow> {
-            let flows = pairs.iter().map(|(name, replicas)| Flow {
-                end: End::Cluster(name.clone()),
-                replicas: *replicas,
-            });
-            flows.collect()
+    fn new(of: &'a Move) -> Self {
+        let (from, to) = (&of.from, &of.to.clusters);
+        // A resource without replicas counts as 1 on each of its clusters.
+        let is_empty = from.iter().chain(to).all(|share| share.replicas == 0);
+        let min_weight = i64::from(is_empty);
+        let weights = |shares: &'a [Share]| -> BTreeMap<&'a str, i64> {
+            let weight = |share: &Share| i64::from(share.replicas).max(min_weight);
+            let shares = shares.iter();
+            shares.map(|share| (&*share.name, weight(share))).collect()
         };
-        let sum = |pairs: &[(String, i64)]| pairs.iter().map(|of| of.1).sum::<i64>();
-        let (mut left, mut right) = (flows(&of.leaving), flows(&of.arriving));
-        let difference = sum(&of.arriving) - sum(&of.leaving);
+        let (before, after) = (weights(from), weights(to));
+        let names: BTreeSet<&str> = before.keys().chain(after.keys()).copied().collect();
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        for name in names {
+            let weight = |of: &BTreeMap<&str, i64>| of.get(name).copied().unwrap_or(0);
+            let change = weight(&after) - weight(&before);
+            let side = if change < 0 { &mut left } else { &mut right };
+            if change != 0 && side.len() < MAX_FLOWS {
+                side.push(Flow {
+                    end: End::Cluster(name.to_owned()),
+                    replicas: change.abs(),
+                });
+            }
+        }
+        let sum = |flows: &[Flow]| flows.iter().map(|flow| flow.replicas).sum::<i64>();
+        let difference = sum(&right) - sum(&left);
         let (side, replicas) = if difference > 0 {
             (&mut left, difference)
         } else {
@@ -98,7 +116,7 @@ impl<'a> BindingFlows<'a> {
 }
 
 /// Writes the diagram of moves. The table of moves has the same content.
-pub(super) fn write(html: &mut Html, moves: &[PredictedMove]) {
+pub(super) fn write(html: &mut Html, moves: &[Move]) {
     let bindings: Vec<BindingFlows<'_>> = moves.iter().map(BindingFlows::new).collect();
     let bindings: Vec<BindingFlows<'_>> = bindings
         .into_iter()
@@ -144,13 +162,14 @@ pub(super) fn write(html: &mut Html, moves: &[PredictedMove]) {
                 nodes(html, side, ends);
             }
             for (of, (top, height)) in bindings.iter().zip(&middle.slots) {
-                let name = full_name(&of.predicted.binding);
-                let class = if of.predicted.failure.is_some() {
+                let decision = &of.predicted.to;
+                let class = if decision.failure.is_some() {
                     "lost"
                 } else {
                     "node"
                 };
                 rectangle(html, class, MIDDLE, *top, *height);
+                let name = decision.key.to_string();
                 label_at(html, "middle", MIDDLE + NODE / 2.0, top - 5.0, &name);
             }
         });
@@ -260,9 +279,9 @@ fn lines(
     }
 }
 
-fn describe(of: &PredictedMove, flow: &Flow, side: Side) -> String {
-    let name = full_name(&of.binding);
-    let amount = match (of.has_replicas, flow.replicas) {
+fn describe(of: &Move, flow: &Flow, side: Side) -> String {
+    let name = &of.to.key;
+    let amount = match (of.to.replicas.is_some(), flow.replicas) {
         (false, _) => "the resource".to_owned(),
         (true, 1) => "1 replica".to_owned(),
         (true, replicas) => format!("{} replicas", thousands(replicas)),
@@ -318,4 +337,43 @@ fn label_at(html: &mut Html, anchor: &str, x: f64, y: f64, text: &str) {
             html.text(text);
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::moved;
+    use super::*;
+
+    fn pairs(flows: &[Flow]) -> Vec<(&str, i64)> {
+        let pairs = flows.iter().map(|flow| match &flow.end {
+            End::Cluster(name) => (name.as_str(), flow.replicas),
+            End::NoCluster => ("", flow.replicas),
+        });
+        pairs.collect()
+    }
+
+    #[test]
+    fn only_changed_replicas_leave_or_arrive() {
+        let of = moved(
+            0,
+            &[("a", 3), ("b", 2), ("c", 1)],
+            &[("a", 3), ("c", 2), ("d", 1)],
+        );
+        let flows = BindingFlows::new(&of);
+        assert_eq!(pairs(&flows.left), [("b", 2)]);
+        assert_eq!(pairs(&flows.right), [("c", 1), ("d", 1)]);
+        // Resources without replicas.
+        let of = moved(0, &[("a", 0), ("b", 0)], &[("a", 0), ("c", 0)]);
+        let flows = BindingFlows::new(&of);
+        assert_eq!(pairs(&flows.left), [("b", 1)]);
+        assert_eq!(pairs(&flows.right), [("c", 1)]);
+    }
+
+    #[test]
+    fn the_flows_of_a_binding_on_many_clusters_are_bounded() {
+        let names: Vec<String> = (0..5000).map(|of| format!("m{of:04}")).collect();
+        let clusters: Vec<(&str, i32)> = names.iter().map(|name| (name.as_str(), 1)).collect();
+        let of = moved(0, &clusters, &[]);
+        assert_eq!(BindingFlows::new(&of).left.len(), MAX_FLOWS);
+    }
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use berth_api::quantity::QuantityText;
+use berth_plan::what_if::{Change, FleetChange};
+use berth_scheduler::binding::BindingKey;
 use k8s_openapi::api::core::v1::Taint;
 
 use crate::binding_query::encode;
-use crate::explainer::BindingName;
 use crate::html::Html;
-use crate::simulation::Change;
 use crate::store::Store;
 
 /// Maximum number of suggested clusters.
@@ -126,37 +126,37 @@ impl Form {
             return Err(format!("the field {label} is empty; enter {example}"));
         }
         let cluster = self.value("cluster").to_owned();
-        Ok(match self.kind {
-            Kind::Lose => Change::Lose { cluster },
-            Kind::Taint => Change::Taint {
+        let change = match self.kind {
+            Kind::Lose => FleetChange::Lose { cluster },
+            Kind::Taint => FleetChange::Taint {
                 cluster,
                 taint: taint(self.value("taint"))?,
             },
-            Kind::Join => Change::Join {
+            Kind::Join => FleetChange::Join {
                 cluster: self.value("name").to_owned(),
                 like: cluster,
             },
             Kind::Scale => {
                 let replicas = self.value("replicas").parse().ok().filter(|of| *of >= 0);
-                Change::Scale {
+                return Ok(Change::Scale {
                     binding: binding(self.value("binding")),
                     replicas: replicas.ok_or("the replicas must be a number of 0 or more")?,
-                }
+                });
             }
             Kind::Capacity => {
-                let amount = self.value("amount");
-                let quantity = QuantityText(amount.to_owned()).parse();
-                let valid = quantity.is_ok_and(|of| of.milli_value() >= 0);
-                if !valid {
+                let amount = QuantityText(self.value("amount").to_owned());
+                if !amount.parse().is_ok_and(|of| of.milli_value() >= 0) {
+                    let QuantityText(amount) = amount;
                     return Err(format!("{amount:?} is not a quantity, such as 64 or 256Gi"));
                 }
-                Change::Capacity {
+                FleetChange::Capacity {
                     cluster,
                     resource: self.value("resource").to_owned(),
-                    amount: amount.to_owned(),
+                    amount,
                 }
             }
-        })
+        };
+        Ok(Change::Fleet(change))
     }
 
     /// Returns the URL path of a page of the result.
@@ -292,12 +292,12 @@ fn taint(text: &str) -> Result<Taint, String> {
     })
 }
 
-fn binding(text: &str) -> BindingName {
+fn binding(text: &str) -> BindingKey {
     let (namespace, name) = text
         .split_once('/')
         .map_or((None, text), |(namespace, name)| (Some(namespace), name));
-    BindingName {
-        namespace: namespace.map(str::to_owned),
-        name: name.to_owned(),
+    BindingKey {
+        namespace: namespace.map(Into::into),
+        name: name.into(),
     }
 }

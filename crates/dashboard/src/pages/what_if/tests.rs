@@ -1,10 +1,11 @@
 use std::collections::BTreeMap;
 
+use berth_core::Explanation;
+use berth_plan::what_if::{Change, Decision, Failure, FleetChange};
+use berth_scheduler::binding::BindingKey;
 use k8s_openapi::api::core::v1::Taint;
 
 use super::*;
-use crate::explainer::BindingName;
-use crate::simulation::Change;
 
 fn form(query: &str) -> Form {
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
@@ -22,21 +23,21 @@ fn a_sent_form_is_a_change_or_an_error() {
         ("change=lose&cluster=m1", None),
         (
             "change=lose&cluster=m1&run=1",
-            Some(Ok(Change::Lose { cluster: cluster() })),
+            Some(Ok(Change::Fleet(FleetChange::Lose { cluster: cluster() }))),
         ),
         (
             "change=join&cluster=m1&name=m2&run=1",
-            Some(Ok(Change::Join {
+            Some(Ok(Change::Fleet(FleetChange::Join {
                 cluster: "m2".to_owned(),
                 like: cluster(),
-            })),
+            }))),
         ),
         (
             "change=scale&binding=shop/web&replicas=3&run=1",
             Some(Ok(Change::Scale {
-                binding: BindingName {
-                    namespace: Some("shop".to_owned()),
-                    name: "web".to_owned(),
+                binding: BindingKey {
+                    namespace: Some("shop".into()),
+                    name: "web".into(),
                 },
                 replicas: 3,
             })),
@@ -82,10 +83,10 @@ fn a_sent_form_is_a_change_or_an_error() {
     let form = Form::new(&pairs);
     assert_eq!(
         form.change(),
-        Some(Ok(Change::Taint {
+        Some(Ok(Change::Fleet(FleetChange::Taint {
             cluster: cluster(),
             taint
-        }))
+        })))
     );
     assert_eq!(
         form.command(),
@@ -93,29 +94,46 @@ fn a_sent_form_is_a_change_or_an_error() {
     );
 }
 
-fn predicted(index: usize, from: &[(&str, i32)], to: &[(&str, i32)]) -> PredictedMove {
-    let owned = |of: &[(&str, i32)]| -> Vec<(String, i32)> {
-        of.iter()
-            .map(|(name, it)| ((*name).to_owned(), *it))
-            .collect()
+/// Returns the move of a binding that could be placed before the change.
+pub(super) fn moved(index: usize, from: &[(&str, i32)], to: &[(&str, i32)]) -> Move {
+    let shares = |of: &[(&str, i32)]| -> Vec<Share> {
+        let shares = of.iter().map(|&(name, replicas)| Share {
+            name: name.to_owned(),
+            replicas,
+        });
+        shares.collect()
     };
-    let binding = BindingName {
-        namespace: Some("shop".to_owned()),
-        name: format!("web-{index:02}"),
+    let decision = Decision {
+        key: BindingKey {
+            namespace: Some("shop".into()),
+            name: format!("web-{index:02}").into(),
+        },
+        replicas: Some(1),
+        affinity: None,
+        clusters: shares(to),
+        failure: None,
+        rejections: None,
+        explanation: Explanation::default(),
+        warnings: Vec::new(),
+        tie: None,
     };
-    PredictedMove::new(binding, &owned(from), &owned(to)).with_replicas(true)
+    Move::new(shares(from), true, decision)
 }
 
 #[test]
 fn the_diagram_has_a_line_for_each_flow() {
     let mut html = Html::default();
-    let lost = predicted(1, &[("a", 2)], &[]).with_failure(Some("0/2 clusters".to_owned()), true);
+    let mut lost = moved(1, &[("a", 2)], &[]);
+    lost.to.failure = Some(Failure {
+        kind: "NoClusterFit",
+        message: "0/2 clusters".to_owned(),
+    });
     diagram::write(
         &mut html,
         &[
-            predicted(0, &[("a", 2), ("b", 1)], &[("b", 3)]),
+            moved(0, &[("a", 2), ("b", 1)], &[("b", 3)]),
             lost,
-            predicted(2, &[("b", 1)], &[("b", 4)]),
+            moved(2, &[("b", 1)], &[("b", 4)]),
         ],
     );
     let picture = html.into_string();
@@ -136,24 +154,23 @@ fn the_diagram_has_a_line_for_each_flow() {
 
 #[test]
 fn a_page_of_many_moves_is_bounded() {
-    let mut simulation = Simulation {
-        examined: 2000,
-        ..Simulation::default()
-    };
+    let mut predicted = Moves::default();
     for index in 0..2000 {
         let from: Vec<String> = (0..200).map(|of| format!("member-{of:03}")).collect();
         let from: Vec<(&str, i32)> = from.iter().map(|of| (of.as_str(), 1)).collect();
-        simulation.add(predicted(index, &from, &[("new", 200)]));
+        predicted.add(moved(index, &from, &[("new", 200)]));
     }
+    predicted.truncate(MAX_MOVES);
+    assert_eq!(replicas(&predicted.moves[0].from), 200);
     let form = form("change=lose&cluster=m1&run=1&page=2");
     let mut html = Html::default();
-    moves(&mut html, &form, &simulation);
+    moves(&mut html, &form, &predicted);
     let page = html.into_string();
     assert_eq!(page.matches("data-label=\"Binding\"").count(), PAGE_SIZE);
     assert!(page.contains("The first 1,000 of 2,000 moves are listed"));
     assert!(page.contains("change=lose&amp;run=1&amp;cluster=m1&amp;page=3"));
     assert!(page.len() < 1_000_000, "{} bytes", page.len());
-    assert!(summary(&simulation).starts_with("2,000 bindings looked at, 2,000 would move, 0"));
+    assert!(summary(&predicted).starts_with("2,000 bindings looked at, 2,000 would move, 0"));
 }
 
 #[test]

@@ -1,4 +1,3 @@
-use clap::{Args as _, Command, FromArgMatches as _};
 use serde_json::json;
 
 use super::super::error::SourceLocation;
@@ -6,12 +5,6 @@ use super::super::manifest;
 use super::super::source::Document;
 use super::*;
 use crate::simulate::well_known_types;
-
-fn args() -> SimulateArgs {
-    let command = SimulateArgs::augment_args(Command::new("simulate"));
-    let matches = command.get_matches_from(["simulate", "--against", "live"]);
-    SimulateArgs::from_arg_matches(&matches).unwrap()
-}
 
 fn typed(object: &Value) -> TypedManifest {
     let document = Document {
@@ -39,7 +32,11 @@ fn applied_interpreter_webhooks_are_noted_once() {
             "rules": [{ "operations": ["*"], "apiGroups": ["apps"], "apiVersions": ["v1"], "kinds": ["Deployment"] }],
             "interpreterContextVersions": ["v1alpha1"] }],
     });
-    let mut state = PredictedState::new(BTreeMap::new(), Bindings::new(), &args());
+    let options = SimulateOptions {
+        validates: true,
+        ..SimulateOptions::default()
+    };
+    let mut state = PredictedState::new(BTreeMap::new(), Bindings::new(), &options);
     let mut notes = Notes::default();
     for old in [None, Some(webhooks.clone())] {
         state.record(typed(&webhooks), old, webhooks.clone(), &mut notes);

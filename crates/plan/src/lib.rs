@@ -1,0 +1,21 @@
+//! The planner: what the scheduler decides, and why, without a write to a control plane. The command line and the
+//! dashboard call it.
+//!
+//! - [`simulate`]: decisions about manifests, and the moves that manifests or changes of the fleet would cause.
+//! - [`explain`]: the report about the decision for one binding.
+//! - [`what_if`]: the placements before and after a change, computed with the rules and the engine of the scheduler.
+//! - [`scheduler_configuration`], [`scheduler_endpoint`]: the configuration for scheduling decisions, and the client
+//!   for a running scheduler.
+//! - `control_plane_state`, [`control_plane_lists`]: the clusters and bindings of a control plane.
+//! - [`admission`]: Karmada's rules for the API server that checks manifests.
+//!
+//! The crate knows neither command lines nor the form of the output.
+
+pub mod admission;
+pub mod control_plane_lists;
+mod control_plane_state;
+pub mod explain;
+pub mod scheduler_configuration;
+pub mod scheduler_endpoint;
+pub mod simulate;
+pub mod what_if;
