@@ -7,7 +7,7 @@
 //!                                        decider         preemption, gangs
 //! ```
 //!
-//! [`predict_moves`] runs all steps. `berth simulate --against` and the dashboard, which calls [`predict_change`], both
+//! [`predict_moves`] runs all steps. `berth simulate --against` and the dashboard, which calls [`predict_change()`], both
 //! use this function, so their results are the same.
 
 mod decider;
@@ -25,7 +25,7 @@ mod triggers;
 
 pub use decision::{Decision, Failure, Share};
 pub use estimators::Estimators;
-pub use fleet_changes::{Change, FleetChange};
+pub use fleet_changes::{Change, FleetChange, parse_taint};
 pub use moves::{Move, Moves};
 pub use predict_change::predict_change;
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use berth_api::quantity::Quantity;
 use berth_plan::simulate::{Input, LiveOptions, SimulateOptions};
-use berth_plan::what_if::FleetChange;
+use berth_plan::what_if::{FleetChange, parse_taint};
 use berth_scheduler::estimator::EstimatorArgs;
 use clap::{Args, ValueEnum};
 use k8s_openapi::api::core::v1::Taint;
@@ -220,26 +220,13 @@ impl FromStr for TaintArg {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const SYNTAX: &str = "must be CLUSTER=KEY=VALUE:EFFECT or CLUSTER=KEY:EFFECT";
         let (cluster, taint) = text.split_once('=').ok_or(SYNTAX)?;
-        let (pair, effect) = taint.rsplit_once(':').ok_or(SYNTAX)?;
-        let (key, value) = pair
-            .split_once('=')
-            .map_or((pair, None), |(key, value)| (key, Some(value)));
-        if cluster.is_empty() || key.is_empty() {
+        if cluster.is_empty() {
             return Err(SYNTAX.to_owned());
         }
-        if !["NoSchedule", "NoExecute"].contains(&effect) {
-            return Err(format!(
-                "the effect {effect:?} must be NoSchedule or NoExecute"
-            ));
-        }
+        let taint = parse_taint(taint, SYNTAX)?;
         Ok(Self {
             cluster: member_name::parse(cluster)?,
-            taint: Taint {
-                key: key.to_owned(),
-                value: value.map(str::to_owned),
-                effect: effect.to_owned(),
-                time_added: None,
-            },
+            taint,
         })
     }
 }

@@ -73,6 +73,31 @@ pub enum FleetChange {
     },
 }
 
+/// Parses `KEY[=VALUE]:EFFECT`. Returns `syntax` as the error for a text of another form.
+///
+/// # Errors
+/// When the text has another form, or the effect is neither `NoSchedule` nor `NoExecute`.
+pub fn parse_taint(text: &str, syntax: &str) -> Result<Taint, String> {
+    let (pair, effect) = text.rsplit_once(':').ok_or(syntax)?;
+    let (key, value) = pair
+        .split_once('=')
+        .map_or((pair, None), |(key, value)| (key, Some(value)));
+    if key.is_empty() {
+        return Err(syntax.to_owned());
+    }
+    if !["NoSchedule", "NoExecute"].contains(&effect) {
+        return Err(format!(
+            "the effect {effect:?} must be NoSchedule or NoExecute"
+        ));
+    }
+    Ok(Taint {
+        key: key.to_owned(),
+        value: value.map(str::to_owned),
+        effect: effect.to_owned(),
+        time_added: None,
+    })
+}
+
 /// Reason for which a change cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ChangeError {

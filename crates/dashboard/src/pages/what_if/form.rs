@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use berth_api::quantity::QuantityText;
-use berth_plan::what_if::{Change, FleetChange};
+use berth_plan::what_if::{Change, FleetChange, parse_taint};
 use berth_scheduler::binding::BindingKey;
-use k8s_openapi::api::core::v1::Taint;
 
 use crate::binding_query::encode;
 use crate::html::Html;
 use crate::store::Store;
 
+/// Error for a taint of another form.
+const TAINT_SYNTAX: &str = "the taint must be KEY=VALUE:EFFECT or KEY:EFFECT";
 /// Maximum number of suggested clusters.
 const MAX_SUGGESTIONS: usize = 200;
 
@@ -130,7 +131,7 @@ impl Form {
             Kind::Lose => FleetChange::Lose { cluster },
             Kind::Taint => FleetChange::Taint {
                 cluster,
-                taint: taint(self.value("taint"))?,
+                taint: parse_taint(self.value("taint"), TAINT_SYNTAX)?,
             },
             Kind::Join => FleetChange::Join {
                 cluster: self.value("name").to_owned(),
@@ -146,8 +147,8 @@ impl Form {
             Kind::Capacity => {
                 let amount = QuantityText(self.value("amount").to_owned());
                 if !amount.parse().is_ok_and(|of| of.milli_value() >= 0) {
-                    let QuantityText(amount) = amount;
-                    return Err(format!("{amount:?} is not a quantity, such as 64 or 256Gi"));
+                    let reason = format!("{:?} is not a quantity, such as 64 or 256Gi", amount.0);
+                    return Err(reason);
                 }
                 FleetChange::Capacity {
                     cluster,
@@ -267,29 +268,6 @@ fn suggestions(html: &mut Html, store: &Store) {
             html.el("option", &[("value", &name)], |_| {});
         }
     });
-}
-
-/// Parses `KEY[=VALUE]:EFFECT`, as the flag `--taint` of `berth simulate` does.
-fn taint(text: &str) -> Result<Taint, String> {
-    let syntax = || "the taint must be KEY=VALUE:EFFECT or KEY:EFFECT".to_owned();
-    let (pair, effect) = text.rsplit_once(':').ok_or_else(syntax)?;
-    let (key, value) = pair
-        .split_once('=')
-        .map_or((pair, None), |(key, value)| (key, Some(value)));
-    if key.is_empty() {
-        return Err(syntax());
-    }
-    if !["NoSchedule", "NoExecute"].contains(&effect) {
-        return Err(format!(
-            "the effect {effect:?} must be NoSchedule or NoExecute"
-        ));
-    }
-    Ok(Taint {
-        key: key.to_owned(),
-        value: value.map(str::to_owned),
-        effect: effect.to_owned(),
-        time_added: None,
-    })
 }
 
 fn binding(text: &str) -> BindingKey {
