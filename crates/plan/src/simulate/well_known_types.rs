@@ -2,79 +2,85 @@
 
 use std::sync::Arc;
 
+use berth_api::{
+    Cluster, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding,
+    OverridePolicy, PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization,
+    ResourceInterpreterWebhookConfiguration, WorkloadRebalancer,
+};
 use berth_controllers::binding_key::BindingKind;
 use berth_controllers::detector::claim::PolicyKind;
 use berth_controllers::resource_type::ResourceType;
-use kube::core::{ApiResource, GroupVersion};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Resource;
+use kube::core::{ApiResource, ClusterResourceScope, GroupVersion, NamespaceResourceScope};
 
-/// Returns the type of the resource `clusters`.
+/// Returns the type of Clusters.
 pub(crate) fn clusters() -> Arc<ResourceType> {
-    resource_type("cluster.karmada.io/v1alpha1", "Cluster", "clusters", false)
+    cluster_scoped::<Cluster>()
 }
 
-/// Returns the type of the resource `configmaps`.
+/// Returns the type of ConfigMaps.
 pub(crate) fn config_maps() -> Arc<ResourceType> {
-    resource_type("v1", "ConfigMap", "configmaps", true)
+    namespaced::<ConfigMap>()
 }
 
 /// Returns the type of PropagationPolicies or ClusterPropagationPolicies.
 pub(crate) fn policies(kind: PolicyKind) -> Arc<ResourceType> {
-    let (name, plural) = match kind {
-        PolicyKind::Namespaced => ("PropagationPolicy", "propagationpolicies"),
-        PolicyKind::Cluster => ("ClusterPropagationPolicy", "clusterpropagationpolicies"),
-    };
-    let namespaced = kind == PolicyKind::Namespaced;
-    resource_type("policy.karmada.io/v1alpha1", name, plural, namespaced)
+    match kind {
+        PolicyKind::Namespaced => namespaced::<PropagationPolicy>(),
+        PolicyKind::Cluster => cluster_scoped::<ClusterPropagationPolicy>(),
+    }
 }
 
 /// Returns the type of OverridePolicies or ClusterOverridePolicies.
 pub(crate) fn overrides(kind: PolicyKind) -> Arc<ResourceType> {
-    let (name, plural) = match kind {
-        PolicyKind::Namespaced => ("OverridePolicy", "overridepolicies"),
-        PolicyKind::Cluster => ("ClusterOverridePolicy", "clusteroverridepolicies"),
-    };
-    let namespaced = kind == PolicyKind::Namespaced;
-    resource_type("policy.karmada.io/v1alpha1", name, plural, namespaced)
+    match kind {
+        PolicyKind::Namespaced => namespaced::<OverridePolicy>(),
+        PolicyKind::Cluster => cluster_scoped::<ClusterOverridePolicy>(),
+    }
 }
 
 /// Returns the type of WorkloadRebalancers.
 pub(crate) fn rebalancers() -> Arc<ResourceType> {
-    resource_type(
-        "apps.karmada.io/v1alpha1",
-        "WorkloadRebalancer",
-        "workloadrebalancers",
-        false,
-    )
+    cluster_scoped::<WorkloadRebalancer>()
 }
 
 /// Returns the type of ResourceInterpreterCustomizations.
 pub(crate) fn customizations() -> Arc<ResourceType> {
-    resource_type(
-        "config.karmada.io/v1alpha1",
-        "ResourceInterpreterCustomization",
-        "resourceinterpretercustomizations",
-        false,
-    )
+    cluster_scoped::<ResourceInterpreterCustomization>()
 }
 
 /// Returns the type of ResourceInterpreterWebhookConfigurations.
 pub(crate) fn interpreter_webhooks() -> Arc<ResourceType> {
-    resource_type(
-        "config.karmada.io/v1alpha1",
-        "ResourceInterpreterWebhookConfiguration",
-        "resourceinterpreterwebhookconfigurations",
-        false,
-    )
+    cluster_scoped::<ResourceInterpreterWebhookConfiguration>()
 }
 
 /// Returns the type of ResourceBindings or ClusterResourceBindings.
 pub(crate) fn bindings(kind: BindingKind) -> Arc<ResourceType> {
-    let plural = match kind {
-        BindingKind::Namespaced => "resourcebindings",
-        BindingKind::Cluster => "clusterresourcebindings",
-    };
-    let namespaced = kind == BindingKind::Namespaced;
-    resource_type("work.karmada.io/v1alpha2", kind.name(), plural, namespaced)
+    match kind {
+        BindingKind::Namespaced => namespaced::<ResourceBinding>(),
+        BindingKind::Cluster => cluster_scoped::<ClusterResourceBinding>(),
+    }
+}
+
+fn namespaced<K>() -> Arc<ResourceType>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    Arc::new(ResourceType {
+        api: ApiResource::erase::<K>(&()),
+        namespaced: true,
+    })
+}
+
+fn cluster_scoped<K>() -> Arc<ResourceType>
+where
+    K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
+{
+    Arc::new(ResourceType {
+        api: ApiResource::erase::<K>(&()),
+        namespaced: false,
+    })
 }
 
 /// Creates a type. `api_version` is the group and the version, such as `apps/v1`.
