@@ -77,107 +77,85 @@ fn group_of(api_version: &str) -> &str {
         .map_or("", |(group, _version)| group)
 }
 
-/// API version, kind and role of each Karmada kind.
-const KARMADA: &[(&str, &str, Role)] = &[
-    ("cluster.karmada.io/v1alpha1", "Cluster", Role::Cluster),
+/// Kind and role of each Karmada kind, by API version.
+const KARMADA: &[(&str, &[(&str, Role)])] = &[
+    ("cluster.karmada.io/v1alpha1", &[("Cluster", Role::Cluster)]),
     (
         "policy.karmada.io/v1alpha1",
-        "PropagationPolicy",
-        Role::Policy(PolicyKind::Namespaced),
-    ),
-    (
-        "policy.karmada.io/v1alpha1",
-        "ClusterPropagationPolicy",
-        Role::Policy(PolicyKind::Cluster),
-    ),
-    (
-        "policy.karmada.io/v1alpha1",
-        "OverridePolicy",
-        Role::Override(PolicyKind::Namespaced),
-    ),
-    (
-        "policy.karmada.io/v1alpha1",
-        "ClusterOverridePolicy",
-        Role::Override(PolicyKind::Cluster),
-    ),
-    (
-        "policy.karmada.io/v1alpha1",
-        "ClusterTaintPolicy",
-        Role::Ignored,
-    ),
-    (
-        "policy.karmada.io/v1alpha1",
-        "FederatedResourceQuota",
-        Role::Ignored,
+        &[
+            ("PropagationPolicy", Role::Policy(PolicyKind::Namespaced)),
+            (
+                "ClusterPropagationPolicy",
+                Role::Policy(PolicyKind::Cluster),
+            ),
+            ("OverridePolicy", Role::Override(PolicyKind::Namespaced)),
+            ("ClusterOverridePolicy", Role::Override(PolicyKind::Cluster)),
+            ("ClusterTaintPolicy", Role::Ignored),
+            ("FederatedResourceQuota", Role::Ignored),
+        ],
     ),
     (
         "work.karmada.io/v1alpha2",
-        "ResourceBinding",
-        Role::Binding(BindingKind::Namespaced),
+        &[
+            ("ResourceBinding", Role::Binding(BindingKind::Namespaced)),
+            (
+                "ClusterResourceBinding",
+                Role::Binding(BindingKind::Cluster),
+            ),
+        ],
     ),
-    (
-        "work.karmada.io/v1alpha2",
-        "ClusterResourceBinding",
-        Role::Binding(BindingKind::Cluster),
-    ),
-    ("work.karmada.io/v1alpha1", "Work", Role::Ignored),
+    ("work.karmada.io/v1alpha1", &[("Work", Role::Ignored)]),
     (
         "apps.karmada.io/v1alpha1",
-        "WorkloadRebalancer",
-        Role::Rebalancer,
+        &[("WorkloadRebalancer", Role::Rebalancer)],
     ),
     (
         "autoscaling.karmada.io/v1alpha1",
-        "FederatedHPA",
-        Role::Ignored,
-    ),
-    (
-        "autoscaling.karmada.io/v1alpha1",
-        "CronFederatedHPA",
-        Role::Ignored,
+        &[
+            ("FederatedHPA", Role::Ignored),
+            ("CronFederatedHPA", Role::Ignored),
+        ],
     ),
     (
         "config.karmada.io/v1alpha1",
-        "ResourceInterpreterCustomization",
-        Role::Customization,
-    ),
-    (
-        "config.karmada.io/v1alpha1",
-        "ResourceInterpreterWebhookConfiguration",
-        Role::InterpreterWebhooks,
-    ),
-    (
-        "networking.karmada.io/v1alpha1",
-        "MultiClusterService",
-        Role::Ignored,
+        &[
+            ("ResourceInterpreterCustomization", Role::Customization),
+            (
+                "ResourceInterpreterWebhookConfiguration",
+                Role::InterpreterWebhooks,
+            ),
+        ],
     ),
     (
         "networking.karmada.io/v1alpha1",
-        "MultiClusterIngress",
-        Role::Ignored,
+        &[
+            ("MultiClusterService", Role::Ignored),
+            ("MultiClusterIngress", Role::Ignored),
+        ],
     ),
-    ("remedy.karmada.io/v1alpha1", "Remedy", Role::Ignored),
+    ("remedy.karmada.io/v1alpha1", &[("Remedy", Role::Ignored)]),
 ];
 
 fn role_of(api_version: &str, kind: &str) -> Result<Role, String> {
     let group = group_of(api_version);
-    let is_karmada = KARMADA
+    let mut versions = KARMADA
         .iter()
-        .any(|(known, ..)| group_of(known) == group && !group.is_empty());
-    if !is_karmada {
+        .filter(|(known, _)| group_of(known) == group)
+        .peekable();
+    if versions.peek().is_none() {
         return Ok(Role::Template);
     }
-    let exact = KARMADA
-        .iter()
-        .find(|(known, name, _)| *known == api_version && *name == kind);
-    if let Some((.., role)) = exact {
-        return Ok(*role);
+    let mut other_version = None;
+    for (known, kinds) in versions {
+        if let Some((_, role)) = kinds.iter().find(|(name, _)| *name == kind) {
+            if *known == api_version {
+                return Ok(*role);
+            }
+            other_version = Some(known);
+        }
     }
-    let other_version = KARMADA
-        .iter()
-        .find(|(known, name, _)| *name == kind && group_of(known) == group);
     Err(match other_version {
-        Some((known, ..)) => {
+        Some(known) => {
             format!("unknown kind {kind} in {api_version}: it is served as {known}")
         }
         None => format!("unknown kind {kind} in {api_version}"),
