@@ -473,11 +473,6 @@ fn with_content(kind: &Arc<ResourceType>, object: DynamicObject) -> Template {
     template
 }
 
-/// Returns the API versions and kinds that a policy selects.
-pub(crate) fn selected_kinds(record: &PolicyRecord) -> HashSet<ApiKind> {
-    record.kinds.iter().cloned().collect()
-}
-
 fn lazy_message(policy: &PolicyKey) -> String {
     format!("{policy} is lazy: its binding waits for the next change")
 }

@@ -2,7 +2,6 @@
 //! the detector has processed them. The control plane itself stays unchanged.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::Arc;
 
 use berth_component_base::program::progress::Progress;
 use berth_controllers::detector::claim::{PolicyKey, PolicyKind};
@@ -11,7 +10,7 @@ use berth_controllers::resource_type::ResourceType;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-use super::detect::{self, ApiKind, Bindings, Detector};
+use super::detect::{ApiKind, Bindings, Detector};
 use super::error::{Problem, SimulateError};
 use super::idle_policies::{self, ExistingKinds};
 use super::kind_resolution::{self, TypedManifest};
@@ -24,36 +23,12 @@ use super::rebalancer;
 use super::sandbox::Sandbox;
 use super::well_known_types;
 
-/// A change that a manifest makes and the detector processes.
-enum Change {
-    /// A propagation policy is created, or changed. `before` is the old policy.
-    Policy {
-        kind: PolicyKind,
-        before: Option<PolicyRecord>,
-        object: Value,
-    },
-    /// An override policy is created or changed.
-    Override {
-        kind: PolicyKind,
-        namespace: String,
-        name: String,
-    },
-    /// A ResourceInterpreterCustomization is created, or changed. `before` is the old object.
-    Customization {
-        before: Option<Value>,
-        object: Value,
-    },
-    /// A WorkloadRebalancer is created, or changed. `before` is the old object.
-    Rebalancer {
-        before: Option<Value>,
-        object: Value,
-    },
-    /// A template is created, or changed. `before` is the old object.
-    Template {
-        kind: Arc<ResourceType>,
-        before: Option<Value>,
-        object: Value,
-    },
+/// An applied manifest that the detector processes.
+struct Change {
+    /// The manifest, with the object in the form in which the control plane would store it.
+    typed: TypedManifest,
+    /// The old object. `None` if the manifest creates the object.
+    before: Option<Value>,
 }
 
 /// The predicted state.
@@ -194,43 +169,28 @@ impl PredictedState {
     /// and [`Self::detect`] processes all other changes.
     fn record(
         &mut self,
-        typed: TypedManifest,
+        mut typed: TypedManifest,
         old: Option<Value>,
         object: Value,
         notes: &mut Notes,
     ) {
-        let TypedManifest { manifest, kind, .. } = typed;
+        let manifest = &mut typed.manifest;
         match manifest.role {
             Role::Cluster => {
-                self.clusters.insert(manifest.name, object);
+                self.clusters.insert(manifest.name.clone(), object);
             }
             Role::Binding(kind) => {
-                let key = kind_resolution::binding_key(kind, &manifest);
+                let key = kind_resolution::binding_key(kind, manifest);
                 self.bindings.insert(key, object);
             }
-            Role::Policy(kind) => self.changes.push(Change::Policy {
-                kind,
-                before: old.and_then(|old| policy_record(kind, old)),
-                object,
-            }),
-            Role::Override(kind) => self.changes.push(Change::Override {
-                kind,
-                namespace: manifest.namespace,
-                name: manifest.name,
-            }),
-            Role::Customization => self.changes.push(Change::Customization {
-                before: old,
-                object,
-            }),
-            Role::Template => self.changes.push(Change::Template {
-                kind,
-                before: old,
-                object,
-            }),
-            Role::Rebalancer => self.changes.push(Change::Rebalancer {
-                before: old,
-                object,
-            }),
+            Role::Policy(_)
+            | Role::Override(_)
+            | Role::Customization
+            | Role::Template
+            | Role::Rebalancer => {
+                manifest.object = object;
+                self.changes.push(Change { typed, before: old });
+            }
             Role::InterpreterWebhooks => {
                 notes.push_new(self.detector.interpreter_webhooks_applied(object));
             }
@@ -273,24 +233,25 @@ impl PredictedState {
         let changes = std::mem::take(&mut self.changes);
         self.read_templates(&changes, live, progress).await?;
         let mut rebalancers = Vec::new();
-        for change in changes {
-            match change {
-                Change::Policy { kind, object, .. } => {
-                    notes.extend(self.detector.policy_applied(kind, object));
-                }
-                Change::Override {
-                    kind,
-                    namespace,
-                    name,
-                } => self.detector.override_policy(kind, &namespace, &name),
-                Change::Customization { object, .. } => {
-                    notes.extend(self.detector.customization_applied(object));
-                }
-                Change::Template { kind, object, .. } => {
+        for Change { typed, before } in changes {
+            let TypedManifest { manifest, kind, .. } = typed;
+            let Manifest {
+                role,
+                namespace,
+                name,
+                object,
+                ..
+            } = manifest;
+            match role {
+                Role::Policy(kind) => notes.extend(self.detector.policy_applied(kind, object)),
+                Role::Override(kind) => self.detector.override_policy(kind, &namespace, &name),
+                Role::Customization => notes.extend(self.detector.customization_applied(object)),
+                Role::Template => {
                     self.detector
                         .template_applied(&kind, object, &self.bindings);
                 }
-                Change::Rebalancer { before, object } => rebalancers.push((before, object)),
+                Role::Rebalancer => rebalancers.push((before, object)),
+                Role::Cluster | Role::Binding(_) | Role::InterpreterWebhooks | Role::Ignored => {}
             }
             self.detector.process_queue(&mut self.bindings);
         }
@@ -320,12 +281,8 @@ impl PredictedState {
     ) -> Result<(), SimulateError> {
         let mut seen = HashSet::new();
         for change in changes {
-            if let Change::Template {
-                kind,
-                before: Some(before),
-                ..
-            } = change
-            {
+            let TypedManifest { manifest, kind, .. } = &change.typed;
+            if let (Role::Template, Some(before)) = (manifest.role, &change.before) {
                 seen.insert(identity(kind, before));
                 self.detector.seed_template(kind, before.clone());
             }
@@ -351,28 +308,21 @@ impl PredictedState {
     /// - the target kinds of changed customizations, before or after the change.
     fn affected_kinds(&self, changes: &[Change]) -> BTreeSet<(ApiKind, Option<String>)> {
         let mut affected = BTreeSet::new();
-        let mut add = |record: &PolicyRecord| {
-            let namespace =
-                Some(record.key.namespace.clone()).filter(|namespace| !namespace.is_empty());
-            for kind in detect::selected_kinds(record) {
-                affected.insert((kind, namespace.clone()));
-            }
-        };
         for change in changes {
-            match change {
-                Change::Policy {
-                    kind,
-                    before,
-                    object,
-                } => {
-                    let now = policy_record(*kind, object.clone());
-                    before.iter().chain(&now).for_each(&mut add);
+            let Manifest {
+                role,
+                namespace,
+                name,
+                object,
+                ..
+            } = &change.typed.manifest;
+            let objects = change.before.iter().chain([object]);
+            match role {
+                Role::Policy(kind) => {
+                    let records = objects.filter_map(|object| policy_record(*kind, object.clone()));
+                    affected.extend(records.flat_map(|record| selected_kinds(&record)));
                 }
-                Change::Override {
-                    kind,
-                    namespace,
-                    name,
-                } => {
+                Role::Override(kind) => {
                     let depends = |record: &&PolicyRecord| {
                         record.key.kind == *kind
                             && record.key.namespace == *namespace
@@ -380,25 +330,20 @@ impl PredictedState {
                                 policy.spec.dependent_overrides.contains(name)
                             })
                     };
-                    self.detector.policies().filter(depends).for_each(&mut add);
+                    let records = self.detector.policies().filter(depends);
+                    affected.extend(records.flat_map(selected_kinds));
                 }
-                Change::Customization { .. }
-                | Change::Rebalancer { .. }
-                | Change::Template { .. } => {}
-            }
-        }
-        for change in changes {
-            let Change::Customization { before, object } = change else {
-                continue;
-            };
-            for object in before.iter().chain([object]) {
-                let target = |field: &str| object["spec"]["target"][field].as_str();
-                let target = target("apiVersion").zip(target("kind"));
-                affected.extend(
-                    target.map(|(api_version, kind)| {
-                        ((api_version.to_owned(), kind.to_owned()), None)
-                    }),
-                );
+                Role::Customization => affected.extend(objects.filter_map(|object| {
+                    let target =
+                        |field: &str| Some(object["spec"]["target"][field].as_str()?.to_owned());
+                    Some(((target("apiVersion")?, target("kind")?), None))
+                })),
+                Role::Cluster
+                | Role::Binding(_)
+                | Role::InterpreterWebhooks
+                | Role::Rebalancer
+                | Role::Template
+                | Role::Ignored => {}
             }
         }
         // If a kind is read in all namespaces, the entries for single namespaces are redundant.
@@ -410,6 +355,13 @@ impl PredictedState {
         affected.retain(|(kind, namespace)| namespace.is_none() || !cluster_wide.contains(kind));
         affected
     }
+}
+
+/// Returns the kinds that a policy selects, with the namespace of the policy.
+fn selected_kinds(record: &PolicyRecord) -> Vec<(ApiKind, Option<String>)> {
+    let namespace = Some(record.key.namespace.clone()).filter(|namespace| !namespace.is_empty());
+    let kinds = record.kinds.iter().cloned();
+    kinds.map(|kind| (kind, namespace.clone())).collect()
 }
 
 fn policy_record(kind: PolicyKind, object: Value) -> Option<PolicyRecord> {
