@@ -6,7 +6,7 @@
 //! ```
 //!
 //! `analysis` computes the decision for the current clusters, with the rules and options of the scheduler. If the
-//! running scheduler has recorded its decision, `recorded_report` merges both. [`binding_report`] only computes the
+//! running scheduler has recorded its decision, `recorded_report` merges both. [`binding_report()`] only computes the
 //! decision, for a fleet that the caller watches.
 
 mod analysis;
@@ -54,15 +54,13 @@ impl Subject {
         let bindings = control_plane_lists::bindings(client, query.namespace()).await?;
         let binding = match find::find(query, &bindings) {
             Ok(binding) => binding.clone(),
-            Err(find::FindError::Ambiguous(names)) => {
-                return Err(ExplainError::Ambiguous {
-                    name: query.name().to_owned(),
-                    names,
-                });
-            }
-            Err(find::FindError::NotFound) => {
+            Err(names) if names.is_empty() => {
                 let all = control_plane_lists::bindings(client, None).await?;
                 return Err(query.not_found(&all));
+            }
+            Err(names) => {
+                let name = query.name().to_owned();
+                return Err(ExplainError::Ambiguous { name, names });
             }
         };
         let clusters = control_plane_lists::clusters(client).await?;

@@ -31,15 +31,6 @@ pub struct NameQuery {
     namespace_is_given: bool,
 }
 
-/// The reason why [`find`] returns no binding.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum FindError {
-    /// No binding matches.
-    NotFound,
-    /// Several bindings match. They are described with their workloads.
-    Ambiguous(Vec<String>),
-}
-
 impl NameQuery {
     /// Creates a query for `NAME`, `NAMESPACE/NAME` or `KIND/NAME`. Without a namespace, the search is in the namespace
     /// `default_namespace`.
@@ -128,10 +119,13 @@ impl NameQuery {
 }
 
 /// Returns the only binding that matches. If several match, the binding that has the name itself takes precedence.
+///
+/// # Errors
+/// Returns the matching bindings, described with their workloads, if none or several match.
 pub(crate) fn find<'a>(
     query: &NameQuery,
     bindings: &'a [Binding],
-) -> Result<&'a Binding, FindError> {
+) -> Result<&'a Binding, Vec<String>> {
     let matching: Vec<&Binding> = bindings.iter().filter(|b| query.matches(b)).collect();
     let by_own_name: Vec<&Binding> = matching
         .iter()
@@ -140,10 +134,7 @@ pub(crate) fn find<'a>(
         .collect();
     match (&by_own_name[..], &matching[..]) {
         ([only], _) | (_, [only]) => Ok(only),
-        (_, []) => Err(FindError::NotFound),
-        (_, several) => Err(FindError::Ambiguous(
-            several.iter().map(|b| describe(b)).collect(),
-        )),
+        (_, others) => Err(others.iter().map(|b| describe(b)).collect()),
     }
 }
 
