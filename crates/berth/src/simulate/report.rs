@@ -75,10 +75,11 @@ fn moves(
             encode(format, &wire, out)?;
         }
     }
+    let summary = moves.summary(|number| number.to_string());
     if is_table(format) {
-        writeln!(out, "{}", moves.summary())?;
+        writeln!(out, "{summary}")?;
     } else {
-        let _ = writeln!(io::stderr(), "{}", moves.summary());
+        let _ = writeln!(io::stderr(), "{summary}");
     }
     let ties = moves.moves.iter().filter_map(|one| tie(&one.to));
     print_notes(format, ties.chain(notes.lines()), out)

@@ -66,7 +66,7 @@ fn result(html: &mut Html, form: &Form, finished: &FinishedSimulation) {
     html.el("section", &section, |html| {
         html.leaf("h2", &[("id", &"result")], "Moves");
         html.el("p", &[("class", &"summary")], |html| {
-            html.leaf("b", &[], summary(&finished.moves));
+            html.leaf("b", &[], finished.moves.summary(count));
             let at = format!(". State of {} UTC.", clock(finished.started_at));
             html.text(at);
         });
@@ -107,19 +107,6 @@ fn moves(html: &mut Html, form: &Form, predicted: &Moves) {
         html.leaf("p", &[("class", &"muted")], text);
     }
     parts::pager(html, page, PAGE_SIZE, total, |page| form.path(page));
-}
-
-/// Returns the totals in the wording of `berth simulate`.
-fn summary(moves: &Moves) -> String {
-    let bindings = match moves.examined {
-        1 => "1 binding".to_owned(),
-        several => format!("{} bindings", count(several)),
-    };
-    format!(
-        "{bindings} looked at, {} would move, {} would become unschedulable",
-        count(moves.changed() - moves.unschedulable()),
-        count(moves.unschedulable())
-    )
 }
 
 fn sentence(text: &str) -> String {

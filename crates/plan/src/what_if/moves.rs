@@ -117,15 +117,17 @@ impl Moves {
     }
 
     /// Returns `N bindings looked at, M would move, K would become unschedulable`. The K bindings are not part of M.
-    pub fn summary(&self) -> String {
+    /// `number` formats a number.
+    pub fn summary(&self, number: impl Fn(usize) -> String) -> String {
         let unschedulable = self.unschedulable();
         let bindings = match self.examined {
             1 => "1 binding".to_owned(),
-            several => format!("{several} bindings"),
+            several => format!("{} bindings", number(several)),
         };
         format!(
-            "{bindings} looked at, {} would move, {unschedulable} would become unschedulable",
-            self.changed() - unschedulable
+            "{bindings} looked at, {} would move, {} would become unschedulable",
+            number(self.changed() - unschedulable),
+            number(unschedulable)
         )
     }
 }
@@ -169,12 +171,13 @@ mod tests {
             };
             moves.add(moved(index, (index >= 3).then_some(failure)));
         }
-        let summary = moves.summary();
+        let summary = |moves: &Moves| moves.summary(|number| number.to_string());
+        let of_all = summary(&moves);
         for limit in [6, 4, 2] {
             moves.truncate(limit);
             assert_eq!(moves.moves.len(), limit.min(5));
             assert_eq!((moves.changed(), moves.unschedulable()), (5, 2));
-            assert_eq!(moves.summary(), summary);
+            assert_eq!(summary(&moves), of_all);
         }
     }
 }
