@@ -1,5 +1,6 @@
 //! Tests of the field selectors of built-in kinds.
 
+use berth_test_requirements::needs;
 use serde_json::{Value, json};
 
 use crate::harness::objects::{Objects, ResponseStatus, names, status_of};
@@ -225,14 +226,12 @@ async fn all_selectable_fields_match() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Checks that the embedded server selects ReplicaSets by `status.replicas`.
+/// Checks that the embedded server selects ReplicaSets by `status.replicas`. The documentation of Kubernetes lists this
+/// field, but kube-apiserver rejects a selector of the field.
+#[needs(embedded)]
 #[tokio::test]
 async fn replica_sets_are_selectable_by_replicas() {
     let server = server().await;
-    if server.is_kube_apiserver() {
-        // The documentation of Kubernetes lists this field, but kube-apiserver rejects a selector of the field.
-        return;
-    }
     let namespace = server.namespace().await;
     let path = format!("/apis/apps/v1/namespaces/{namespace}/replicasets");
     let sets = Objects::at(&server, &path);

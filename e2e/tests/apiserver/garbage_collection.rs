@@ -1,14 +1,14 @@
 //! Tests of garbage collection: the deletion of dependents with their owner.
 //!
-//! kube-apiserver leaves these deletions to kube-controller-manager, which does not run here. Against kube-apiserver,
-//! the tests therefore check only the state directly after the first deletion.
+//! kube-apiserver leaves these deletions to kube-controller-manager, which does not run here. The tests of dependents
+//! therefore need the embedded server.
 
 use berth_e2e::eventually;
+use berth_test_requirements::needs;
 use serde_json::{Value, json};
 
 use crate::harness::objects::{Objects, map};
 use crate::harness::server;
-use crate::harness::server::TestServer;
 
 fn owned(name: &str, owner: &Value) -> Value {
     let mut object = map(name, json!({}), json!({}));
@@ -38,13 +38,9 @@ async fn create_family(maps: &Objects<'_>) -> [Value; 3] {
     [owner, child, grandchild]
 }
 
-fn collects_garbage(server: &TestServer) -> bool {
-    !server.is_kube_apiserver()
-}
-
-/// Checks that the policy Background deletes the owner at once, and then its direct and indirect dependents.
+/// Checks that the policy Background deletes the owner at once.
 #[tokio::test]
-async fn background_deletion_collects_dependents() {
+async fn background_deletion_removes_the_owner_at_once() {
     let server = server().await;
     let namespace = server.namespace().await;
     let maps = Objects::maps(&server, &namespace);
@@ -55,14 +51,37 @@ async fn background_deletion_collects_dependents() {
         (response.code, &response.json["kind"]),
         (200, &json!("Status"))
     );
-    assert_eq!(
-        maps.get("/owner").await.code,
-        404,
-        "the owner must be deleted at once"
-    );
-    if !collects_garbage(&server) {
-        return;
+    assert_eq!(maps.get("/owner").await.code, 404);
+}
+
+/// Checks that the policies Foreground and Orphan mark the owner with a finalizer.
+#[tokio::test]
+async fn foreground_and_orphan_deletion_mark_the_owner() {
+    let server = server().await;
+    for (name, finalizer) in [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")] {
+        let namespace = server.namespace().await;
+        let maps = Objects::maps(&server, &namespace);
+        let [_, mut child, _] = create_family(&maps).await;
+        // The finalizer of its dependent delays the deletion of the owner.
+        child["metadata"]["finalizers"] = json!(["a.b/c"]);
+        assert_eq!(maps.put("/child", &child).await.code, 200);
+        let policy = json!({"propagationPolicy": name});
+        let marked = maps.delete("/owner", &policy).await.json;
+        assert_eq!(marked["metadata"]["finalizers"], json!([finalizer]));
+        assert!(marked["metadata"]["deletionTimestamp"].is_string());
     }
+}
+
+/// Checks that the policy Background deletes the direct and indirect dependents of the owner.
+#[needs(embedded)]
+#[tokio::test]
+async fn background_deletion_collects_dependents() {
+    let server = server().await;
+    let namespace = server.namespace().await;
+    let maps = Objects::maps(&server, &namespace);
+    create_family(&maps).await;
+    let policy = json!({"propagationPolicy": "Background"});
+    assert_eq!(maps.delete("/owner", &policy).await.code, 200);
     wait_until_gone(&maps, "child").await;
     wait_until_gone(&maps, "grandchild").await;
     assert_eq!(
@@ -73,6 +92,7 @@ async fn background_deletion_collects_dependents() {
 
 /// Checks that the policy Foreground deletes the owner only after its dependents. A finalizer of a dependent delays the
 /// deletion of the owner.
+#[needs(embedded)]
 #[tokio::test]
 async fn foreground_deletion_waits_for_dependents() {
     let server = server().await;
@@ -82,16 +102,8 @@ async fn foreground_deletion_waits_for_dependents() {
     child["metadata"]["finalizers"] = json!(["a.b/c"]);
     assert_eq!(maps.put("/child", &child).await.code, 200);
     let policy = json!({"propagationPolicy": "Foreground"});
-    let marked = maps.delete("/owner", &policy).await.json;
-    assert_eq!(
-        marked["metadata"]["finalizers"],
-        json!(["foregroundDeletion"])
-    );
-    assert!(marked["metadata"]["deletionTimestamp"].is_string());
+    maps.delete("/owner", &policy).await;
     assert_eq!(maps.get("/owner").await.code, 200);
-    if !collects_garbage(&server) {
-        return;
-    }
     wait_until_gone(&maps, "grandchild").await;
     for name in ["child", "owner"] {
         let found = maps.get(&format!("/{name}")).await;
@@ -108,6 +120,7 @@ async fn foreground_deletion_waits_for_dependents() {
 }
 
 /// Checks that the policy Orphan deletes the owner and removes the owner reference from its dependents.
+#[needs(embedded)]
 #[tokio::test]
 async fn orphaned_dependents_remain() {
     let server = server().await;
@@ -115,11 +128,7 @@ async fn orphaned_dependents_remain() {
     let maps = Objects::maps(&server, &namespace);
     create_family(&maps).await;
     let policy = json!({"propagationPolicy": "Orphan"});
-    let marked = maps.delete("/owner", &policy).await.json;
-    assert_eq!(marked["metadata"]["finalizers"], json!(["orphan"]));
-    if !collects_garbage(&server) {
-        return;
-    }
+    maps.delete("/owner", &policy).await;
     wait_until_gone(&maps, "owner").await;
     let child = maps.get("/child").await.json;
     assert_eq!(child["metadata"].get("ownerReferences"), None, "{child}");
@@ -127,6 +136,7 @@ async fn orphaned_dependents_remain() {
 }
 
 /// Checks that an object with a missing owner and an existing owner remains until the existing owner is deleted.
+#[needs(embedded)]
 #[tokio::test]
 async fn only_objects_whose_owners_are_all_missing_are_collected() {
     let server = server().await;
@@ -141,9 +151,6 @@ async fn only_objects_whose_owners_are_all_missing_are_collected() {
     references.unwrap().push(reference);
     maps.create(&both).await;
     maps.create(&owned("child", &ghost)).await;
-    if !collects_garbage(&server) {
-        return;
-    }
     wait_until_gone(&maps, "child").await;
     assert_eq!(maps.get("/both").await.code, 200);
     assert_eq!(maps.delete("/owner", &Value::Null).await.code, 200);

@@ -2,36 +2,43 @@
 //! certificate in each namespace.
 
 use berth_e2e::eventually;
+use berth_test_requirements::needs;
 use serde_json::{Value, json};
 
 use crate::harness::objects::Objects;
 use crate::harness::server;
 
-/// Checks that the Service `kubernetes` and its endpoints contain the address of the server. The embedded server
-/// restores them after a deletion or a change.
+const SERVICE: &str = "/api/v1/namespaces/default/services/kubernetes";
+
+/// Checks that the Service `kubernetes` contains the port of the server.
 #[tokio::test]
 async fn the_kubernetes_service_points_to_the_server() {
     let server = server().await;
-    let url = server.config().await.cluster_url;
-    let (host, port) = (url.host().unwrap(), url.port_u16().unwrap());
-    let service = Objects::at(&server, "/api/v1/namespaces/default/services/kubernetes");
-    let found = service.get("").await.json;
+    let port = server.config().await.cluster_url.port_u16().unwrap();
+    let found = Objects::at(&server, SERVICE).get("").await.json;
     let spec = &found["spec"];
     assert_eq!(spec["ports"][0]["port"], 443);
     assert_eq!(spec["ports"][0]["name"], "https");
     assert_eq!(spec["ports"][0]["targetPort"], port);
     let labels = json!({"component": "apiserver", "provider": "kubernetes"});
     assert_eq!(found["metadata"]["labels"], labels);
+}
+
+/// Checks that the endpoints of the Service `kubernetes` contain the address of the server, and that the server restores
+/// Service and endpoints after a deletion or a change. kube-apiserver publishes no endpoints for a loopback address.
+#[needs(embedded)]
+#[tokio::test]
+async fn the_kubernetes_service_and_its_endpoints_are_restored() {
+    let server = server().await;
+    let url = server.config().await.cluster_url;
+    let (host, port) = (url.host().unwrap(), url.port_u16().unwrap());
+    let service = Objects::at(&server, SERVICE);
     let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
     let slice = Objects::at(&server, format!("{slices}/kubernetes"));
     let endpoints = Objects::at(&server, "/api/v1/namespaces/default/endpoints/kubernetes");
-    if server.is_kube_apiserver() {
-        // kube-apiserver publishes no endpoints for a loopback address.
-        return;
-    }
     let label = &slice.get("").await.json["metadata"]["labels"]["kubernetes.io/service-name"];
     assert_eq!(label, "kubernetes");
-    assert_eq!(spec["clusterIP"], "10.96.0.1");
+    assert_eq!(service.get("").await.json["spec"]["clusterIP"], "10.96.0.1");
     let checked = async || {
         let slice = slice.get("").await.json;
         let endpoints = endpoints.get("").await.json;
@@ -63,14 +70,12 @@ async fn the_kubernetes_service_points_to_the_server() {
 }
 
 /// Checks that each namespace has the ConfigMap `kube-root-ca.crt` with the CA certificate. The embedded server
-/// restores this ConfigMap after a deletion or a change.
+/// restores this ConfigMap after a deletion or a change. kube-controller-manager, which publishes the certificate for
+/// kube-apiserver, does not run.
+#[needs(embedded)]
 #[tokio::test]
 async fn every_namespace_contains_the_root_certificate() {
     let server = server().await;
-    if server.is_kube_apiserver() {
-        // kube-controller-manager, which publishes the certificate for kube-apiserver, does not run.
-        return;
-    }
     let config = server.config().await;
     let namespace = server.namespace().await;
     let roots = config.root_cert.unwrap();

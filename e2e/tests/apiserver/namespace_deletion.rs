@@ -1,10 +1,11 @@
 //! Tests of terminating namespaces: the refusal of new objects, the order in which the server deletes existing objects,
 //! conditions and watch events.
 //!
-//! kube-apiserver leaves these deletions to kube-controller-manager, which does not run here. Against kube-apiserver,
-//! the tests therefore skip the checks of deletions.
+//! kube-apiserver leaves these deletions to kube-controller-manager, which does not run here. The tests of deletions
+//! therefore need the embedded server.
 
 use berth_e2e::eventually;
+use berth_test_requirements::needs;
 use serde_json::{Value, json};
 
 use crate::harness::objects::{Objects, map};
@@ -47,6 +48,13 @@ fn pod(finalizers: &Value) -> Value {
         "spec": {"containers": [{"name": "c", "image": "i"}]}})
 }
 
+/// Returns a ConfigMap with a finalizer.
+fn held_map() -> Value {
+    let mut held = map("held", json!({}), json!({}));
+    held["metadata"]["finalizers"] = json!(["a.b/c"]);
+    held
+}
+
 async fn create_namespace(server: &TestServer) -> (String, Objects<'_>) {
     let name = server.namespace().await;
     let path = format!("/api/v1/namespaces/{name}");
@@ -55,12 +63,10 @@ async fn create_namespace(server: &TestServer) -> (String, Objects<'_>) {
 
 /// Checks that the server deletes other objects of a namespace only after its pods. The conditions of the namespace
 /// report the remaining objects and finalizers.
+#[needs(embedded)]
 #[tokio::test]
 async fn pods_are_deleted_first_and_conditions_report_remaining_objects() {
     let server = server().await;
-    if server.is_kube_apiserver() {
-        return;
-    }
     let (name, namespace) = create_namespace(&server).await;
     wait_for_initial_objects(&server, &name).await;
     let pods = Objects::at(&server, format!("/api/v1/namespaces/{name}/pods"));
@@ -141,12 +147,10 @@ async fn pods_are_deleted_first_and_conditions_report_remaining_objects() {
 
 /// Checks that a watch reports the changes of a condition of a terminating namespace, and then the deletion of the
 /// namespace.
+#[needs(embedded)]
 #[tokio::test]
 async fn watches_show_namespace_conditions_until_deletion() {
     let server = server().await;
-    if server.is_kube_apiserver() {
-        return;
-    }
     let (name, namespace) = create_namespace(&server).await;
     wait_for_initial_objects(&server, &name).await;
     let maps = Objects::maps(&server, &name);
@@ -199,18 +203,16 @@ async fn watches_show_namespace_conditions_until_deletion() {
     assert_eq!(seen, expected, "{events:?}");
 }
 
-/// Checks that a namespace that is being deleted rejects new objects, and is removed after its objects. The namespaces
-/// `default`, `kube-system` and `kube-public` cannot be deleted.
+/// Checks that a namespace that is being deleted rejects new objects. The namespaces `default`, `kube-system` and
+/// `kube-public` cannot be deleted.
 #[tokio::test]
-async fn a_terminating_namespace_refuses_objects_and_is_emptied() {
+async fn a_terminating_namespace_refuses_objects() {
     let server = server().await;
     let name = server.namespace().await;
     let namespaces = Objects::at(&server, "/api/v1/namespaces");
     let maps = Objects::maps(&server, &name);
-    let mut held = map("held", json!({}), json!({}));
-    held["metadata"]["finalizers"] = json!(["a.b/c"]);
-    maps.create(&held).await;
-    maps.create(&map("free", json!({}), json!({}))).await;
+    // This object keeps the namespace in the phase Terminating.
+    maps.create(&held_map()).await;
     let active = namespaces.get(&format!("/{name}")).await.json;
     assert_eq!(
         (&active["spec"]["finalizers"], &active["status"]["phase"]),
@@ -253,9 +255,20 @@ async fn a_terminating_namespace_refuses_objects_and_is_emptied() {
             (403, &json!(why))
         );
     }
-    if server.is_kube_apiserver() {
-        return;
-    }
+}
+
+/// Checks that the server removes a namespace that is being deleted after its objects.
+#[needs(embedded)]
+#[tokio::test]
+async fn a_terminating_namespace_is_emptied() {
+    let server = server().await;
+    let name = server.namespace().await;
+    let namespaces = Objects::at(&server, "/api/v1/namespaces");
+    let maps = Objects::maps(&server, &name);
+    maps.create(&held_map()).await;
+    maps.create(&map("free", json!({}), json!({}))).await;
+    let deleted = namespaces.delete(&format!("/{name}"), &Value::Null).await;
+    assert_eq!(deleted.code, 200, "{}", deleted.text);
     wait_until_gone(&maps, "/free").await;
     assert_eq!(
         namespaces.get(&format!("/{name}")).await.code,

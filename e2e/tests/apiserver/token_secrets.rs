@@ -1,8 +1,9 @@
-//! Test of Secrets for the tokens of service accounts.
+//! Tests of Secrets for the tokens of service accounts.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use berth_e2e::eventually;
+use berth_test_requirements::needs;
 use serde_json::{Value, json};
 
 use crate::harness::content_type::{JSON, MERGE};
@@ -13,22 +14,29 @@ async fn create(server: &TestServer, path: &str, object: Value) -> ApiResponse {
     server.raw("POST", path, &[JSON], object.to_string()).await
 }
 
+fn secret(name: &str, annotations: Value) -> Value {
+    json!({"metadata": {"name": name, "annotations": annotations}, "type": "kubernetes.io/service-account-token"})
+}
+
+#[tokio::test]
+async fn token_secrets_without_an_account_are_refused() {
+    let server = server().await;
+    let secrets = format!("/api/v1/namespaces/{}/secrets", server.namespace().await);
+    let refused = create(&server, &secrets, secret("s", json!({}))).await;
+    let why = "Secret \"s\" is invalid: metadata.annotations[kubernetes.io/service-account.name]: Required value";
+    assert_eq!((refused.code, &refused.json["message"]), (422, &json!(why)));
+}
+
 /// Checks that the server writes a token, the CA certificate and the namespace into a Secret for a service account. The
-/// server deletes such a Secret if the service account does not exist.
+/// server deletes such a Secret if the service account does not exist. kube-controller-manager, which does so for
+/// kube-apiserver, does not run.
+#[needs(embedded)]
 #[tokio::test]
 async fn token_secrets_are_filled_in_and_deleted_with_their_account() {
     let server = server().await;
     let namespace = server.namespace().await;
     let base = format!("/api/v1/namespaces/{namespace}");
-    let secret = |name: &str, annotations: Value| json!({"metadata": {"name": name, "annotations": annotations}, "type": "kubernetes.io/service-account-token"});
     let secrets = format!("{base}/secrets");
-    let refused = create(&server, &secrets, secret("s", json!({}))).await;
-    let why = "Secret \"s\" is invalid: metadata.annotations[kubernetes.io/service-account.name]: Required value";
-    assert_eq!((refused.code, &refused.json["message"]), (422, &json!(why)));
-    if server.is_kube_apiserver() {
-        // kube-controller-manager, which fills in token Secrets for kube-apiserver, does not run.
-        return;
-    }
     let account = json!({"metadata": {"name": "robot"}});
     let account = create(&server, &format!("{base}/serviceaccounts"), account).await;
     let of_robot = json!({"kubernetes.io/service-account.name": "robot"});
