@@ -312,12 +312,36 @@ mod tests {
             values in prop::collection::vec(".{0,6}", 0..3), labels in prop::collection::btree_map(".{0,3}", ".{0,3}", 0..3),
         ) {
             let selector = LabelSelector {
-                match_labels: labels.clone(),
+                match_labels: labels,
                 match_expressions: vec![LabelSelectorRequirement { key, operator, values }],
             };
-            if let Ok(compiled) = selector.compile() {
-                compiled.matches(&labels);
-            }
+            // Nearly all of these selectors are invalid; the next property has valid ones.
+            let _ = selector.compile();
+        }
+
+        #[test]
+        fn valid_selectors_match_by_key_and_value(
+            key in "[ab]", operator in "(In|NotIn|Exists|DoesNotExist)", values in prop::collection::vec("[xy]?", 1..3),
+            labels in prop::collection::btree_map("[abc]", "[xyz]?", 0..3),
+        ) {
+            let value = labels.get(&key);
+            let is_listed = value.is_some_and(|value| values.contains(value));
+            let (has_values, expected) = match operator.as_str() {
+                "In" => (true, is_listed),
+                "NotIn" => (true, !is_listed),
+                "Exists" => (false, value.is_some()),
+                _ => (false, value.is_none()),
+            };
+            let requirement = LabelSelectorRequirement {
+                key,
+                operator,
+                values: if has_values { values } else { Vec::new() },
+            };
+            let selector = LabelSelector {
+                match_labels: BTreeMap::new(),
+                match_expressions: vec![requirement],
+            };
+            prop_assert_eq!(selector.compile().unwrap().matches(&labels), expected, "{:?} {:?}", selector, labels);
         }
     }
 }

@@ -134,6 +134,11 @@ fn shares(outcome: &Outcome) -> Option<BTreeMap<String, i64>> {
     )
 }
 
+/// Returns the shares of a placed binding, and rejects the input of the property if the binding is not placed.
+fn placed(outcome: &Outcome) -> Result<BTreeMap<String, i64>, TestCaseError> {
+    shares(outcome).ok_or_else(|| TestCaseError::reject("the binding is not placed"))
+}
+
 fn current(binding: &Value) -> BTreeMap<String, i64> {
     let clusters = binding["spec"]["clusters"].as_array().unwrap().iter();
     clusters
@@ -169,18 +174,21 @@ fn passes_only_as_current(cluster: &Value) -> bool {
     is_empty(&cluster["status"]["apiEnablements"]) || !is_empty(&cluster["spec"]["taints"])
 }
 
+/// Number of inputs that each property accepts.
+const CASES: u32 = 400;
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    // A property fails if it rejects more than three quarters of its inputs.
+    #![proptest_config(ProptestConfig { max_global_rejects: 3 * CASES, ..ProptestConfig::with_cases(CASES) })]
 
     #[test]
     fn totals_are_exact(clusters in clusters(), binding in bindings()) {
         let replicas = binding["spec"]["replicas"].as_i64().unwrap();
-        if let Some(shares) = shares(&decide(&clusters, &binding)) {
-            if binding["spec"]["placement"]["replicaScheduling"] == duplicated() {
-                prop_assert!(shares.values().all(|share| *share == replicas));
-            } else {
-                prop_assert_eq!(shares.values().sum::<i64>(), replicas);
-            }
+        let shares = placed(&decide(&clusters, &binding))?;
+        if binding["spec"]["placement"]["replicaScheduling"] == duplicated() {
+            prop_assert!(shares.values().all(|share| *share == replicas));
+        } else {
+            prop_assert_eq!(shares.values().sum::<i64>(), replicas);
         }
     }
 
@@ -189,7 +197,7 @@ proptest! {
         let (outcome, explanation) =
             engine(Gates::default()).explain(&fleet(&clusters).snapshot(), &request(&binding));
         let evicting = &binding["spec"]["gracefulEvictionTasks"][0]["fromCluster"];
-        for name in shares(&outcome).unwrap_or_default().keys() {
+        for name in placed(&outcome)?.keys() {
             let explained = &explanation.clusters_of_last_term().unwrap()[name];
             prop_assert_eq!(explained.stage, Stage::Placed);
             prop_assert!(explained.refusal.is_none());
@@ -205,33 +213,32 @@ proptest! {
             engine(Gates::default()).explain(&fleet(&clusters).snapshot(), &request(&binding));
         let placement = &binding["spec"]["placement"];
         let by_weight = !placement["replicaScheduling"]["weightPreference"]["staticWeightList"].is_null();
-        if outcome.result.is_ok() && !by_weight {
-            let snapshot = fleet(&clusters).snapshot();
-            let explained = explanation.clusters_of_last_term().unwrap();
-            let selected: Vec<&str> = explained
-                .iter()
-                .filter(|(_, cluster)| cluster.stage >= Stage::Selected)
-                .map(|(name, _)| name.as_str())
-                .collect();
-            let mut regions: Vec<&str> = selected
-                .iter()
-                .map(|name| snapshot.cluster(snapshot.ordinal(name).unwrap()).unwrap().region())
-                .collect();
-            regions.sort_unstable();
-            regions.dedup();
-            let constraints = placement["spreadConstraints"].as_array().unwrap();
-            let spreads_by_region = constraints.iter().any(|constraint| constraint["spreadByField"] == "region");
-            for constraint in constraints {
-                let min = usize::try_from(constraint["minGroups"].as_i64().unwrap()).unwrap();
-                let max = usize::try_from(constraint["maxGroups"].as_i64().unwrap()).unwrap();
-                if constraint["spreadByField"] == "region" {
-                    prop_assert!((min..=max).contains(&regions.len()), "{} regions", regions.len());
-                } else if spreads_by_region {
-                    // Each region gets at least one cluster, even if the maximum is smaller.
-                    prop_assert!(selected.len() <= max.max(regions.len()));
-                } else {
-                    prop_assert!((min..=max).contains(&selected.len()), "{} clusters", selected.len());
-                }
+        prop_assume!(outcome.result.is_ok() && !by_weight);
+        let snapshot = fleet(&clusters).snapshot();
+        let explained = explanation.clusters_of_last_term().unwrap();
+        let selected: Vec<&str> = explained
+            .iter()
+            .filter(|(_, cluster)| cluster.stage >= Stage::Selected)
+            .map(|(name, _)| name.as_str())
+            .collect();
+        let mut regions: Vec<&str> = selected
+            .iter()
+            .map(|name| snapshot.cluster(snapshot.ordinal(name).unwrap()).unwrap().region())
+            .collect();
+        regions.sort_unstable();
+        regions.dedup();
+        let constraints = placement["spreadConstraints"].as_array().unwrap();
+        let spreads_by_region = constraints.iter().any(|constraint| constraint["spreadByField"] == "region");
+        for constraint in constraints {
+            let min = usize::try_from(constraint["minGroups"].as_i64().unwrap()).unwrap();
+            let max = usize::try_from(constraint["maxGroups"].as_i64().unwrap()).unwrap();
+            if constraint["spreadByField"] == "region" {
+                prop_assert!((min..=max).contains(&regions.len()), "{} regions", regions.len());
+            } else if spreads_by_region {
+                // Each region gets at least one cluster, even if the maximum is smaller.
+                prop_assert!(selected.len() <= max.max(regions.len()));
+            } else {
+                prop_assert!((min..=max).contains(&selected.len()), "{} clusters", selected.len());
             }
         }
     }
@@ -253,22 +260,21 @@ proptest! {
     ) {
         let (outcome, explanation) =
             engine(Gates::default()).explain(&fleet(&clusters).snapshot(), &request(&binding));
-        if let Some(shares) = shares(&outcome) {
-            let explained = explanation.clusters_of_last_term().unwrap();
-            let kept: BTreeMap<String, i64> = current(&binding)
-                .into_iter()
-                .filter(|(name, _)| explained.get(name).is_some_and(|cluster| cluster.stage >= Stage::Selected))
-                .collect();
-            let replicas = binding["spec"]["replicas"].as_i64().unwrap();
-            let before: i64 = kept.values().sum();
-            for (name, current) in &kept {
-                let share = shares.get(name).copied().unwrap_or(0);
-                prop_assert!(before > replicas || share >= *current, "{name}: {current} -> {share}");
-            }
-            for (name, share) in &shares {
-                let current = kept.get(name).copied().unwrap_or(0);
-                prop_assert!(before < replicas || *share <= current, "{name}: {current} -> {share}");
-            }
+        let shares = placed(&outcome)?;
+        let explained = explanation.clusters_of_last_term().unwrap();
+        let kept: BTreeMap<String, i64> = current(&binding)
+            .into_iter()
+            .filter(|(name, _)| explained.get(name).is_some_and(|cluster| cluster.stage >= Stage::Selected))
+            .collect();
+        let replicas = binding["spec"]["replicas"].as_i64().unwrap();
+        let before: i64 = kept.values().sum();
+        for (name, current) in &kept {
+            let share = shares.get(name).copied().unwrap_or(0);
+            prop_assert!(before > replicas || share >= *current, "{name}: {current} -> {share}");
+        }
+        for (name, share) in &shares {
+            let current = kept.get(name).copied().unwrap_or(0);
+            prop_assert!(before < replicas || *share <= current, "{name}: {current} -> {share}");
         }
     }
 
@@ -276,27 +282,26 @@ proptest! {
     fn decisions_are_idempotent(
         clusters in clusters(), binding in bindings_of(by_capacity(), constraints()),
     ) {
-        if let Some(result) = shares(&decide(&clusters, &binding)) {
-            let placed: Vec<Value> = result.iter().map(|(name, n)| json!({"name": name, "replicas": n})).collect();
-            let before = current(&binding);
-            // If the workload left a cluster that passes the filters only as a current cluster, the second decision
-            // rejects this cluster, and may miss `minGroups`.
-            let left = |name: &str| before.contains_key(name) && !result.contains_key(name);
-            prop_assume!(!clusters.iter().any(|cluster| {
-                passes_only_as_current(cluster) && cluster["metadata"]["name"].as_str().is_some_and(left)
-            }));
-            let mut reported = clusters.clone();
-            for cluster in &mut reported {
-                let name = cluster["metadata"]["name"].as_str().unwrap().to_owned();
-                let added = result.get(&name).unwrap_or(&0) - before.get(&name).unwrap_or(&0);
-                cluster["status"]["resourceSummary"]["allocated"] = json!({"pods": added.to_string()});
-            }
-            let again = with_binding_spec(binding.clone(), json!({"clusters": placed}));
-            // As in Karmada, the scores of regions depend on free capacity. The second decision may therefore prefer
-            // other regions.
-            prop_assume!(selected_regions(&clusters, &binding) == selected_regions(&reported, &again));
-            prop_assert_eq!(shares(&decide(&reported, &again)), Some(result));
+        let result = placed(&decide(&clusters, &binding))?;
+        let targets: Vec<Value> = result.iter().map(|(name, n)| json!({"name": name, "replicas": n})).collect();
+        let before = current(&binding);
+        // If the workload left a cluster that passes the filters only as a current cluster, the second decision
+        // rejects this cluster, and may miss `minGroups`.
+        let left = |name: &str| before.contains_key(name) && !result.contains_key(name);
+        prop_assume!(!clusters.iter().any(|cluster| {
+            passes_only_as_current(cluster) && cluster["metadata"]["name"].as_str().is_some_and(left)
+        }));
+        let mut reported = clusters.clone();
+        for cluster in &mut reported {
+            let name = cluster["metadata"]["name"].as_str().unwrap().to_owned();
+            let added = result.get(&name).unwrap_or(&0) - before.get(&name).unwrap_or(&0);
+            cluster["status"]["resourceSummary"]["allocated"] = json!({"pods": added.to_string()});
         }
+        let again = with_binding_spec(binding.clone(), json!({"clusters": targets}));
+        // As in Karmada, the scores of regions depend on free capacity. The second decision may therefore prefer
+        // other regions.
+        prop_assume!(selected_regions(&clusters, &binding) == selected_regions(&reported, &again));
+        prop_assert_eq!(shares(&decide(&reported, &again)), Some(result));
     }
 
     #[test]

@@ -122,10 +122,10 @@ proptest! {
         for cluster in &clusters {
             fleet.apply(cluster);
         }
-        if let Ok(request) = Request::new(None, "p", &spec, &status) {
-            let mut engine = Engine::new(EngineOptions::default()).unwrap();
-            engine.schedule(&fleet.snapshot(), &request);
-            engine.explain(&fleet.snapshot(), &request);
-        }
+        // A requested quantity that cannot be parsed. The property fails if nearly all inputs have one.
+        let request = Request::new(None, "p", &spec, &status).map_err(|error| TestCaseError::reject(error.to_string()))?;
+        let mut engine = Engine::new(EngineOptions::default()).unwrap();
+        engine.schedule(&fleet.snapshot(), &request);
+        engine.explain(&fleet.snapshot(), &request);
     }
 }
