@@ -1,13 +1,14 @@
-//! A spy: a test plugin that implements all extension points except NormalizeScore, Select, Assign and QueueSort. It
-//! records its calls, and a function of the test decides what it does in each call.
+//! A spy: a test plugin that implements all extension points. It records its calls, and a function of the test decides
+//! what it does in each call.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use berth_core::{
-    BindingContext, BindingFilter, Candidate, ClusterView, CycleContext, CycleState, PluginError,
-    PreFilter, PreFilterResult, PreScore, PreScoreResult, Reason, Score,
+    Assign, AssignContext, AssignReplicas, BindingContext, BindingFilter, Candidate, ClusterView,
+    CycleContext, CycleState, Gates, PluginError, PreFilter, PreFilterResult, PreScore,
+    PreScoreResult, Reason, Score, Select, SelectClusters, Selection, Share,
 };
 use berth_scheduler::binding::Binding;
 use berth_scheduler::framework::{
@@ -69,12 +70,38 @@ impl CallLog {
     }
 }
 
-/// Registers a spy as a plugin with this name.
+/// Registers a spy as a plugin with this name, at all points except QueueSort, Select and Assign.
 pub(crate) fn register(
     registry: &mut Registry,
     name: &'static str,
     log: &CallLog,
     script: impl Fn(&Call<'_>) -> Action + Send + Sync + 'static,
+) {
+    register_with(registry, name, log, script, |plugin, _| plugin);
+}
+
+/// Registers a spy at all points. A profile can have one such spy, because QueueSort, Select and Assign need exactly one
+/// plugin. The decisions equal those of the in-tree plugins.
+pub(crate) fn register_at_all_points(
+    registry: &mut Registry,
+    name: &'static str,
+    log: &CallLog,
+    script: impl Fn(&Call<'_>) -> Action + Send + Sync + 'static,
+) {
+    register_with(registry, name, log, script, |plugin, spy| {
+        plugin
+            .queue_sort(spy.clone())
+            .select(spy.clone())
+            .assign(spy)
+    });
+}
+
+fn register_with(
+    registry: &mut Registry,
+    name: &'static str,
+    log: &CallLog,
+    script: impl Fn(&Call<'_>) -> Action + Send + Sync + 'static,
+    add_points: fn(Plugin, Arc<Spy>) -> Plugin,
 ) {
     let (log, script): (_, Arc<Script>) = (log.clone(), Arc::new(script));
     let factory = move |_: &_, handle: &Handle| {
@@ -84,7 +111,7 @@ pub(crate) fn register(
             script: Arc::clone(&script),
             client: handle.client(),
         });
-        Ok(Plugin::new(name)
+        let plugin = Plugin::new(name)
             .pre_enqueue(spy.clone())
             .pre_filter(spy.clone())
             .filter(spy.clone())
@@ -95,7 +122,8 @@ pub(crate) fn register(
             .permit(spy.clone())
             .pre_bind(spy.clone())
             .bind(spy.clone())
-            .post_bind(spy))
+            .post_bind(spy.clone());
+        Ok(add_points(plugin, spy))
     };
     registry.register(name, factory).unwrap();
 }
@@ -162,6 +190,13 @@ impl PreEnqueue for Spy {
     }
 }
 
+impl QueueSort for Spy {
+    fn rank(&self, binding: &Binding) -> Rank {
+        self.record("QueueSort", &binding.key.name);
+        Rank::default()
+    }
+}
+
 impl PreFilter for Spy {
     fn name(&self) -> &str {
         self.name
@@ -223,6 +258,44 @@ impl Score for Spy {
     fn score(&self, context: &BindingContext<'_>, _: &ClusterView<'_>) -> Result<i64, PluginError> {
         self.record_result("Score", &context.request().name().name)
             .map(|()| 1)
+    }
+
+    fn normalises(&self) -> bool {
+        true
+    }
+
+    fn normalise(&self, context: &BindingContext<'_>, _: &mut [i64]) -> Result<(), PluginError> {
+        self.record_result("NormalizeScore", &context.request().name().name)
+    }
+}
+
+impl Select for Spy {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn select(
+        &self,
+        context: &BindingContext<'_>,
+        candidates: Vec<Candidate>,
+    ) -> Result<Selection, PluginError> {
+        self.record_result("Select", &context.request().name().name)?;
+        SelectClusters::new(Gates::default()).select(context, candidates)
+    }
+}
+
+impl Assign for Spy {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn assign(
+        &self,
+        context: &AssignContext<'_>,
+        selected: &mut Selection,
+    ) -> Result<Vec<Share>, PluginError> {
+        self.record_result("Assign", &context.binding().request().name().name)?;
+        AssignReplicas::default().assign(context, selected)
     }
 }
 
