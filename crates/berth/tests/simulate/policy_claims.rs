@@ -71,9 +71,16 @@ async fn the_claiming_policy_is_used_although_another_policy_selects_the_templat
     plane.server.stop().await;
 }
 
-/// The cases: a description, the existing manifests, the applied manifests, and the member that runs the Deployment
+/// A case: a description, the existing manifests, the applied manifests, and the member that runs the Deployment
 /// afterwards. [`manifests`] explains the notation of a manifest.
-const CASES: &[(&str, &[&str], &[&str], &str)] = &[
+type Case = (
+    &'static str,
+    &'static [&'static str],
+    &'static [&'static str],
+    &'static str,
+);
+
+const CLAIMS: &[Case] = &[
     (
         "a higher priority does not take over a claimed template",
         &["web", "p member1"],
@@ -110,6 +117,9 @@ const CASES: &[(&str, &[&str], &[&str], &str)] = &[
         &["other member3"],
         "member2",
     ),
+];
+
+const PREEMPTION: &[Case] = &[
     (
         "a policy of higher priority preempts",
         &["web", "p member1 priority: 1"],
@@ -140,7 +150,7 @@ const CASES: &[(&str, &[&str], &[&str], &str)] = &[
     ),
 ];
 
-/// Returns the manifests of a case in [`CASES`], for the Deployment `name`.
+/// Returns the manifests of a [`Case`], for the Deployment `name`.
 ///
 /// `web` is the Deployment with 2 replicas, and `scaled` has 3 replicas. All other entries are policies, such as
 /// `p member1 priority: 1`: the name of the policy, its cluster, and further fields.
@@ -166,16 +176,16 @@ fn manifests(lines: &[&str], name: &str) -> String {
     manifests.collect::<Vec<_>>().join("---\n")
 }
 
-#[needs(kubectl)]
-#[tokio::test(flavor = "multi_thread")]
-async fn predictions_about_priorities_lazy_policies_and_preemption_come_true() {
+/// Starts a plane whose policies preempt, and checks the prediction of each case. The Deployment of the first case is
+/// `web0`.
+async fn check_predictions(cases: &[Case]) -> Plane {
     let started = Plane::start_with(UpArgs {
         feature_gates: feature_gates::parse("PropagationPolicyPreemption=true").unwrap(),
         ..UpArgs::default()
     });
     let plane = started.await;
     let gates = ["--feature-gates", "PropagationPolicyPreemption=true"];
-    for (number, (description, before, change, expected)) in CASES.iter().enumerate() {
+    for (number, (description, before, change, expected)) in cases.iter().enumerate() {
         let name = format!("web{number}");
         let binding = format!("{name}-deployment");
         plane.apply(&manifests(before, &name)).await;
@@ -204,7 +214,20 @@ async fn predictions_about_priorities_lazy_policies_and_preemption_come_true() {
         }
         plane.wait_until_placed(predicted, description).await;
     }
+    plane
+}
 
+#[needs(kubectl)]
+#[tokio::test(flavor = "multi_thread")]
+async fn predictions_about_priorities_and_lazy_policies_come_true() {
+    let plane = Box::pin(check_predictions(CLAIMS)).await;
+    plane.server.stop().await;
+}
+
+#[needs(kubectl)]
+#[tokio::test(flavor = "multi_thread")]
+async fn predictions_about_preemption_come_true() {
+    let plane = Box::pin(check_predictions(PREEMPTION)).await;
     // Without the feature gate, no policy preempts, and a note contains the reason.
     let preempts = policy(
         "r-web0",
