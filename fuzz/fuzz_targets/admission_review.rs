@@ -13,8 +13,14 @@ fuzz_target!(|input: &[u8]| -> Corpus {
     };
     for endpoint in Endpoint::all() {
         let review_response = decide(endpoint, NoExecuteTaints::Denied, &review);
-        assert!(review_response["response"]["uid"].is_string(), "{review_response}");
-        assert!(review_response["response"]["allowed"].is_boolean(), "{review_response}");
+        assert!(
+            review_response["response"]["uid"].is_string(),
+            "{review_response}"
+        );
+        assert!(
+            review_response["response"]["allowed"].is_boolean(),
+            "{review_response}"
+        );
     }
     Corpus::Keep
 });

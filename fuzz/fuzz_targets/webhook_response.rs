@@ -14,7 +14,8 @@ const API_VERSION: &str = "example.com/v1";
 const KIND: &str = "Thing";
 
 fuzz_target!(|input: &[u8]| {
-    let rule = json!({ "operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "kinds": ["*"] });
+    let rule =
+        json!({ "operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "kinds": ["*"] });
     let configuration = json!({ "metadata": { "name": "fuzz" }, "webhooks": [{
         "name": "fuzz.example.com", "clientConfig": { "url": "https://localhost" },
         "rules": [rule], "interpreterContextVersions": ["v1alpha1"] }] });
