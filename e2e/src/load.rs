@@ -31,7 +31,15 @@ pub use server_process::{Storage, run_api_server};
 pub use starvation::{Starvation, starvation};
 pub use steady::{Steady, steady};
 
+use std::fmt::Debug;
 use std::time::Duration;
+
+use berth_component_base::list_watch::{self, Config};
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use kube::api::Api;
+use kube::runtime::watcher::Event;
+use serde::de::DeserializeOwned;
 
 /// Error of a load scenario.
 #[derive(Debug, thiserror::Error)]
@@ -90,4 +98,17 @@ fn seconds(time: Duration) -> f64 {
 /// Returns a JSON object with a measurement, its upper limit, and the result of their comparison.
 fn at_most(measured: f64, target: f64) -> serde_json::Value {
     serde_json::json!({ "measured": measured, "at most": target, "met": measured <= target })
+}
+
+/// Watches objects forever. Returns each listed, new or changed object.
+fn watch<K>(api: Api<K>) -> BoxStream<'static, K>
+where
+    K: kube::Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    list_watch::events(api, Config::default())
+        .filter_map(async |event| match event {
+            Ok(Event::Apply(object) | Event::InitApply(object)) => Some(object),
+            Ok(Event::Init | Event::InitDone | Event::Delete(_)) | Err(_) => None,
+        })
+        .boxed()
 }

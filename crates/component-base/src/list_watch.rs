@@ -14,6 +14,8 @@
 //! - **Unexpected responses are failures:** a redirect, a response that is not JSON, a line that is no event, and a
 //!   watch that ends at once.
 //! - **Failures are logged here**, a repeated failure at most every 10 minutes. Callers need not log them.
+//!
+//! No other code repeats a watch: `e2e/tests/watches.rs` checks this.
 
 mod backoff;
 mod budget;
@@ -48,6 +50,8 @@ const WATCH: Duration = Duration::from_secs(290);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Pause after a list or watch that exceeded the limits of its server.
 const PAUSE_BEYOND_LIMITS: Duration = Duration::from_mins(5);
+/// Version of a watch that begins with the current objects.
+const CURRENT_OBJECTS: &str = "0";
 /// A watch that has delivered an event is healthy after this time.
 const HEALTHY: Duration = Duration::from_secs(1);
 /// A watch without any event is healthy after this time, or when it has lasted as long as requested.
@@ -65,6 +69,17 @@ pub enum AfterOutage {
     List,
 }
 
+/// The first request, and the first request after the server refused to continue a watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// A list.
+    List,
+    /// A watch that begins with the current objects, for callers without the permission to list. It reports no deletion
+    /// between two watches, and emits neither [`Event::Init`] nor [`Event::InitDone`]. Its failures are logged at debug
+    /// level only, because such a caller must work without the watch, too.
+    Watch,
+}
+
 /// The selection of objects, and the behaviour after failures.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -72,6 +87,8 @@ pub struct Config {
     pub labels: Option<String>,
     /// Selects objects by their fields.
     pub fields: Option<String>,
+    /// The first request.
+    pub start: Start,
     /// Duration of each watch request, in whole seconds.
     pub watch: Duration,
     /// Maximum pause between two requests.
@@ -87,6 +104,7 @@ impl Default for Config {
         Self {
             labels: None,
             fields: None,
+            start: Start::List,
             watch: WATCH,
             longest_pause: LONGEST_PAUSE,
             after_outage: AfterOutage::Resume,
@@ -120,7 +138,7 @@ where
         .map(|budget| budget.name().to_owned());
     let list_watch = ListWatch {
         backoff: Backoff::new(config.longest_pause),
-        log: FailureLog::new(url.clone(), server),
+        log: FailureLog::new(url.clone(), server, config.start),
         account: config.budget.as_ref().map(Budget::account),
         requests: Requests::new(api.into_client(), url, &config),
         page_size: PageSize::default(),
@@ -147,7 +165,7 @@ struct ListWatch<K> {
 }
 
 enum State<K> {
-    /// The objects must be listed.
+    /// The objects must be listed, or watched from the start.
     Unlisted,
     /// A page of the list was received.
     Page(Page<K>),
@@ -206,6 +224,10 @@ where
     async fn step(&mut self) -> Result<Option<Event<K>>, Error> {
         // After a failed step, the objects are listed again, unless the step sets another state.
         match std::mem::replace(&mut self.state, State::Unlisted) {
+            State::Unlisted if self.config.start == Start::Watch => {
+                self.state = State::Listed(CURRENT_OBJECTS.to_owned());
+                Ok(None)
+            }
             State::Unlisted => {
                 let page = self.page(None).await?;
                 if let Some(account) = &mut self.account {

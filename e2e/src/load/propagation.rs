@@ -10,7 +10,6 @@ use clap::Args;
 use futures::StreamExt as _;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, Patch, PatchParams};
-use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -18,7 +17,7 @@ use tokio::task::JoinSet;
 
 use super::requests::{PlannedRequest, send_all};
 use super::up_process::UpProcess;
-use super::{LoadError, at_most, millis, percentile, rate, seconds};
+use super::{LoadError, at_most, millis, percentile, rate, seconds, watch};
 
 /// Time limit of each part of the scenario.
 const TIMEOUT: Duration = Duration::from_mins(10);
@@ -189,12 +188,8 @@ impl Progress {
 
 async fn watch_bindings(client: Client, progress: Progress) {
     let bindings: Api<ResourceBinding> = Api::default_namespaced(client);
-    let mut changes = watcher(bindings, watcher::Config::default())
-        .default_backoff()
-        .applied_objects()
-        .boxed();
-    while let Some(change) = changes.next().await {
-        let Ok(binding) = change else { continue };
+    let mut changes = watch(bindings);
+    while let Some(binding) = changes.next().await {
         let mut conditions = binding.status.iter().flat_map(|status| &status.conditions);
         let applied = conditions.any(|c| c.type_ == "FullyApplied" && c.status == "True");
         progress.set(binding.name_any(), applied);
@@ -243,13 +238,9 @@ impl Arrivals {
 
 async fn watch_member(client: Client, arrivals: Arrivals) {
     let deployments: Api<Deployment> = Api::default_namespaced(client);
-    let mut changes = watcher(deployments, watcher::Config::default())
-        .default_backoff()
-        .applied_objects()
-        .boxed();
+    let mut changes = watch(deployments);
     let mut known: HashMap<String, i32> = HashMap::new();
-    while let Some(change) = changes.next().await {
-        let Ok(deployment) = change else { continue };
+    while let Some(deployment) = changes.next().await {
         let replicas = deployment.spec.as_ref().and_then(|spec| spec.replicas);
         let replicas = replicas.unwrap_or_default();
         let name = deployment.name_any();

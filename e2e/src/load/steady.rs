@@ -9,11 +9,10 @@ use clap::Args;
 use futures::StreamExt as _;
 use kube::ResourceExt as _;
 use kube::api::{Api, PostParams};
-use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::{Value, json};
 
 use super::scheduler_process::SchedulerProcess;
-use super::{LoadError, millis, percentile, workload};
+use super::{LoadError, millis, percentile, watch, workload};
 use crate::BareControlPlane;
 
 /// Options of the scenario.
@@ -49,7 +48,7 @@ pub async fn steady(steady: &Steady) -> Result<Value, LoadError> {
     scheduler.scheduled(1, Duration::from_mins(1)).await?;
 
     let seen: Arc<Mutex<HashMap<String, Instant>>> = Arc::default();
-    let watching = tokio::spawn(watch(Api::all(bare.client.clone()), seen.clone()));
+    let watching = tokio::spawn(record(Api::all(bare.client.clone()), seen.clone()));
     let api = bare.bindings("default");
     let mut created = Vec::with_capacity(count);
     let mut clock = tokio::time::interval(Duration::from_secs(1) / steady.rate);
@@ -89,12 +88,9 @@ pub async fn steady(steady: &Steady) -> Result<Value, LoadError> {
 }
 
 /// Records the time at which a watch first reports each binding as scheduled.
-async fn watch(api: Api<ResourceBinding>, seen: Arc<Mutex<HashMap<String, Instant>>>) {
-    let mut stream = watcher(api, watcher::Config::default())
-        .applied_objects()
-        .boxed();
-    while let Some(next) = stream.next().await {
-        let Ok(binding) = next else { continue };
+async fn record(api: Api<ResourceBinding>, seen: Arc<Mutex<HashMap<String, Instant>>>) {
+    let mut changes = watch(api);
+    while let Some(binding) = changes.next().await {
         let is_scheduled = binding.status.as_ref().is_some_and(|status| {
             let conditions = &status.conditions;
             conditions

@@ -12,9 +12,8 @@ use futures::StreamExt as _;
 use kube::Client;
 use kube::ResourceExt as _;
 use kube::api::Api;
-use kube::runtime::{WatchStreamExt as _, watcher};
 
-use super::{LoadError, process};
+use super::{LoadError, process, watch};
 
 /// Time limit until all members are ready.
 const TIMEOUT: Duration = Duration::from_mins(5);
@@ -97,20 +96,16 @@ impl UpProcess {
 
     async fn all_ready(&self) -> Result<(), LoadError> {
         let clusters: Api<Cluster> = Api::all(self.client().await?);
-        let mut changes = watcher(clusters, watcher::Config::default())
-            .default_backoff()
-            .applied_objects()
-            .boxed();
+        let mut changes = watch(clusters);
         let mut ready = std::collections::BTreeSet::new();
         while ready.len() < self.members {
             match changes.next().await {
-                Some(Ok(cluster)) if is_ready(&cluster) => {
+                Some(cluster) if is_ready(&cluster) => {
                     ready.insert(cluster.name_any());
                 }
-                Some(Ok(cluster)) => {
+                Some(cluster) => {
                     ready.remove(&cluster.name_any());
                 }
-                Some(Err(_)) => {}
                 None => {
                     return Err(LoadError::Unexpected(
                         "the watch of clusters ended".to_owned(),

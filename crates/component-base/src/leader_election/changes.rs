@@ -3,85 +3,54 @@
 
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{Api, WatchEvent, WatchParams};
-use tokio::time::Instant;
+use kube::api::Api;
+use kube::runtime::watcher::Event;
 
-/// Pause after a failed watch. A retry may fail again, because the permission to watch may be missing.
-const HOLD_OFF: Duration = Duration::from_secs(10);
-/// A watch that ends sooner has failed.
-const SHORTEST: Duration = Duration::from_secs(1);
+use crate::list_watch::{self, Config, Error, Start};
+
+/// Maximum pause after a failed watch. A retry may fail again, because the permission to watch may be missing.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// A watch of one Lease, which is restarted after errors.
 pub(super) struct Changes {
-    api: Api<Lease>,
-    parameters: WatchParams,
-    state: State,
-}
-
-type Events = BoxStream<'static, Result<WatchEvent<Lease>, kube::Error>>;
-
-enum State {
-    Idle,
-    Beginning(BoxFuture<'static, Result<Events, kube::Error>>),
-    /// The watch has been running since this time.
-    Watching(Events, Instant),
-    /// The watch is not restarted before this time.
-    Failed(Instant),
+    events: BoxStream<'static, Result<Event<Lease>, Error>>,
+    /// True if the watch has delivered an event since its last failure.
+    are_watched: bool,
 }
 
 impl Changes {
     pub(super) fn of(api: Api<Lease>, name: &str) -> Self {
+        let config = Config {
+            fields: Some(format!("metadata.name={name}")),
+            start: Start::Watch,
+            longest_pause: LONGEST_PAUSE,
+            ..Config::default()
+        };
         Self {
-            api,
-            parameters: WatchParams::default().fields(&format!("metadata.name={name}")),
-            state: State::Idle,
+            events: list_watch::events(api, config),
+            are_watched: false,
         }
     }
 
     /// Reports whether the watch is running.
     pub(super) fn are_watched(&self) -> bool {
-        matches!(self.state, State::Watching(..))
+        self.are_watched
     }
 
-    /// Waits for the next event of the watch. Returns the Lease, or `None` if the Lease was deleted. If the watch has
-    /// failed, this function waits until the caller cancels the call. This function is cancel-safe.
+    /// Waits for the next event of the watch. Returns the Lease, or `None` if the Lease was deleted. This function is
+    /// cancel-safe.
     pub(super) async fn next(&mut self) -> Option<Lease> {
-        loop {
-            match &mut self.state {
-                State::Failed(until) if Instant::now() < *until => std::future::pending().await,
-                State::Idle | State::Failed(_) => {
-                    let (api, parameters) = (self.api.clone(), self.parameters.clone());
-                    // With the resource version 0, the first event contains the current Lease.
-                    let begin = async move { Ok(api.watch(&parameters, "0").await?.boxed()) };
-                    self.state = State::Beginning(begin.boxed());
-                }
-                State::Beginning(begun) => match begun.await {
-                    Ok(changes) => self.state = State::Watching(changes, Instant::now()),
-                    Err(error) => {
-                        tracing::debug!(%error, "cannot watch the lease; reading it periodically");
-                        self.state = State::Failed(Instant::now() + HOLD_OFF);
-                    }
-                },
-                State::Watching(changes, since) => match changes.next().await {
-                    Some(Ok(WatchEvent::Added(lease) | WatchEvent::Modified(lease))) => {
-                        return Some(lease);
-                    }
-                    Some(Ok(WatchEvent::Deleted(_))) => return None,
-                    Some(Ok(WatchEvent::Bookmark(_))) => {}
-                    Some(Ok(WatchEvent::Error(_)) | Err(_)) => {
-                        self.state = State::Failed(Instant::now() + HOLD_OFF);
-                    }
-                    // A proxy may end each watch at once.
-                    None if since.elapsed() < SHORTEST => {
-                        self.state = State::Failed(Instant::now() + HOLD_OFF);
-                    }
-                    None => self.state = State::Idle,
-                },
+        while let Some(event) = self.events.next().await {
+            self.are_watched = event.is_ok();
+            match event {
+                Ok(Event::Apply(lease) | Event::InitApply(lease)) => return Some(lease),
+                Ok(Event::Delete(_)) => return None,
+                Ok(Event::Init | Event::InitDone) | Err(_) => {}
             }
         }
+        std::future::pending().await
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Error;
+use super::{Error, Start};
 
 /// Time between two log lines about the same failure.
 const SAME: Duration = Duration::from_mins(10);
@@ -22,14 +22,16 @@ pub(super) struct FailureLog {
     url: String,
     /// The name of the server, or `None` for the control plane.
     server: Option<String>,
+    start: Start,
     last: Option<(Instant, String)>,
 }
 
 impl FailureLog {
-    pub(super) fn new(url: String, server: Option<String>) -> Self {
+    pub(super) fn new(url: String, server: Option<String>, start: Start) -> Self {
         Self {
             url,
             server,
+            start,
             last: None,
         }
     }
@@ -62,11 +64,17 @@ impl FailureLog {
 
     /// Reports whether to log that the control plane lacks a resource. A member may lack any resource.
     fn lacks_definition(&self, error: &Error, failures: u32) -> bool {
-        self.server.is_none() && error.is_unserved() && failures == UNSERVED
+        self.start == Start::List
+            && self.server.is_none()
+            && error.is_unserved()
+            && failures == UNSERVED
     }
 
     fn is_due(&self, error: &Error, failures: u32) -> bool {
-        if error.is_expected() || matches!(error, Error::Ended(_)) && failures < ENDED {
+        let is_harmless = self.start == Start::Watch
+            || error.is_expected()
+            || matches!(error, Error::Ended(_)) && failures < ENDED;
+        if is_harmless {
             return false;
         }
         let Some((at, text)) = &self.last else {
@@ -88,7 +96,7 @@ mod tests {
         let error = Error::List(kube::Error::Api(Box::new(not_found)));
         let url = "/apis/work.karmada.io/v1alpha2/resourcebindings".to_owned();
         for (server, expected) in [(None, vec![3]), (Some("member1".to_owned()), vec![])] {
-            let log = FailureLog::new(url.clone(), server);
+            let log = FailureLog::new(url.clone(), server, Start::List);
             let logged = (1..=9).filter(|&failures| log.lacks_definition(&error, failures));
             assert_eq!(logged.collect::<Vec<u32>>(), expected);
             assert!(!log.is_due(&error, 3));
