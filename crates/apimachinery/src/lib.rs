@@ -14,6 +14,7 @@
 //! | [`process_metrics`] | `process_*` metrics of the current process | |
 //! | `jsonpath` | JSONPath as in `kubectl -o jsonpath` and printer columns | `jsonpath` |
 //! | `json_fields`, `json_size` | fields of objects as JSON, and the size of JSON values | `json` |
+//! | `merge_diff` | the JSON merge patch between two documents | `json` |
 //! | `json_patch` | JSON patches with bounds | `json-patch` |
 //! | `cel_cost` | limits on the values of CEL expressions | `cel-cost` |
 //! | `api_error` | messages for errors of a kube client | `api-error` |
@@ -38,6 +39,8 @@ pub mod json_size;
 pub mod jsonpath;
 pub mod label_selector;
 pub mod log_limit;
+#[cfg(feature = "json")]
+pub mod merge_diff;
 pub mod namespaced_name;
 pub mod process_metrics;
 pub mod quantity;

@@ -32,7 +32,7 @@
 //!
 //! The other modules are leaves, which import none of these modules: [`resource_selector`], [`resource_type`],
 //! [`binding_key`], [`self_created_objects`], [`did_you_mean`], `execution_namespace`, `fingerprint`, `condition`,
-//! `timestamp`, `object_reference` and `merge_diff`.
+//! `timestamp` and `object_reference`.
 //!
 //! The controllers access API servers only through clients that they receive from the caller or create from a Cluster.
 //! This crate must not depend on the scheduler or on the embedded API server. Decisions are pure functions. Tests
@@ -55,7 +55,6 @@ pub mod hpa_scale_target_marker;
 mod interpreter_configuration;
 mod interpreter_webhooks;
 pub mod member_client;
-mod merge_diff;
 pub mod monitor;
 pub mod namespace_sync;
 mod object_reference;

@@ -3,12 +3,12 @@
 use berth_api::Cluster;
 use berth_api::cluster::ClusterStatus;
 use berth_apimachinery::api_error::has_code;
+use berth_apimachinery::merge_diff::merge_diff;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::condition;
-use crate::merge_diff::merge_diff;
 
 /// Maximum number of attempts to write the status of one Cluster that other clients change at the same time.
 const CONFLICT_TRIES: usize = 5;

@@ -4,13 +4,13 @@
 //! Patches never change fields that the scheduler or other controllers write.
 
 use berth_api::well_known::{PREEMPTIBLE, PREEMPTIBLE_COPIED};
+use berth_apimachinery::merge_diff::merge_diff;
 use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
 
 use super::claim::Claim;
 use super::desired_binding::DesiredBinding;
 use crate::binding_key::BindingKind;
-use crate::merge_diff::merge_diff;
 
 /// Fields of the spec that the detector writes.
 const DETECTOR_FIELDS: &[&str] = &[

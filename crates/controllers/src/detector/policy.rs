@@ -7,6 +7,7 @@ use std::sync::Arc;
 use berth_api::admission::{self, SystemEnvironment};
 use berth_api::policy::{ActivationPreference, Preemption, PropagationSpec};
 use berth_api::well_known::PREEMPTIBLE;
+use berth_apimachinery::merge_diff::merge_diff;
 use kube::api::DynamicObject;
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,7 +15,6 @@ use serde_json::Value;
 use super::claim::{Claim, PolicyKey, PolicyKind};
 use super::invalid_selectors::invalid_cluster_selectors;
 use super::template::Template;
-use crate::merge_diff::merge_diff;
 use crate::resource_selector::{Precision, Selector};
 
 /// A valid and complete policy, which can be applied to templates.

@@ -7,6 +7,7 @@ use berth_api::workload_rebalancer::{
 };
 use berth_api::{ClusterResourceBinding, ResourceBinding, WorkloadRebalancer};
 use berth_apimachinery::api_error::{has_code, is_stale, is_unreachable};
+use berth_apimachinery::merge_diff::merge_diff;
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -15,7 +16,6 @@ use kube::core::ApiResource;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use crate::merge_diff::merge_diff;
 use crate::reconciler::work_queue::RetryableError;
 use crate::timestamp;
 

@@ -1,6 +1,7 @@
 //! A writer that sends the status of bindings and of their resource templates to the control plane.
 
 use berth_apimachinery::api_error::{api_error_message, has_code};
+use berth_apimachinery::merge_diff::merge_diff;
 use std::sync::Arc;
 
 use berth_api::Work;
@@ -14,7 +15,6 @@ use serde_json::{Value, json};
 
 use super::update;
 use crate::binding_key::BindingKind;
-use crate::merge_diff::merge_diff;
 use crate::object_reference::object_reference;
 use crate::propagation::binding::Binding;
 use crate::recent_templates::RecentTemplates;

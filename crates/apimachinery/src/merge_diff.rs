@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// Returns the merge patch (RFC 7396) that turns `old` into `new`, or `None` if they are equal. A field that is missing
 /// in `new` is `null` in the patch.
-pub(crate) fn merge_diff(old: &Value, new: &Value) -> Option<Value> {
+pub fn merge_diff(old: &Value, new: &Value) -> Option<Value> {
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => object_diff(old, new),
         _ if old == new => None,
