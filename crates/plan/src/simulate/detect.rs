@@ -400,7 +400,7 @@ impl Detector {
                 if let Some(patch) = patch
                     && let Some(binding) = bindings.get_mut(&key)
                 {
-                    merge::merge_patch(binding, &patch);
+                    merge::apply_merge_patch(binding, &patch);
                     if patch.get("spec").is_some() {
                         merge::bump_generation(binding);
                     }
@@ -487,7 +487,7 @@ fn release_binding(bindings: &mut Bindings, key: &BindingKey, claim: &Claim) {
     let labels = typed.metadata.labels.as_ref();
     if labels.is_some_and(|labels| claim.is_on(labels)) {
         let patch = serde_json::json!({ "metadata": release_metadata(claim, &typed) });
-        merge::merge_patch(binding, &patch);
+        merge::apply_merge_patch(binding, &patch);
     }
 }
 

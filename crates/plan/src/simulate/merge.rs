@@ -138,7 +138,7 @@ pub(crate) fn bump_generation(object: &mut Value) {
 }
 
 /// Applies a JSON merge patch (RFC 7396).
-pub(crate) fn merge_patch(target: &mut Value, patch: &Value) {
+pub(crate) fn apply_merge_patch(target: &mut Value, patch: &Value) {
     let Some(patch) = patch.as_object() else {
         target.clone_from(patch);
         return;
@@ -153,7 +153,7 @@ pub(crate) fn merge_patch(target: &mut Value, patch: &Value) {
         if value.is_null() {
             target.remove(field);
         } else {
-            merge_patch(target.entry(field.clone()).or_insert(Value::Null), value);
+            apply_merge_patch(target.entry(field.clone()).or_insert(Value::Null), value);
         }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use berth_apimachinery::merge_diff::merge_diff;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -215,7 +216,7 @@ impl Writer {
                 match old {
                     None => Some(Entry::Cluster(new)),
                     Some(old) => {
-                        let patch = merge_patch(&old, new)?;
+                        let patch = merge_diff(&old, &new)?;
                         Some(Entry::ClusterPatch(ClusterPatch { name, patch }))
                     }
                 }
@@ -290,29 +291,6 @@ impl Writer {
         self.file = Some(file);
         Ok(())
     }
-}
-
-/// Returns the JSON merge patch that changes `old` to `new`, or `None` if both values are equal.
-fn merge_patch(old: &Value, new: Value) -> Option<Value> {
-    if *old == new {
-        return None;
-    }
-    let (Value::Object(old), Value::Object(new)) = (old, &new) else {
-        return Some(new);
-    };
-    let removed = old.keys().filter(|key| !new.contains_key(*key));
-    let mut patch: serde_json::Map<String, Value> =
-        removed.map(|key| (key.clone(), Value::Null)).collect();
-    for (key, value) in new {
-        let change = match old.get(key) {
-            None => Some(value.clone()),
-            Some(before) => merge_patch(before, value.clone()),
-        };
-        if let Some(change) = change {
-            patch.insert(key.clone(), change);
-        }
-    }
-    Some(Value::Object(patch))
 }
 
 #[cfg(test)]
