@@ -1,7 +1,7 @@
 //! Types and functions that Kubernetes API servers, clients and controllers share.
 //!
 //! The crate contains no Karmada types, no scheduling and no runtime. The modules are independent of each other, except
-//! that `json_patch` uses `json_size`, and `label_selector` uses `dns`:
+//! that `json_patch` uses `json_size`, `label_selector` uses `dns`, and `conflict_retry` uses `api_error`:
 //!
 //! | module | contents | feature |
 //! |---|---|---|
@@ -18,6 +18,7 @@
 //! | `json_patch` | JSON patches with bounds | `json-patch` |
 //! | `cel_cost` | limits on the values of CEL expressions | `cel-cost` |
 //! | `api_error` | messages for errors of a kube client | `api-error` |
+//! | `conflict_retry` | writes of objects that other clients change at the same time | `api-error` |
 //! | `dynamic_object` | conversion between typed objects and dynamic objects | `dynamic-object` |
 //! | `server_verifier` | verification of TLS servers | `server-verifier` |
 
@@ -25,6 +26,8 @@
 pub mod api_error;
 #[cfg(feature = "cel-cost")]
 pub mod cel_cost;
+#[cfg(feature = "api-error")]
+pub mod conflict_retry;
 pub mod dns;
 #[cfg(feature = "dynamic-object")]
 pub mod dynamic_object;

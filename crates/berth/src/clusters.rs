@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use berth_api::Cluster;
 use berth_apimachinery::api_error::api_error_message;
+use berth_apimachinery::conflict_retry::CONFLICT_ATTEMPTS;
 use berth_component_base::kube_client::ConnectError;
 use k8s_openapi::api::core::v1::Taint;
 use kube::api::{Api, ApiResource, Patch, PatchParams};
@@ -18,8 +19,6 @@ use serde_json::json;
 
 use crate::control_plane::ControlPlaneArgs;
 
-/// Maximum number of attempts to write a Cluster that other clients change at the same time.
-const MAX_ATTEMPTS: usize = 5;
 /// Pause between two attempts.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
@@ -89,7 +88,7 @@ async fn change_taints<T>(
     dry_run: bool,
     change: impl Fn(&[Taint]) -> Result<(Option<Vec<Taint>>, T), ClustersError>,
 ) -> Result<T, ClustersError> {
-    let mut attempts = MAX_ATTEMPTS;
+    let mut attempts = CONFLICT_ATTEMPTS;
     loop {
         let cluster = get(clusters, name).await?;
         let (taints, result) = change(&cluster.spec.taints)?;

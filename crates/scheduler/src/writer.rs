@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use berth_apimachinery::api_error::{has_code, is_unreachable};
+use berth_apimachinery::conflict_retry::CONFLICT_ATTEMPTS;
 use berth_core::PluginError;
 use kube::api::{Api, Patch, PatchParams};
 use kube::core::Status;
@@ -23,9 +24,6 @@ use crate::rules::plan::Plan;
 use berth_component_base::kube_client::RateLimit;
 use berth_component_base::kube_client::within;
 use berth_component_base::leader_election::Leadership;
-
-/// Maximum number of attempts to write the status of a binding that other clients change at the same time.
-const STATUS_ATTEMPTS: usize = 5;
 
 /// Result of writing a plan.
 #[derive(Debug)]
@@ -207,7 +205,7 @@ impl Writer {
             return Report::Written(latest.binding());
         };
         let generation = latest.generation();
-        for _ in 0..STATUS_ATTEMPTS {
+        for _ in 0..CONFLICT_ATTEMPTS {
             if !self.may_send(progress).await {
                 return Report::NotLeading {
                     landed: progress.has_landed(),

@@ -2,16 +2,13 @@
 
 use berth_api::Cluster;
 use berth_api::cluster::ClusterStatus;
-use berth_apimachinery::api_error::has_code;
+use berth_apimachinery::conflict_retry::Attempts;
 use berth_apimachinery::merge_diff::merge_diff;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::condition;
-
-/// Maximum number of attempts to write the status of one Cluster that other clients change at the same time.
-const CONFLICT_TRIES: usize = 5;
 
 /// The collected parts of a Cluster's status.
 #[derive(Clone, Debug, Default)]
@@ -30,27 +27,23 @@ pub(super) async fn write(
 ) -> Result<Option<Cluster>, kube::Error> {
     let clusters: Api<Cluster> = Api::all(client.clone());
     let name = cluster.name_any();
-    let mut current = cluster.clone();
-    for _ in 0..CONFLICT_TRIES {
+    let parameters = PatchParams::default();
+    let mut attempts = Attempts::new(Some(cluster.clone()));
+    while attempts.begin() {
+        let Some(current) = attempts.known() else {
+            return Ok(None);
+        };
         let Some(status) = status_patch(&current.status.clone().unwrap_or_default(), update) else {
             return Ok(None);
         };
-        let patch = json!({
+        let patch = Patch::Merge(json!({
             "metadata": { "resourceVersion": current.metadata.resource_version },
             "status": status,
-        });
-        let parameters = PatchParams::default();
-        match clusters
-            .patch_status(&name, &parameters, &Patch::Merge(patch))
-            .await
-        {
-            Err(error) if has_code(&error, 409) => {}
-            Err(error) if has_code(&error, 404) => return Ok(None),
-            written => return written.map(Some),
-        }
-        match clusters.get_opt(&name).await? {
-            Some(cluster) => current = cluster,
-            None => return Ok(None),
+        }));
+        let response = clusters.patch_status(&name, &parameters, &patch).await;
+        let written = attempts.end(response, clusters.get_opt(&name)).await?;
+        if written.is_some() {
+            return Ok(written);
         }
     }
     Ok(None)

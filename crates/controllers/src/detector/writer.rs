@@ -2,6 +2,7 @@
 //! that are up to date are not written.
 
 use berth_apimachinery::api_error::{api_error_message, has_code, is_stale, is_unreachable};
+use berth_apimachinery::conflict_retry::Attempts;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -30,9 +31,6 @@ use crate::binding_key::{BindingKey, BindingKind};
 use crate::monitor::{Monitor, Outcome};
 use crate::reconciler::work_queue::RetryableError;
 use crate::resource_interpreter::ResourceInterpreter;
-
-/// Maximum number of attempts to write a binding that other clients change at the same time.
-const CONFLICT_ATTEMPTS: usize = 5;
 
 /// An error of a write.
 #[derive(Debug, thiserror::Error)]
@@ -359,9 +357,9 @@ impl Writer {
         let api = self.bindings(&desired.key);
         let name = &desired.key.name;
         let start = SystemTime::now();
-        let mut current = observed.map(|binding| (*binding).clone());
-        for _ in 0..CONFLICT_ATTEMPTS {
-            let outcome = match &current {
+        let mut attempts = Attempts::new(observed);
+        while attempts.begin() {
+            let response = match attempts.known() {
                 None => {
                     let mut object = new_binding(desired, &uuid::Uuid::new_v4().to_string());
                     let _span = traced(&mut object, desired, start);
@@ -381,11 +379,9 @@ impl Writer {
                     api.patch(name, &params(), &Patch::Merge(patch)).await
                 }
             };
-            match outcome {
-                Ok(written) => return Ok(Some(Box::new(written))),
-                Err(error) if has_code(&error, 409) => current = api.get_opt(name).await?,
-                Err(error) if has_code(&error, 404) && current.is_some() => current = None,
-                Err(error) => return Err(error.into()),
+            let read = async { Ok::<_, WriteError>(api.get_opt(name).await?.map(Arc::new)) };
+            if let Some(written) = attempts.end(response, read).await? {
+                return Ok(Some(Box::new(written)));
             }
         }
         Err(WriteError::Conflicts(name.clone()))

@@ -7,6 +7,7 @@ use berth_api::workload_rebalancer::{
 };
 use berth_api::{ClusterResourceBinding, ResourceBinding, WorkloadRebalancer};
 use berth_apimachinery::api_error::{has_code, is_stale, is_unreachable};
+use berth_apimachinery::conflict_retry::CONFLICT_ATTEMPTS;
 use berth_apimachinery::merge_diff::merge_diff;
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
@@ -21,8 +22,6 @@ use crate::timestamp;
 
 /// Maximum number of bindings of one rebalancer that are triggered at the same time.
 const CONCURRENT_TRIGGERS: usize = 16;
-/// Maximum number of attempts to trigger one binding that other clients write at the same time.
-const CONFLICT_ATTEMPTS: usize = 5;
 
 /// An error after which a rebalancer is processed again.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,7 @@
 //! Requests that create, update and delete the Works of a binding on the control plane.
 
 use berth_apimachinery::api_error::{api_error_message, has_code};
+use berth_apimachinery::conflict_retry::Attempts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -28,9 +29,6 @@ use crate::recent_templates::RecentTemplates;
 use crate::resource_interpreter::ResourceInterpreter;
 use crate::rest_mapper::{KindError, RestMapper};
 use crate::suspension::is_suspended;
-
-/// Maximum number of attempts to write one object that other clients change at the same time.
-const CONFLICT_TRIES: usize = 5;
 
 /// The observed state on which a sync is based.
 #[derive(Clone, Debug)]
@@ -312,31 +310,27 @@ impl WorkSyncer {
         stored: Option<Work>,
     ) -> Result<Option<Work>, SyncError> {
         let api: Api<Work> = Api::namespaced(self.kinds.client(), &desired.namespace());
-        let mut current = stored;
-        for _ in 0..CONFLICT_TRIES {
-            let outcome = match &current {
+        let name = &desired.name;
+        let parameters = PatchParams::default();
+        let mut attempts = Attempts::new(stored);
+        while attempts.begin() {
+            let response = match attempts.known() {
                 None => self.create(&api, desired).await,
                 Some(work) if work.metadata.deletion_timestamp.is_some() => {
-                    return Err(SyncError::WorkTerminating(desired.name.clone()));
+                    return Err(SyncError::WorkTerminating(name.clone()));
                 }
                 Some(work) => {
                     let Some(patch) = patch_for(work, desired) else {
                         return Ok(None);
                     };
-                    api.patch(&desired.name, &PatchParams::default(), &Patch::Merge(patch))
-                        .await
+                    api.patch(name, &parameters, &Patch::Merge(patch)).await
                 }
             };
-            match outcome {
-                Ok(work) => return Ok(Some(work)),
-                Err(error) if has_code(&error, 409) => {
-                    current = api.get_opt(&desired.name).await?;
-                }
-                Err(error) if has_code(&error, 404) && current.is_some() => current = None,
-                Err(error) => return Err(error.into()),
+            if let Some(work) = attempts.end(response, api.get_opt(name)).await? {
+                return Ok(Some(work));
             }
         }
-        Err(SyncError::Conflicts(desired.name.clone()))
+        Err(SyncError::Conflicts(name.clone()))
     }
 
     async fn create(&self, api: &Api<Work>, desired: &DesiredWork) -> Result<Work, kube::Error> {

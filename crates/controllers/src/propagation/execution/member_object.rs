@@ -2,6 +2,7 @@
 //! Karmada's marks.
 
 use berth_apimachinery::api_error::{api_error_message, has_code};
+use berth_apimachinery::conflict_retry::CONFLICT_ATTEMPTS;
 use std::sync::Arc;
 
 use berth_api::Work;
@@ -21,9 +22,6 @@ use crate::resource_interpreter::ResourceInterpreter;
 use crate::resource_type::ResourceType;
 use crate::rest_mapper::{KindError, RestMapper};
 use berth_apimachinery::json_fields::{is_deleting, kind_of, text_at};
-
-/// Maximum number of attempts to write one object that other clients change at the same time.
-pub(super) const CONFLICT_TRIES: usize = 5;
 
 /// An error of a request about an object.
 #[derive(Debug, thiserror::Error)]
@@ -200,7 +198,7 @@ pub(super) async fn apply(
                 (MemberWrite::Update, replaced)
             }
         };
-        if written.is_ok() || tries == CONFLICT_TRIES || !written.as_ref().is_err_and(is_race) {
+        if written.is_ok() || tries == CONFLICT_ATTEMPTS || !written.as_ref().is_err_and(is_race) {
             counter.count(write, &written);
         }
         match written {
@@ -208,7 +206,7 @@ pub(super) async fn apply(
                 let object = MemberObject::new(&resource, object).ok_or(ObjectError::Conflicts)?;
                 return Ok((resource, Applied::Written { object, reverted }));
             }
-            Err(error) if is_race(&error) && tries < CONFLICT_TRIES => observed = read().await?,
+            Err(error) if is_race(&error) && tries < CONFLICT_ATTEMPTS => observed = read().await?,
             Err(error) => return Err(error.into()),
         }
     }
@@ -259,7 +257,7 @@ pub(super) async fn delete(
     };
     let (api, name) = api_for(member, &resource, manifest);
     let mut cached = cached.clone();
-    for _ in 0..CONFLICT_TRIES {
+    for _ in 0..CONFLICT_ATTEMPTS {
         let is_cached = matches!(cached, Cached::Present(_));
         let object = match cached {
             Cached::Present(object) => object.value.clone(),
@@ -321,7 +319,7 @@ pub(super) async fn remove(
         Err(error) => return Err(error.into()),
     };
     let (api, name) = api_for(member, &resource, manifest);
-    for _ in 0..CONFLICT_TRIES {
+    for _ in 0..CONFLICT_ATTEMPTS {
         let Some(object) = api.get_opt(&name).await? else {
             return Ok(());
         };
@@ -406,7 +404,7 @@ pub(super) async fn release(
         Err(error) => return Err(error.into()),
     };
     let (api, name) = api_for(member, &resource, manifest);
-    for _ in 0..CONFLICT_TRIES {
+    for _ in 0..CONFLICT_ATTEMPTS {
         let Some(object) = api.get_opt(&name).await? else {
             return Ok(());
         };

@@ -1,6 +1,7 @@
 //! Execution of the action for one Work: first the requests to the member, and then the requests to the control plane.
 
 use berth_apimachinery::api_error::has_code;
+use berth_apimachinery::conflict_retry::Attempts;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -13,7 +14,7 @@ use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::applied_state::AppliedState;
-use super::member_object::{self, Applied, CONFLICT_TRIES, Deletion, Ownership, WriteCounter};
+use super::member_object::{self, Applied, Deletion, Ownership, WriteCounter};
 use super::object_cache::{Cached, MemberObject};
 use super::ownership::{ControlPlaneId, other_owner};
 use super::recorded_events;
@@ -307,25 +308,22 @@ impl WorkExecutor {
         let api = self.works(work);
         let name = work.metadata.name.as_deref().unwrap_or_default();
         let uid = &work.metadata.uid;
-        let mut current = Some(work.clone());
-        for _ in 0..CONFLICT_TRIES {
+        let parameters = PatchParams::default();
+        let mut attempts = Attempts::new(Some(work.clone()));
+        while attempts.begin() {
             // A new Work of the same name keeps its finalizer.
+            let current = attempts.known();
             let Some(work) = current.filter(|work| work.metadata.uid == *uid) else {
                 return Ok(());
             };
-            let finalizers = work.metadata.finalizers.unwrap_or_default();
-            let others = finalizers.iter().filter(|f| *f != EXECUTION_FINALIZER);
-            let patch = json!({ "metadata": {
+            let finalizers = work.metadata.finalizers.iter().flatten();
+            let others = finalizers.filter(|name| *name != EXECUTION_FINALIZER);
+            let patch = Patch::Merge(json!({ "metadata": {
                 "finalizers": others.collect::<Vec<_>>(),
-                "resourceVersion": work.metadata.resource_version } });
-            let patched = api
-                .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-                .await;
-            match patched {
-                Ok(_) => return Ok(()),
-                Err(error) if has_code(&error, 404) => return Ok(()),
-                Err(error) if has_code(&error, 409) => current = api.get_opt(name).await?,
-                Err(error) => return Err(error.into()),
+                "resourceVersion": work.metadata.resource_version } }));
+            let response = api.patch(name, &parameters, &patch).await;
+            if attempts.end(response, api.get_opt(name)).await?.is_some() {
+                return Ok(());
             }
         }
         Err(WorkError::Conflicts)

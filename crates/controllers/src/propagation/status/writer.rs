@@ -1,16 +1,17 @@
 //! A writer that sends the status of bindings and of their resource templates to the control plane.
 
-use berth_apimachinery::api_error::{api_error_message, has_code};
+use berth_apimachinery::api_error::api_error_message;
+use berth_apimachinery::conflict_retry::Attempts;
 use berth_apimachinery::merge_diff::merge_diff;
 use std::sync::Arc;
 
 use berth_api::Work;
-use berth_api::binding::AggregatedStatusItem;
+use berth_api::binding::{AggregatedStatusItem, ObjectReference as TemplateReference};
 use berth_events::{Event, EventRecorder, Severity};
 use berth_interpreter::InterpretError;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::{Patch, PatchParams};
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::update;
@@ -20,9 +21,6 @@ use crate::propagation::binding::Binding;
 use crate::recent_templates::RecentTemplates;
 use crate::resource_interpreter::ResourceInterpreter;
 use crate::rest_mapper::{KindError, RestMapper};
-
-/// Maximum number of attempts to write one object that other clients change at the same time.
-const CONFLICT_TRIES: usize = 5;
 
 /// An error of writing a status.
 #[derive(Debug, thiserror::Error)]
@@ -97,41 +95,35 @@ impl StatusWriter {
         override_failure: Option<&str>,
     ) -> Result<Option<Vec<AggregatedStatusItem>>, StatusError> {
         let api = binding.api(self.kinds.client());
-        let mut current = Arc::clone(binding);
-        for _ in 0..CONFLICT_TRIES {
+        let name = &binding.key.name;
+        let parameters = PatchParams::default();
+        let mut attempts = Attempts::new(Some(Arc::clone(binding)));
+        while attempts.begin() {
+            let Some(current) = attempts.known() else {
+                return Ok(None);
+            };
             let mut status = current.status.clone();
             if !update(&mut status, &current.spec, works, override_failure) {
                 return Ok(Some(status.aggregated_status));
             }
-            let patch = json!({
+            let patch = Patch::Merge(json!({
                 "metadata": { "resourceVersion": current.resource_version },
                 "status": {
                     "conditions": status.conditions,
                     "aggregatedStatus": status.aggregated_status,
                 },
-            });
-            let patched = api
-                .patch_status(
-                    &current.key.name,
-                    &PatchParams::default(),
-                    &Patch::Merge(patch),
-                )
-                .await;
-            match patched {
-                Ok(_) => {
-                    let title = binding.title();
-                    let message = format!("Update {title} with AggregatedStatus successfully.");
-                    self.record(binding, binding.reference(), Severity::Normal, &message);
-                    return Ok(Some(status.aggregated_status));
-                }
-                Err(error) if has_code(&error, 409) => {
-                    let Some(object) = api.get_opt(&current.key.name).await? else {
-                        return Ok(None);
-                    };
-                    current = Arc::new(Binding::from_object(&object)?);
-                }
-                Err(error) if has_code(&error, 404) => return Ok(None),
-                Err(error) => return Err(error.into()),
+            }));
+            let response = api.patch_status(name, &parameters, &patch).await;
+            let read = async {
+                let object = api.get_opt(name).await?;
+                let current = object.map(|object| Binding::from_object(&object));
+                Ok::<_, StatusError>(current.transpose()?.map(Arc::new))
+            };
+            if attempts.end(response, read).await?.is_some() {
+                let title = binding.title();
+                let message = format!("Update {title} with AggregatedStatus successfully.");
+                self.record(binding, binding.reference(), Severity::Normal, &message);
+                return Ok(Some(status.aggregated_status));
             }
         }
         Err(StatusError::Conflicts(binding.title()))
@@ -147,22 +139,17 @@ impl StatusWriter {
         let namespace = resource.namespace.as_deref().unwrap_or_default();
         let (api_version, kind) = (&resource.api_version, &resource.kind);
         let api = self.kinds.api(api_version, kind, namespace).await?;
-        let mut observed = self.templates.get(resource);
-        for _ in 0..CONFLICT_TRIES {
-            let template = match observed.take() {
-                Some(template) => template,
-                None => {
-                    let Some(mut template) = api.get_opt(&resource.name).await? else {
-                        return Ok(());
-                    };
-                    template.types.get_or_insert_with(|| kube::core::TypeMeta {
-                        api_version: api_version.clone(),
-                        kind: kind.clone(),
-                    });
-                    Arc::new(template)
-                }
+        let (name, parameters) = (&resource.name, PatchParams::default());
+        let known = match self.templates.get(resource) {
+            Some(template) => Some(template),
+            None => read_template(&api, resource).await?,
+        };
+        let mut attempts = Attempts::new(known);
+        while attempts.begin() {
+            let Some(template) = attempts.known() else {
+                return Ok(());
             };
-            let object = serde_json::to_value(&*template)?;
+            let object = serde_json::to_value(&**template)?;
             let now = jiff::Timestamp::now();
             let now = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
             let aggregated = self
@@ -176,31 +163,21 @@ impl StatusWriter {
             let Some(changes) = merge_diff(old, &new) else {
                 return Ok(());
             };
-            let patch = json!({
+            let patch = Patch::Merge(json!({
                 "metadata": { "resourceVersion": template.metadata.resource_version },
                 "status": changes,
-            });
-            let patched = api
-                .patch_status(
-                    &resource.name,
-                    &PatchParams::default(),
-                    &Patch::Merge(patch),
-                )
-                .await;
-            match patched {
-                Ok(written) => {
-                    let message = "Update Resource with AggregatedStatus successfully.";
-                    let reference = object_reference(&template);
-                    self.record(binding, reference, Severity::Normal, message);
-                    self.templates.store(api_version, kind, written);
-                    return Ok(());
-                }
-                Err(error) if has_code(&error, 409) => {}
-                Err(error) if has_code(&error, 404) => return Ok(()),
-                Err(error) => return Err(error.into()),
+            }));
+            let response = api.patch_status(name, &parameters, &patch).await;
+            let reference = object_reference(template);
+            let read = read_template(&api, resource);
+            if let Some(written) = attempts.end(response, read).await? {
+                let message = "Update Resource with AggregatedStatus successfully.";
+                self.record(binding, reference, Severity::Normal, message);
+                self.templates.store(api_version, kind, written);
+                return Ok(());
             }
         }
-        Err(StatusError::Conflicts(format!("{kind} {}", resource.name)))
+        Err(StatusError::Conflicts(format!("{kind} {name}")))
     }
 
     /// Records an event about an object: a binding or its template.
@@ -223,6 +200,21 @@ impl StatusWriter {
             Severity::Warning => events.record(event("AggregateStatusFailed")),
         }
     }
+}
+
+/// Reads a template, with the `apiVersion` and `kind` that a response may lack.
+async fn read_template(
+    api: &Api<DynamicObject>,
+    resource: &TemplateReference,
+) -> Result<Option<Arc<DynamicObject>>, kube::Error> {
+    let mut found = api.get_opt(&resource.name).await?;
+    if let Some(template) = &mut found {
+        template.types.get_or_insert_with(|| kube::core::TypeMeta {
+            api_version: resource.api_version.clone(),
+            kind: resource.kind.clone(),
+        });
+    }
+    Ok(found.map(Arc::new))
 }
 
 /// Returns the name of the Karmada controller that writes the status of bindings of this kind.
