@@ -1,11 +1,75 @@
-//! The queue of the bindings that wait for their eviction. The first added binding is evicted first.
+//! The queues of the bindings that wait for their eviction. The first added binding is evicted first.
 
 use std::collections::{HashSet, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::eviction_meter::EvictionMeter;
 use super::rate_limiter::RateLimiter;
-use crate::binding_key::BindingKey;
+use crate::binding_key::{BindingKey, BindingKind};
+use crate::monitor::Monitor;
+
+/// The kinds of eviction queues. As in Karmada, each kind of binding has its own rate limit for evictions by taints,
+/// and unhealthy applications are evicted without a rate limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EvictionQueueKind {
+    Taint(BindingKind),
+    Unhealthy,
+}
+
+impl EvictionQueueKind {
+    pub(super) const ALL: [Self; 3] = [
+        Self::Taint(BindingKind::Namespaced),
+        Self::Taint(BindingKind::Cluster),
+        Self::Unhealthy,
+    ];
+
+    /// Returns the name of the queue in metrics. If Karmada has the same queue, the name is Karmada's.
+    pub(super) fn metric_name(self) -> &'static str {
+        match self {
+            Self::Taint(BindingKind::Namespaced) => "binding-eviction",
+            Self::Taint(BindingKind::Cluster) => "cluster-binding-eviction",
+            Self::Unhealthy => "application-failover",
+        }
+    }
+}
+
+/// The eviction queues of all kinds.
+#[derive(Debug)]
+pub(super) struct EvictionQueues {
+    bindings: EvictionQueue,
+    cluster_bindings: EvictionQueue,
+    unhealthy: EvictionQueue,
+}
+
+impl EvictionQueues {
+    /// Returns empty queues. `interval` is the minimum interval between two evictions by taints.
+    pub(super) fn new(interval: Duration, monitor: &Monitor) -> Self {
+        let queue = |kind: EvictionQueueKind, interval| {
+            let meter = EvictionMeter::new(kind.metric_name(), monitor.clone());
+            EvictionQueue::new(RateLimiter::new(interval), meter)
+        };
+        let [namespaced, cluster, unhealthy] = EvictionQueueKind::ALL;
+        Self {
+            bindings: queue(namespaced, interval),
+            cluster_bindings: queue(cluster, interval),
+            unhealthy: queue(unhealthy, Duration::ZERO),
+        }
+    }
+
+    pub(super) fn of(&mut self, kind: EvictionQueueKind) -> &mut EvictionQueue {
+        match kind {
+            EvictionQueueKind::Taint(BindingKind::Namespaced) => &mut self.bindings,
+            EvictionQueueKind::Taint(BindingKind::Cluster) => &mut self.cluster_bindings,
+            EvictionQueueKind::Unhealthy => &mut self.unhealthy,
+        }
+    }
+
+    /// Returns the time at which the next binding may be evicted, or `None` if all queues are empty.
+    pub(super) fn next_due(&self, now: Instant) -> Option<Instant> {
+        let queues = [&self.bindings, &self.cluster_bindings, &self.unhealthy];
+        queues.iter().filter_map(|queue| queue.next_due(now)).min()
+    }
+}
 
 /// A queue of bindings with a rate limit.
 #[derive(Debug)]
@@ -45,17 +109,14 @@ impl EvictionQueue {
     }
 
     /// Returns the time at which the next binding may be evicted, or `None` if the queue is empty.
-    pub(super) fn next_due(&self, now: Instant) -> Option<Instant> {
+    fn next_due(&self, now: Instant) -> Option<Instant> {
         (!self.order.is_empty()).then(|| self.limiter.next_allowed(now).unwrap_or(now))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::monitor::Monitor;
 
     fn key(name: &str) -> BindingKey {
         BindingKey {

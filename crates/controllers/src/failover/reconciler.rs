@@ -12,15 +12,14 @@ use super::action::{Action, Clocks, next_action};
 use super::binding::Binding;
 use super::cache::{Cache, Source};
 use super::eviction::{self, Reason};
-use super::eviction_meter::EvictionMeter;
-use super::eviction_queue::EvictionQueue;
+use super::eviction_queue::{EvictionQueueKind, EvictionQueues};
 use super::options::FailoverOptions;
-use super::rate_limiter::{MoveBudget, RateLimiter, interval};
+use super::rate_limiter::{MoveBudget, interval};
 use super::report::Reports;
 use super::schedule::Schedule;
 use super::unhealthy_tracker::UnhealthyTracker;
 use super::writer::{Announcement, WriteOutcome, Writer};
-use crate::binding_key::{BindingKey, BindingKind};
+use crate::binding_key::BindingKey;
 use crate::monitor::{self as metrics, Monitor};
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::{Inputs, Reconciler, Workers};
@@ -34,23 +33,13 @@ const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Maximum delay between two attempts of a write.
 const LONGEST_RETRY_DELAY: Duration = Duration::from_mins(1);
 
-/// The kinds of eviction queues. As in Karmada, each kind of binding has its own rate limit for evictions by taints,
-/// and unhealthy applications are evicted without a rate limit. [`MoveBudget`] limits all queues together.
+/// The reason for which a binding is examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum EvictionQueueKind {
-    Taint(BindingKind),
-    Unhealthy,
-}
-
-impl EvictionQueueKind {
-    /// Returns the name of the queue in metrics. If Karmada has the same queue, the name is Karmada's.
-    fn metric_name(self) -> &'static str {
-        match self {
-            Self::Taint(BindingKind::Namespaced) => "binding-eviction",
-            Self::Taint(BindingKind::Cluster) => "cluster-binding-eviction",
-            Self::Unhealthy => "application-failover",
-        }
-    }
+enum Examination {
+    /// The binding has changed, or its scheduled time is reached. An eviction is queued.
+    Scheduled,
+    /// An eviction queue has released the binding. An eviction is written.
+    Released,
 }
 
 /// The result of a write.
@@ -69,7 +58,8 @@ pub(super) struct Failover {
     monitor: Monitor,
     cache: Cache,
     unhealthy: UnhealthyTracker,
-    queues: [(EvictionQueueKind, EvictionQueue); 3],
+    queues: EvictionQueues,
+    /// The limit on the evictions of all queues together.
     budget: MoveBudget,
     schedule: Schedule,
     /// Bindings with a running write.
@@ -125,18 +115,18 @@ impl Reconciler for Failover {
         if !self.cache.has_synced() {
             return None;
         }
-        let now = Instant::now();
-        let queues = self.queues.iter();
-        let eviction = queues.filter_map(|(_, queue)| queue.next_due(now)).min();
+        let examination = self.schedule.next_due();
         // When all workers are busy, the end of a write triggers the next eviction.
-        let eviction = eviction.filter(|_| self.busy.len() < WORKERS);
-        let allowed = self.budget.next_allowed(now);
-        let eviction = eviction.map(|due| allowed.map_or(due, |allowed| due.max(allowed)));
-        let due = self.schedule.next_due().into_iter().chain(eviction).min();
+        let eviction = if self.busy.len() < WORKERS {
+            let now = Instant::now();
+            let (released, allowed) = (self.queues.next_due(now), self.budget.next_allowed(now));
+            released.map(|released| allowed.map_or(released, |allowed| released.max(allowed)))
+        } else {
+            None
+        };
+        let due = examination.into_iter().chain(eviction).min();
         due.map(Into::into)
     }
-
-    fn handle_due(&mut self) {}
 
     fn dispatch(&mut self, workers: &mut Workers<Outcome>) {
         if !self.cache.has_synced() {
@@ -144,14 +134,14 @@ impl Reconciler for Failover {
         }
         let clocks = Clocks::read();
         while let Some(key) = self.schedule.pop_due(clocks.now) {
-            self.reconcile(&key, clocks, false, workers);
+            self.reconcile(&key, clocks, Examination::Scheduled, workers);
         }
-        for queue in 0..self.queues.len() {
-            while workers.has_free() && self.may_evict(queue, clocks.now) {
-                let Some(key) = self.queues[queue].1.pop() else {
+        for kind in EvictionQueueKind::ALL {
+            while workers.has_free() && self.is_within_limits(kind, clocks.now) {
+                let Some(key) = self.queues.of(kind).pop() else {
                     break;
                 };
-                self.reconcile(&key, clocks, true, workers);
+                self.reconcile(&key, clocks, Examination::Released, workers);
             }
         }
     }
@@ -163,23 +153,8 @@ impl Failover {
             .taint_eviction
             .as_ref()
             .map_or(0.0, |taints| taints.rate);
-        let queue = |kind: EvictionQueueKind, interval| {
-            let limiter = RateLimiter::new(interval);
-            let meter = EvictionMeter::new(kind.metric_name(), monitor.clone());
-            (kind, EvictionQueue::new(limiter, meter))
-        };
         Self {
-            queues: [
-                queue(
-                    EvictionQueueKind::Taint(BindingKind::Namespaced),
-                    interval(rate),
-                ),
-                queue(
-                    EvictionQueueKind::Taint(BindingKind::Cluster),
-                    interval(rate),
-                ),
-                queue(EvictionQueueKind::Unhealthy, Duration::ZERO),
-            ],
+            queues: EvictionQueues::new(interval(rate), &monitor),
             monitor,
             budget: MoveBudget::new(options.move_budget),
             options,
@@ -192,18 +167,18 @@ impl Failover {
         }
     }
 
-    fn may_evict(&mut self, queue: usize, now: Instant) -> bool {
-        self.queues[queue].1.limiter.next_allowed(now).is_none()
+    /// Reports whether the limits of a queue and of all queues together allow an eviction now.
+    fn is_within_limits(&mut self, kind: EvictionQueueKind, now: Instant) -> bool {
+        self.queues.of(kind).limiter.next_allowed(now).is_none()
             && self.budget.next_allowed(now).is_none()
     }
 
-    /// Examines a binding, and starts the necessary write. Without `may_evict`, an eviction is queued instead of
-    /// written.
+    /// Examines a binding, and starts the necessary write.
     fn reconcile(
         &mut self,
         key: &BindingKey,
         clocks: Clocks,
-        may_evict: bool,
+        examination: Examination,
         workers: &mut Workers<Outcome>,
     ) {
         let Some(binding) = self.cache.bindings.get(key) else {
@@ -232,35 +207,26 @@ impl Failover {
                 }
             }
             Action::Evict(clusters) => {
-                let queue = self.queue_for(&binding, &clusters);
-                if may_evict {
-                    self.evict(binding, clusters, queue, clocks.now, workers);
-                } else {
-                    let clusters = clusters.into_iter().map(|(cluster, _)| cluster);
-                    let kind = binding.spec.resource.kind;
-                    self.queues[queue].1.push(key, kind, clusters.collect());
+                let queue = queue_for(&binding, &clusters);
+                match examination {
+                    Examination::Scheduled => {
+                        let clusters = clusters.into_iter().map(|(cluster, _)| cluster);
+                        let kind = binding.spec.resource.kind;
+                        self.queues.of(queue).push(key, kind, clusters.collect());
+                    }
+                    Examination::Released => {
+                        self.evict(binding, clusters, queue, clocks.now, workers);
+                    }
                 }
             }
         }
-    }
-
-    /// Returns the index of the queue for an eviction.
-    fn queue_for(&self, binding: &Binding, clusters: &[(String, Reason)]) -> usize {
-        let is_tainted = clusters.iter().any(|(_, reason)| *reason == Reason::Taint);
-        let wanted = if is_tainted {
-            EvictionQueueKind::Taint(binding.kind())
-        } else {
-            EvictionQueueKind::Unhealthy
-        };
-        let found = self.queues.iter().position(|(kind, _)| *kind == wanted);
-        found.unwrap_or_default()
     }
 
     fn evict(
         &mut self,
         binding: Binding,
         clusters: Vec<(String, Reason)>,
-        queue: usize,
+        queue: EvictionQueueKind,
         now: Instant,
         workers: &mut Workers<Outcome>,
     ) {
@@ -283,23 +249,22 @@ impl Failover {
         match eviction::eviction_patch(&binding, tasks) {
             Ok(patch) => {
                 tracing::info!(binding = binding.key.name, ?clusters, "evicting a binding");
-                self.queues[queue].1.limiter.record(now);
+                self.queues.of(queue).limiter.record(now);
                 self.budget.record(now);
                 let announcement = Announcement::Evicting(clusters);
-                let metric = self.queues[queue].0.metric_name();
-                self.start(binding, patch, announcement, Some(metric), workers);
+                self.start(binding, patch, announcement, Some(queue), workers);
             }
             Err(error) => tracing::error!(binding = binding.key.name, %error, "eviction failed"),
         }
     }
 
-    /// Starts a write of a binding. `queue` is the name of the eviction queue, or `None` for other writes.
+    /// Starts a write of a binding. `queue` is the eviction queue, or `None` for other writes.
     fn start(
         &mut self,
         binding: Binding,
         patch: serde_json::Value,
         announcement: Announcement,
-        queue: Option<&'static str>,
+        queue: Option<EvictionQueueKind>,
         workers: &mut Workers<Outcome>,
     ) {
         if !workers.has_free() {
@@ -316,9 +281,18 @@ impl Failover {
                     WriteOutcome::Stored(_) | WriteOutcome::NotFound => metrics::Outcome::Success,
                     WriteOutcome::Conflict | WriteOutcome::Failed(_) => metrics::Outcome::Error,
                 };
-                monitor.evicted(queue, outcome, since.elapsed());
+                monitor.evicted(queue.metric_name(), outcome, since.elapsed());
             }
             Outcome { binding, written }
         });
+    }
+}
+
+/// Returns the queue for an eviction.
+fn queue_for(binding: &Binding, clusters: &[(String, Reason)]) -> EvictionQueueKind {
+    if clusters.iter().any(|(_, reason)| *reason == Reason::Taint) {
+        EvictionQueueKind::Taint(binding.kind())
+    } else {
+        EvictionQueueKind::Unhealthy
     }
 }
