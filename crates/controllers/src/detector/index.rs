@@ -1,4 +1,21 @@
 //! The index of the detector: the observed templates, policies, override policies and bindings.
+//!
+//! ```text
+//!               resource selectors
+//! Propagation- ────────────────────> template ──┐
+//! Policy, Cluster- <─────────────────           │ kind and name of the template
+//! PropagationPolicy   claim: labels             │ are the name of the binding
+//!     │     ^         and annotations           v
+//!     │     │                            ResourceBinding,
+//!     │     └─────────────────────────── ClusterResourceBinding
+//!     │ dependentOverrides   claim
+//!     v
+//! OverridePolicy, ClusterOverridePolicy
+//! ```
+//!
+//! An arrow is a reference in an object. A selector may match any number of templates, but a template has one claim. The
+//! index therefore follows claims backwards, from a policy to its templates, and finds the policy of an unclaimed
+//! template by a search among the policies of its namespace.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;

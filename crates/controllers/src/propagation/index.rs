@@ -1,4 +1,20 @@
 //! The index of the propagation: the observed bindings, Works, clusters and override policies.
+//!
+//! ```text
+//! OverridePolicy, ────────── resource selectors ─────────> template
+//! ClusterOverridePolicy                                       ^
+//!         │ target clusters                                   │ spec.resource
+//!         v                                                   │
+//!      Cluster <── spec.clusters, requiredBy, ────────── ResourceBinding,
+//!         ^        gracefulEvictionTasks                 ClusterResourceBinding
+//!         │ name of the execution namespace                   ^
+//!         │                                                   │ label with the permanent id
+//!       Work ─────────────────────────────────────────────────┘
+//! ```
+//!
+//! An arrow is a reference in an object. The index follows each arrow backwards: from a changed object to the bindings
+//! that need a sync or a new status. Works name their binding by its permanent id, and not by its name, so that a binding
+//! of the same name does not adopt the Works of its predecessor.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

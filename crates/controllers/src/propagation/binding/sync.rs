@@ -148,13 +148,16 @@ impl WorkSyncer {
     }
 
     /// Creates, updates and deletes the Works of a binding. Adds each written Work to `written`, even if a later
-    /// request fails.
+    /// request fails. The comments number the phases. Most phases end the sync after a write, because the watch event of
+    /// this write starts the next sync.
     pub(crate) async fn sync(
         &self,
         input: SyncInput,
         written: &mut Vec<Work>,
     ) -> Result<(), SyncError> {
         let binding = &input.binding;
+        // 1. The end. The finalizer of the binding stays until the Works are gone, because only the Works can delete the
+        //    objects in the members.
         if binding.deleting {
             let works = self.list_works(binding).await?;
             for work in &works {
@@ -166,10 +169,13 @@ impl WorkSyncer {
             }
             return self.remove_finalizer(binding).await;
         }
+        // 2. The permanent id and the finalizer. They come before the first Work: the Works are found by the id, and
+        //    without the finalizer they would outlive the binding.
         if self.initialize(binding).await? {
-            // The watch event of this write starts the next sync.
             return Ok(());
         }
+        // 3. The Works in clusters that are no longer targets. They come before new Works, so that an error in a new
+        //    target does not keep the objects in a former target.
         let expected = expected_clusters(&binding.spec);
         let orphans = input.works.iter();
         let orphans = orphans.filter(|(cluster, _)| !expected.contains(*cluster));
@@ -183,7 +189,8 @@ impl WorkSyncer {
                 }
             }
         }
-        // No Work is written while a purged cluster has a Work. The deletion of that Work starts the next sync.
+        // 4. The purged clusters. No Work is written while one of them has a Work, because two copies of the
+        //    application must not run at the same time. The deletion of that Work starts the next sync.
         let purged = directly_purged(&binding.spec);
         if input
             .works
@@ -192,6 +199,7 @@ impl WorkSyncer {
         {
             return Ok(());
         }
+        // 5. The Works of the targets, from the newest template.
         let Some(template) = self.template(binding).await? else {
             return Ok(());
         };
