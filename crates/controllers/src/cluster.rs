@@ -15,9 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use berth_api::Cluster;
-use berth_events::EventRecorder;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use kube::{Client, ResourceExt as _};
 use tokio::time::Instant;
@@ -28,7 +28,8 @@ pub use self::heartbeat::HeartbeatOptions;
 use self::heartbeat::{Heartbeats, Now, is_pulled};
 use crate::monitor::Monitor;
 use crate::reconciler::informer::WatchEvent;
-use crate::reconciler::work_queue::{Priority, WorkQueue};
+use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
+use crate::reconciler::work_queue::{Priority, Timers, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 
 /// The name of this component in events and metrics.
@@ -50,8 +51,7 @@ pub async fn run(
 ) -> Result<(), ControllerError> {
     let mut runtime = Runtime::new(client.clone(), COMPONENT, &monitor, &shutdown);
     let inputs = runtime.inputs();
-    let (events, event_writer) = EventRecorder::new(client.clone(), COMPONENT);
-    inputs.spawn(|_, stop| event_writer.run(stop));
+    let events = inputs.record_events(COMPONENT);
     inputs.watch(&ApiResource::erase::<Cluster>(&()), |event| event);
     let controller = ClusterController {
         reconciler: ClusterReconciler::new(client, events),
@@ -104,25 +104,7 @@ impl Reconciler for ClusterController {
     type Outcome = Outcome;
 
     fn handle_event(&mut self, event: WatchEvent, _: &mut Inputs<WatchEvent>) {
-        match event {
-            WatchEvent::Applied(object) => {
-                let name = object.name_any();
-                match object.try_parse() {
-                    Ok(cluster) => {
-                        self.clusters.insert(name.clone(), Arc::new(cluster));
-                        self.queue.push(name, (), Priority::High);
-                    }
-                    Err(error) => {
-                        tracing::warn!(cluster = name, %error, "cannot read a Cluster: it is ignored");
-                    }
-                }
-            }
-            WatchEvent::Deleted(object) => drop(self.clusters.remove(&object.name_any())),
-            WatchEvent::Listed(listing) => {
-                self.clusters.retain(|name, _| listing.contains("", name));
-            }
-            WatchEvent::Unserved => {}
-        }
+        self.observe(&(), event);
     }
 
     fn handle_outcome(&mut self, outcome: Outcome, _: &mut Inputs<WatchEvent>) {
@@ -138,6 +120,10 @@ impl Reconciler for ClusterController {
             }
             Outcome::ConditionSet(..) => {}
         }
+    }
+
+    fn timers(&mut self) -> Option<&mut dyn Timers> {
+        Some(&mut self.queue)
     }
 
     fn next_due(&mut self) -> Option<Instant> {
@@ -183,6 +169,31 @@ impl Reconciler for ClusterController {
                 Outcome::Reconciled(name, progress)
             });
         }
+    }
+}
+
+impl Observe for ClusterController {
+    type Source = ();
+
+    fn applied(&mut self, (): &(), object: DynamicObject) {
+        let name = object.name_any();
+        match object.try_parse() {
+            Ok(cluster) => {
+                self.clusters.insert(name.clone(), Arc::new(cluster));
+                self.queue.push(name, (), Priority::High);
+            }
+            Err(error) => {
+                tracing::warn!(cluster = name, %error, "cannot read a Cluster: it is ignored");
+            }
+        }
+    }
+
+    fn removed(&mut self, (): &(), _: &str, name: &str) {
+        self.clusters.remove(name);
+    }
+
+    fn names(&self, (): &()) -> Vec<ObjectName> {
+        cluster_scoped(self.clusters.keys())
     }
 }
 

@@ -29,7 +29,6 @@ mod recorded_events;
 mod watch_events;
 mod writer;
 
-use berth_events::EventRecorder;
 use tokio_util::sync::CancellationToken;
 
 use self::reconciler::{Distributor, WORKERS};
@@ -57,8 +56,7 @@ pub async fn run(
 ) -> Result<(), ControllerError> {
     let mut runtime = Runtime::new(client.clone(), QUEUE, &monitor, &shutdown);
     let inputs = runtime.inputs();
-    let (events, event_writer) = EventRecorder::new(client.clone(), recorded_events::COMPONENT);
-    inputs.spawn(|_, stop| event_writer.run(stop));
+    let events = inputs.record_events(recorded_events::COMPONENT);
     let customizations = Customizations::default();
     let rules = customizations.interpreter().clone();
     let writer = Writer {

@@ -19,13 +19,13 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::ApiResource;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::condition;
 use crate::monitor::Monitor;
-use crate::reconciler::informer::{Listing, WatchEvent};
-use crate::reconciler::work_queue::{Priority, WorkQueue};
+use crate::reconciler::informer::WatchEvent;
+use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
+use crate::reconciler::work_queue::{Priority, Timers, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 
 /// The name of the controller's queue in metrics.
@@ -177,12 +177,7 @@ impl Reconciler for Syncer {
     type Outcome = (Key, Result<(), kube::Error>);
 
     fn handle_event(&mut self, (source, event): Self::Event, _: &mut Inputs<Self::Event>) {
-        match event {
-            WatchEvent::Applied(object) => self.handle_applied(source, *object),
-            WatchEvent::Deleted(object) => self.forget(source, &key(source, &object)),
-            WatchEvent::Listed(listing) => self.forget_unlisted(source, &listing),
-            WatchEvent::Unserved => {}
-        }
+        self.observe(&source, event);
     }
 
     fn handle_outcome(&mut self, (key, result): Self::Outcome, _: &mut Inputs<Self::Event>) {
@@ -192,12 +187,8 @@ impl Reconciler for Syncer {
         }
     }
 
-    fn next_due(&mut self) -> Option<Instant> {
-        self.queue.next_due()
-    }
-
-    fn handle_due(&mut self) {
-        self.queue.requeue_due();
+    fn timers(&mut self) -> Option<&mut dyn Timers> {
+        Some(&mut self.queue)
     }
 
     fn dispatch(&mut self, workers: &mut Workers<Self::Outcome>) {
@@ -238,9 +229,12 @@ impl Reconciler for Syncer {
     }
 }
 
-impl Syncer {
-    fn handle_applied(&mut self, source: Source, object: DynamicObject) {
-        let key = key(source, &object);
+impl Observe for Syncer {
+    type Source = Source;
+
+    fn applied(&mut self, source: &Source, object: DynamicObject) {
+        let namespace = object.namespace().unwrap_or_default();
+        let key = key(*source, &namespace, &object.name_any());
         match source {
             Source::Clusters => return self.handle_cluster(object),
             Source::Deployments => match Template::of(&object) {
@@ -263,6 +257,29 @@ impl Syncer {
         }
     }
 
+    fn removed(&mut self, source: &Source, namespace: &str, name: &str) {
+        let key = key(*source, namespace, name);
+        match source {
+            Source::Clusters => drop(self.ready.remove(name)),
+            Source::Deployments => drop(self.templates.remove(&key)),
+            Source::Bindings => drop(self.divisions.remove(&key)),
+        }
+    }
+
+    fn names(&self, source: &Source) -> Vec<ObjectName> {
+        match source {
+            Source::Clusters => cluster_scoped(&self.ready),
+            Source::Deployments => {
+                let templates = self.templates.iter();
+                let names = templates.map(|(key, (name, _))| (key.0.clone(), name.clone()));
+                names.collect()
+            }
+            Source::Bindings => self.divisions.keys().cloned().collect(),
+        }
+    }
+}
+
+impl Syncer {
     fn handle_cluster(&mut self, object: DynamicObject) {
         let name = object.name_any();
         let cluster = object.try_parse::<Cluster>().ok();
@@ -278,35 +295,14 @@ impl Syncer {
             }
         }
     }
-
-    fn forget(&mut self, source: Source, key: &Key) {
-        match source {
-            Source::Clusters => drop(self.ready.remove(&key.1)),
-            Source::Deployments => drop(self.templates.remove(key)),
-            Source::Bindings => drop(self.divisions.remove(key)),
-        }
-    }
-
-    fn forget_unlisted(&mut self, source: Source, listing: &Listing) {
-        match source {
-            Source::Clusters => self.ready.retain(|name| listing.contains("", name)),
-            Source::Deployments => {
-                let is_listed = |key: &Key, name: &str| listing.contains(&key.0, name);
-                self.templates.retain(|key, (name, _)| is_listed(key, name));
-            }
-            Source::Bindings => self
-                .divisions
-                .retain(|(namespace, name), _| listing.contains(namespace, name)),
-        }
-    }
 }
 
-fn key(source: Source, object: &DynamicObject) -> Key {
-    let name = match source {
-        Source::Deployments => binding_name("Deployment", &object.name_any()),
-        Source::Bindings | Source::Clusters => object.name_any(),
+fn key(source: Source, namespace: &str, name: &str) -> Key {
+    let binding = match source {
+        Source::Deployments => binding_name("Deployment", name),
+        Source::Bindings | Source::Clusters => name.to_owned(),
     };
-    (object.namespace().unwrap_or_default(), name)
+    (namespace.to_owned(), binding)
 }
 
 #[cfg(test)]

@@ -38,7 +38,6 @@ mod writer;
 pub use options::{DetectorOptions, Gates, OptionsError};
 
 use berth_api::Cluster;
-use berth_events::EventRecorder;
 use kube::core::ApiResource;
 use tokio_util::sync::CancellationToken;
 
@@ -72,9 +71,8 @@ pub async fn run(
 ) -> Result<(), ControllerError> {
     let mut runtime = Runtime::new(client.clone(), QUEUE, &monitor, &shutdown);
     let inputs = runtime.inputs();
-    let (events, event_writer) = EventRecorder::new(client.clone(), recorded_events::COMPONENT);
+    let events = inputs.record_events(recorded_events::COMPONENT);
     let events = events.with_routine_events(options.gates.routine_events);
-    inputs.spawn(|_, stop| event_writer.run(stop));
     let discovery = client.clone();
     inputs.spawn(|sender, stop| discovery::discover(discovery, sender, stop));
     let meter = monitor.queue(QUEUE);

@@ -39,7 +39,6 @@ mod writer;
 pub use options::{FailoverOptions, TaintEviction};
 pub use toleration::eviction_delay;
 
-use berth_events::EventRecorder;
 use tokio_util::sync::CancellationToken;
 
 use self::cache::Source;
@@ -67,8 +66,7 @@ pub async fn run(
     }
     let mut runtime = Runtime::new(client.clone(), COMPONENT, &monitor, &shutdown);
     let inputs = runtime.inputs();
-    let (events, event_writer) = EventRecorder::new(client.clone(), COMPONENT);
-    inputs.spawn(|_, stop| event_writer.run(stop));
+    let events = inputs.record_events(COMPONENT);
     for source in Source::ALL {
         inputs.watch(&source.resource(), move |event| (source, event));
     }

@@ -21,7 +21,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::monitor::Monitor;
 use crate::reconciler::informer::WatchEvent;
-use crate::reconciler::work_queue::{Priority, RetryableError, WorkQueue};
+use crate::reconciler::observe::{ObjectName, Observe};
+use crate::reconciler::work_queue::{Priority, RetryableError, Timers, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 use crate::rest_mapper::{KindError, RestMapper};
 
@@ -48,6 +49,7 @@ pub async fn run(
     let marker = Marker {
         mapper: RestMapper::new(client),
         autoscalers: HashMap::new(),
+        affected: BTreeSet::new(),
         queue: WorkQueue::default().metered(meter),
     };
     runtime
@@ -85,12 +87,11 @@ struct Autoscaler {
     propagated: bool,
 }
 
-/// The namespace and name of an autoscaler.
-type Key = (String, String);
-
 struct Marker {
     mapper: RestMapper,
-    autoscalers: HashMap<Key, Autoscaler>,
+    autoscalers: HashMap<ObjectName, Autoscaler>,
+    /// The workloads whose label may have to change after an event.
+    affected: BTreeSet<Target>,
     queue: WorkQueue<Target, ()>,
 }
 
@@ -144,12 +145,8 @@ impl Reconciler for Marker {
         }
     }
 
-    fn next_due(&mut self) -> Option<Instant> {
-        self.queue.next_due()
-    }
-
-    fn handle_due(&mut self) {
-        self.queue.requeue_due();
+    fn timers(&mut self) -> Option<&mut dyn Timers> {
+        Some(&mut self.queue)
     }
 
     fn dispatch(&mut self, workers: &mut Workers<Self::Outcome>) {
@@ -177,24 +174,17 @@ impl Marker {
 
     /// Applies a watch event. Returns the workloads whose label may have to change.
     fn affected_targets(&mut self, event: WatchEvent) -> BTreeSet<Target> {
-        match event {
-            WatchEvent::Applied(object) => self.put(&object),
-            WatchEvent::Deleted(object) => {
-                self.autoscalers.remove(&key(&object));
-                Target::of(&object).into_iter().collect()
-            }
-            WatchEvent::Listed(listing) => {
-                let deleted = |(namespace, name): &Key| !listing.contains(namespace, name);
-                let gone = self.autoscalers.extract_if(|key, _| deleted(key));
-                gone.map(|(_, autoscaler)| autoscaler.target).collect()
-            }
-            WatchEvent::Unserved => BTreeSet::new(),
-        }
+        self.observe(&(), event);
+        std::mem::take(&mut self.affected)
     }
+}
 
-    fn put(&mut self, object: &DynamicObject) -> BTreeSet<Target> {
-        let Some(target) = Target::of(object) else {
-            return BTreeSet::new();
+impl Observe for Marker {
+    type Source = ();
+
+    fn applied(&mut self, (): &(), object: DynamicObject) {
+        let Some(target) = Target::of(&object) else {
+            return;
         };
         let labels = object.labels();
         let propagated = [
@@ -207,19 +197,25 @@ impl Marker {
             target: target.clone(),
             propagated,
         };
-        let before = self.autoscalers.insert(key(object), autoscaler);
+        let key = (object.namespace().unwrap_or_default(), object.name_any());
+        let before = self.autoscalers.insert(key, autoscaler);
         let former = before
             .map(|before| before.target)
             .filter(|former| *former != target);
-        former
-            .into_iter()
-            .chain(propagated.then_some(target))
-            .collect()
+        self.affected.extend(former);
+        self.affected.extend(propagated.then_some(target));
     }
-}
 
-fn key(object: &DynamicObject) -> Key {
-    (object.namespace().unwrap_or_default(), object.name_any())
+    fn removed(&mut self, (): &(), namespace: &str, name: &str) {
+        let key = (namespace.to_owned(), name.to_owned());
+        let removed = self.autoscalers.remove(&key);
+        self.affected
+            .extend(removed.map(|autoscaler| autoscaler.target));
+    }
+
+    fn names(&self, (): &()) -> Vec<ObjectName> {
+        self.autoscalers.keys().cloned().collect()
+    }
 }
 
 /// Sets the label [`RETAIN_REPLICAS`] of a workload, or removes it. Writes nothing if the label is up to date.
@@ -265,6 +261,7 @@ mod tests {
         Marker {
             mapper: RestMapper::new(client),
             autoscalers: HashMap::new(),
+            affected: BTreeSet::new(),
             queue: WorkQueue::default(),
         }
     }

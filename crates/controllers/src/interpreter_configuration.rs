@@ -13,6 +13,7 @@ use kube::core::ApiResource;
 use serde::de::DeserializeOwned;
 
 use crate::reconciler::informer::WatchEvent;
+use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
 
 /// A kind of interpreter configuration that controllers watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,11 +58,21 @@ impl ChangedKinds {
 }
 
 /// The observed customizations and webhooks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Customizations {
     interpreter: Interpreter,
     scripts: Observed<ResourceInterpreterCustomization>,
     webhooks: Observed<ResourceInterpreterWebhookConfiguration>,
+}
+
+impl Default for Customizations {
+    fn default() -> Self {
+        Self {
+            interpreter: Interpreter::default(),
+            scripts: Observed::new(|a, b| a.spec == b.spec),
+            webhooks: Observed::new(|a, b| a.webhooks == b.webhooks),
+        }
+    }
 }
 
 impl Customizations {
@@ -82,7 +93,7 @@ impl Customizations {
     pub(crate) fn handle(&mut self, kind: ConfigurationKind, event: WatchEvent) -> ChangedKinds {
         match kind {
             ConfigurationKind::Scripts => {
-                let effect = self.scripts.handle(event, |a, b| a.spec == b.spec);
+                let effect = self.scripts.handle(event);
                 if effect.must_load {
                     self.interpreter.load(self.scripts.all());
                 }
@@ -93,7 +104,7 @@ impl Customizations {
                 }
             }
             ConfigurationKind::Webhooks => {
-                let effect = self.webhooks.handle(event, |a, b| a.webhooks == b.webhooks);
+                let effect = self.webhooks.handle(event);
                 if effect.must_load {
                     self.interpreter.load_webhooks(self.webhooks.all());
                 }
@@ -114,6 +125,10 @@ impl Customizations {
 struct Observed<K> {
     known: BTreeMap<String, K>,
     has_synced: bool,
+    /// Reports whether two states of an object are interpreted in the same way.
+    is_same: fn(&K, &K) -> bool,
+    /// The former and new states of the objects that an event changed.
+    changed: Vec<K>,
 }
 
 /// The effect of a watch event.
@@ -124,36 +139,24 @@ struct Effect<K> {
     must_load: bool,
 }
 
-impl<K> Default for Observed<K> {
-    fn default() -> Self {
+impl<K: kube::Resource<DynamicType = ()> + DeserializeOwned + Clone> Observed<K> {
+    fn new(is_same: fn(&K, &K) -> bool) -> Self {
         Self {
             known: BTreeMap::new(),
             has_synced: false,
+            is_same,
+            changed: Vec::new(),
         }
     }
-}
 
-impl<K: kube::Resource<DynamicType = ()> + DeserializeOwned + Clone> Observed<K> {
     fn all(&self) -> Vec<K> {
         self.known.values().cloned().collect()
     }
 
-    fn handle(&mut self, event: WatchEvent, is_same: fn(&K, &K) -> bool) -> Effect<K> {
-        let mut changed = Vec::new();
+    fn handle(&mut self, event: WatchEvent) -> Effect<K> {
         let had_synced = self.has_synced;
-        match event {
-            WatchEvent::Applied(object) => changed.extend(self.put(*object, is_same)),
-            WatchEvent::Deleted(object) => changed.extend(self.known.remove(&object.name_any())),
-            WatchEvent::Listed(listing) => {
-                let gone = self.known.keys().filter(|name| !listing.contains("", name));
-                for name in gone.cloned().collect::<Vec<_>>() {
-                    changed.extend(self.known.remove(&name));
-                }
-                self.has_synced = true;
-            }
-            // A server that does not serve the kind has no objects of this kind.
-            WatchEvent::Unserved => self.has_synced = true,
-        }
+        self.observe(&(), event);
+        let mut changed = std::mem::take(&mut self.changed);
         let just_synced = self.has_synced && !had_synced;
         let must_load = just_synced || (had_synced && !changed.is_empty());
         if !had_synced {
@@ -161,23 +164,43 @@ impl<K: kube::Resource<DynamicType = ()> + DeserializeOwned + Clone> Observed<K>
         }
         Effect { changed, must_load }
     }
+}
 
-    /// Stores an object. Returns its former and its new state, or an empty list if the object is unchanged.
-    fn put(&mut self, object: DynamicObject, is_same: fn(&K, &K) -> bool) -> Vec<K> {
+impl<K: kube::Resource<DynamicType = ()> + DeserializeOwned + Clone> Observe for Observed<K> {
+    type Source = ();
+
+    fn applied(&mut self, (): &(), object: DynamicObject) {
         let name = object.name_any();
         let new: K = match object.try_parse() {
             Ok(new) => new,
             Err(error) => {
                 let kind = K::kind(&());
                 tracing::warn!(name, %error, "cannot read a {kind}: it is ignored");
-                return self.known.remove(&name).into_iter().collect();
+                return self.removed(&(), "", &name);
             }
         };
-        if self.known.get(&name).is_some_and(|old| is_same(old, &new)) {
-            return Vec::new();
+        let old = self.known.get(&name);
+        if old.is_none_or(|old| !(self.is_same)(old, &new)) {
+            self.changed.extend(self.known.insert(name, new.clone()));
+            self.changed.push(new);
         }
-        let old = self.known.insert(name, new.clone());
-        old.into_iter().chain([new]).collect()
+    }
+
+    fn removed(&mut self, (): &(), _: &str, name: &str) {
+        self.changed.extend(self.known.remove(name));
+    }
+
+    fn names(&self, (): &()) -> Vec<ObjectName> {
+        cluster_scoped(self.known.keys())
+    }
+
+    fn listed(&mut self, (): &()) {
+        self.has_synced = true;
+    }
+
+    /// Handles a server that does not serve the kind, and therefore has no objects of this kind.
+    fn unserved(&mut self, (): &()) {
+        self.has_synced = true;
     }
 }
 

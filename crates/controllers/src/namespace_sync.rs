@@ -16,7 +16,6 @@ use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use kube::{Client, Resource as _, ResourceExt as _};
 use regex::Regex;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::monitor::Monitor;
@@ -25,6 +24,8 @@ use crate::overrides::{AppliedOverrides, OverrideError, OverridePolicy, Override
 use crate::owned_work::ensure_queue::{EnsureQueue, Report};
 use crate::owned_work::{Ensured, WriteError, ensure};
 use crate::reconciler::informer::WatchEvent;
+use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
+use crate::reconciler::work_queue::Timers;
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 use namespace_work::{Desired, should_be_synced};
 
@@ -46,8 +47,7 @@ pub async fn run(
 ) -> Result<(), ControllerError> {
     let mut runtime = Runtime::new(client.clone(), COMPONENT, &monitor, &shutdown);
     let inputs = runtime.inputs();
-    let (events, event_writer) = EventRecorder::new(client.clone(), COMPONENT);
-    inputs.spawn(|_, stop| event_writer.run(stop));
+    let events = inputs.record_events(COMPONENT);
     for source in Source::ALL {
         inputs.watch(&source.resource(), move |event| (source, event));
     }
@@ -117,27 +117,7 @@ impl Reconciler for NamespaceController {
     type Outcome = Outcome;
 
     fn handle_event(&mut self, (source, event): Self::Event, _: &mut Inputs<Self::Event>) {
-        match event {
-            WatchEvent::Applied(object) => self.handle_applied(source, *object),
-            WatchEvent::Deleted(object) => self.handle_deleted(source, &object.name_any()),
-            WatchEvent::Listed(listing) => {
-                match source {
-                    Source::Namespaces => {
-                        self.namespaces.retain(|name, _| listing.contains("", name));
-                    }
-                    Source::Clusters => {
-                        self.clusters.retain(|name, _| listing.contains("", name));
-                    }
-                    Source::Overrides => {
-                        self.overrides.retain(|name, _| listing.contains("", name));
-                        self.overrides_changed();
-                    }
-                }
-                self.listed.insert(source);
-                self.enqueue_all();
-            }
-            WatchEvent::Unserved => {}
-        }
+        self.observe(&source, event);
     }
 
     fn handle_outcome(&mut self, outcome: Outcome, _: &mut Inputs<Self::Event>) {
@@ -152,12 +132,8 @@ impl Reconciler for NamespaceController {
         }
     }
 
-    fn next_due(&mut self) -> Option<Instant> {
-        self.queue.next_due()
-    }
-
-    fn handle_due(&mut self) {
-        self.queue.requeue_due();
+    fn timers(&mut self) -> Option<&mut dyn Timers> {
+        Some(&mut self.queue)
     }
 
     fn dispatch(&mut self, workers: &mut Workers<Outcome>) {
@@ -192,8 +168,10 @@ impl Reconciler for NamespaceController {
     }
 }
 
-impl NamespaceController {
-    fn handle_applied(&mut self, source: Source, object: DynamicObject) {
+impl Observe for NamespaceController {
+    type Source = Source;
+
+    fn applied(&mut self, source: &Source, object: DynamicObject) {
         let name = object.name_any();
         let handled = match source {
             Source::Namespaces => object.try_parse().map(|object| self.put_namespace(object)),
@@ -210,7 +188,7 @@ impl NamespaceController {
         }
     }
 
-    fn handle_deleted(&mut self, source: Source, name: &str) {
+    fn removed(&mut self, source: &Source, _: &str, name: &str) {
         match source {
             Source::Namespaces => drop(self.namespaces.remove(name)),
             Source::Clusters => drop(self.clusters.remove(name)),
@@ -222,6 +200,21 @@ impl NamespaceController {
         }
     }
 
+    fn names(&self, source: &Source) -> Vec<ObjectName> {
+        match source {
+            Source::Namespaces => cluster_scoped(self.namespaces.keys()),
+            Source::Clusters => cluster_scoped(self.clusters.keys()),
+            Source::Overrides => cluster_scoped(self.overrides.keys()),
+        }
+    }
+
+    fn listed(&mut self, source: &Source) {
+        self.listed.insert(*source);
+        self.enqueue_all();
+    }
+}
+
+impl NamespaceController {
     fn put_namespace(&mut self, namespace: Namespace) {
         let name = namespace.name_any();
         if !should_be_synced(&namespace, &self.skipped) {

@@ -28,7 +28,6 @@ mod watch_events;
 
 use std::num::NonZeroUsize;
 
-use berth_events::EventRecorder;
 use tokio_util::sync::CancellationToken;
 
 use self::binding::sync::WorkSyncer;
@@ -114,9 +113,8 @@ pub async fn run(
 ) -> Result<(), ControllerError> {
     let mut runtime = Runtime::new(client.clone(), QUEUE, &monitor, &shutdown);
     let inputs = runtime.inputs();
-    let (events, event_writer) = EventRecorder::new(client.clone(), "binding-controller");
+    let events = inputs.record_events("binding-controller");
     let events = events.with_routine_events(options.routine_events);
-    inputs.spawn(|_, stop| event_writer.run(stop));
     for source in Source::ALL {
         inputs.watch(&source.api_resource(), move |event| (source, event));
     }

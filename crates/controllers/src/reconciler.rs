@@ -10,6 +10,7 @@
 //! A [`Reconciler`] owns its state. [`Runtime::run`] calls one method of the reconciler at a time, so the state needs
 //! no lock, and every decision sees complete changes only. Most reconcilers keep their keys in a
 //! [`WorkQueue`](work_queue::WorkQueue), which never returns a running key, and retries failures with a growing delay.
+//! The module [`observe`] updates the observed objects of a reconciler.
 //!
 //! The HTTP client logs an outage of the API server: one line at its beginning and one line at its end. Therefore the
 //! runtime logs a request without a response at debug level only.
@@ -17,12 +18,14 @@
 //! `docs/decisions/0001-controller-runtime.md` compares this runtime with kube's `Controller`.
 
 pub(crate) mod informer;
+pub(crate) mod observe;
 pub(crate) mod work_queue;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use berth_component_base::list_watch::Config;
+use berth_component_base::list_watch::{Config, Error};
+use berth_events::EventRecorder;
 use futures::FutureExt as _;
 use kube::Client;
 use kube::api::{Api, DynamicObject};
@@ -33,6 +36,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::informer::{ManagedFields, WatchEvent, inform};
+use self::work_queue::Timers;
 use crate::monitor::Monitor;
 use crate::monitor::watchdog::LoopActivity;
 
@@ -51,6 +55,15 @@ pub struct ControllerError {
     source: JoinError,
 }
 
+impl ControllerError {
+    /// Continues the panic in the calling task, so that the runtime of this task reports it.
+    pub(crate) fn resume(self) {
+        if let Ok(panic) = self.source.try_into_panic() {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
 /// A controller's state, which handles events.
 pub(crate) trait Reconciler {
     /// A watch event with the watched resource, or a message of a background task.
@@ -64,11 +77,22 @@ pub(crate) trait Reconciler {
     /// Updates the state after a job finished.
     fn handle_outcome(&mut self, outcome: Self::Outcome, inputs: &mut Inputs<Self::Event>);
 
+    /// Returns the queue whose delayed keys are the timers of this reconciler.
+    fn timers(&mut self) -> Option<&mut dyn Timers> {
+        None
+    }
+
     /// Returns the time of the next timer, such as a retry.
-    fn next_due(&mut self) -> Option<Instant>;
+    fn next_due(&mut self) -> Option<Instant> {
+        self.timers()?.next_due()
+    }
 
     /// Handles the timers that are due.
-    fn handle_due(&mut self);
+    fn handle_due(&mut self) {
+        if let Some(timers) = self.timers() {
+            timers.requeue_due();
+        }
+    }
 
     /// Decides about queued work, and starts jobs while workers are free.
     fn dispatch(&mut self, workers: &mut Workers<Self::Outcome>);
@@ -83,6 +107,35 @@ pub(crate) struct Inputs<E> {
 }
 
 impl<E: Send + 'static> Inputs<E> {
+    /// Starts the writer of a recorder of events. Returns the recorder.
+    pub(crate) fn record_events(&mut self, component: &str) -> EventRecorder {
+        let (recorder, writer) = EventRecorder::new(self.client.clone(), component);
+        self.spawn(|_, stop| writer.run(stop));
+        recorder
+    }
+
+    /// Starts an informer for objects of a member. Returns the token that stops it. The last event is an error if the
+    /// objects exceed the limits of the member.
+    pub(crate) fn watch_member(
+        &mut self,
+        api: Api<DynamicObject>,
+        config: Config,
+        to_event: impl Fn(Result<WatchEvent, Error>) -> E + Send + Sync + 'static,
+    ) -> CancellationToken {
+        let stop = self.shutdown.child_token();
+        let (sender, stopped) = (self.sender.clone(), stop.clone());
+        self.tasks.spawn(async move {
+            let kept = ManagedFields::OfScale;
+            let message = |event| to_event(Ok(event));
+            let ended = inform(api, config, kept, message, sender.clone(), stopped).await;
+            if let Err(error) = ended {
+                // The channel is closed only after the end of the reconciler.
+                let _ = sender.send(to_event(Err(error))).await;
+            }
+        });
+        stop
+    }
+
     /// Starts an informer for all objects of a resource. Returns the token that stops it.
     pub(crate) fn watch(
         &mut self,
@@ -149,6 +202,8 @@ impl<O: Send + 'static> Workers<O> {
 /// A controller's event channel and inputs before the controller runs.
 pub(crate) struct Runtime<E> {
     inputs: Inputs<E>,
+    /// The messages of the task that owns the reconciler, if there is one.
+    messages: Option<mpsc::UnboundedReceiver<E>>,
     events: mpsc::Receiver<E>,
     activity: Arc<LoopActivity>,
     /// A guard that stops all tasks when it is dropped.
@@ -174,10 +229,18 @@ impl<E: Send + 'static> Runtime<E> {
                 tasks: JoinSet::new(),
                 shutdown: shutdown.clone(),
             },
+            messages: None,
             events,
             activity,
             stop: shutdown.drop_guard(),
         }
+    }
+
+    /// Adds the messages of the task that owns the reconciler. The reconciler ends when their channel is closed. The
+    /// channel is unbounded, so that the owner never waits.
+    pub(crate) fn with_messages(mut self, messages: mpsc::UnboundedReceiver<E>) -> Self {
+        self.messages = Some(messages);
+        self
     }
 
     /// Returns the inputs, with which the caller starts informers and background tasks.
@@ -185,8 +248,8 @@ impl<E: Send + 'static> Runtime<E> {
         &mut self.inputs
     }
 
-    /// Runs a reconciler with at most `limit` workers until the token is cancelled. After the cancellation, running
-    /// jobs have [`DRAIN_TIMEOUT`] to finish.
+    /// Runs a reconciler with at most `limit` workers until the token is cancelled or its owner is gone. Running jobs
+    /// then have [`DRAIN_TIMEOUT`] to finish.
     ///
     /// # Errors
     /// When a task panics.
@@ -198,13 +261,18 @@ impl<E: Send + 'static> Runtime<E> {
     ) -> Result<(), ControllerError> {
         let Self {
             mut inputs,
+            mut messages,
             mut events,
             activity,
             stop,
         } = self;
         let mut workers = Workers::new(limit, activity);
-        let mut ended = run(reconciler, &mut inputs, &mut events, &mut workers).await;
-        drop((stop, events));
+        let mut channels = Channels {
+            messages: &mut messages,
+            events: &mut events,
+        };
+        let mut ended = run(reconciler, &mut inputs, &mut channels, &mut workers).await;
+        drop((stop, messages, events));
         drain(&mut workers.jobs).await;
         while let Some(task) = inputs.tasks.join_next().await {
             ended = ended.and(task);
@@ -213,26 +281,44 @@ impl<E: Send + 'static> Runtime<E> {
     }
 }
 
+/// The turns of a reconciler, until the token is cancelled or the owner is gone. Each turn handles the inputs that have
+/// arrived, and then decides.
 async fn run<R: Reconciler>(
     mut reconciler: R,
     inputs: &mut Inputs<R::Event>,
-    events: &mut mpsc::Receiver<R::Event>,
+    channels: &mut Channels<'_, R::Event>,
     workers: &mut Workers<R::Outcome>,
 ) -> Result<(), JoinError> {
-    let mut batch = Vec::with_capacity(BATCH);
+    let mut message_batch = Vec::new();
+    let mut event_batch = Vec::with_capacity(BATCH);
     loop {
+        // 1. Wait for an input, or for the next timer. The watchdog now expects no progress.
         let due = reconciler.next_due();
         workers.activity.set_waiting(due);
         tokio::select! {
             biased;
+            // 2. The end comes before all inputs, so that a busy controller releases the Lease in time.
             () = inputs.shutdown.cancelled() => return Ok(()),
+            // 3. Outcomes come before events: they free workers, and show the newest state of the written objects.
             Some(outcome) = workers.jobs.join_next() => {
                 workers.activity.set_running();
                 reconciler.handle_outcome(outcome?, inputs);
             }
-            _ = events.recv_many(&mut batch, BATCH) => {
+            // 4. Messages of the owner come before events: they change the desired state, and events only report the
+            //    observed state.
+            count = receive(channels.messages, &mut message_batch) => {
+                if count == 0 {
+                    return Ok(());
+                }
                 workers.activity.set_running();
-                for event in batch.drain(..) {
+                for message in message_batch.drain(..) {
+                    reconciler.handle_event(message, inputs);
+                }
+            }
+            // 5. A batch of events is bounded, so that a long list does not delay the dispatch of urgent keys.
+            _ = channels.events.recv_many(&mut event_batch, BATCH) => {
+                workers.activity.set_running();
+                for event in event_batch.drain(..) {
                     reconciler.handle_event(event, inputs);
                 }
             }
@@ -242,16 +328,34 @@ async fn run<R: Reconciler>(
             }
             () = until(due) => workers.activity.set_running(),
         }
-        // A steady stream of events must not delay the timers.
+        // 6. Timers come after the inputs, and in every turn: a steady stream of events must not delay them.
         if due.is_some_and(|due| due <= Instant::now()) {
             reconciler.handle_due();
         }
+        // 7. Decisions come last, so that they see all inputs of the turn.
         reconciler.dispatch(workers);
     }
 }
 
+/// The channels of a running reconciler.
+struct Channels<'a, E> {
+    messages: &'a mut Option<mpsc::UnboundedReceiver<E>>,
+    events: &'a mut mpsc::Receiver<E>,
+}
+
+/// Receives a batch of messages. Returns 0 when the channel is closed. Waits forever if there is no channel.
+async fn receive<E>(
+    messages: &mut Option<mpsc::UnboundedReceiver<E>>,
+    batch: &mut Vec<E>,
+) -> usize {
+    match messages {
+        Some(messages) => messages.recv_many(batch, BATCH).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Returns a function that returns the number of events in a channel.
-pub(crate) fn pending<E: Send + 'static>(
+fn pending<E: Send + 'static>(
     sender: &mpsc::Sender<E>,
 ) -> impl Fn() -> usize + Send + Sync + 'static {
     let sender = sender.downgrade();
@@ -270,7 +374,7 @@ pub(crate) async fn drain<T: 'static>(jobs: &mut JoinSet<T>) {
 }
 
 /// Waits until `due`, or forever if there is no time.
-pub(crate) async fn until(due: Option<Instant>) {
+async fn until(due: Option<Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due).await,
         None => std::future::pending().await,

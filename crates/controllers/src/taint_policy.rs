@@ -20,14 +20,14 @@ use kube::core::ApiResource;
 use kube::{Client, ResourceExt as _};
 use serde::Deserialize as _;
 use serde_json::json;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::taints::describe;
 use crate::monitor::Monitor;
 use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::informer::WatchEvent;
-use crate::reconciler::work_queue::{Priority, WorkQueue};
+use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
+use crate::reconciler::work_queue::{Priority, Timers, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 use crate::timestamp::whole_seconds;
 
@@ -139,8 +139,7 @@ pub async fn run(
 ) -> Result<(), ControllerError> {
     let mut runtime = Runtime::new(client.clone(), COMPONENT, &monitor, &shutdown);
     let inputs = runtime.inputs();
-    let (events, event_writer) = EventRecorder::new(client.clone(), COMPONENT);
-    inputs.spawn(|_, stop| event_writer.run(stop));
+    let events = inputs.record_events(COMPONENT);
     let sources = Source::ALL.into_iter();
     for source in sources.filter(|source| effect.sets_taints() || *source == Source::Policies) {
         inputs.watch(&source.resource(), move |event| (source, event));
@@ -174,32 +173,7 @@ impl Reconciler for TaintController {
     type Outcome = Outcome;
 
     fn handle_event(&mut self, (source, event): Self::Event, _: &mut Inputs<Self::Event>) {
-        match event {
-            WatchEvent::Listed(listing) => {
-                match source {
-                    Source::Clusters => self.clusters.retain(|name, _| listing.contains("", name)),
-                    Source::Policies => {
-                        self.policies
-                            .retain(|(_, name), _| listing.contains("", name));
-                    }
-                }
-                self.listed.insert(source);
-                self.enqueue_all();
-            }
-            WatchEvent::Applied(object) => match source {
-                Source::Clusters => self.put_cluster(*object),
-                Source::Policies => self.put_policy(&object),
-            },
-            WatchEvent::Deleted(object) => {
-                let name = object.name_any();
-                match source {
-                    Source::Clusters => drop(self.clusters.remove(&name)),
-                    // The taints that the deleted policy added are kept.
-                    Source::Policies => self.policies.retain(|(_, known), _| *known != name),
-                }
-            }
-            WatchEvent::Unserved => {}
-        }
+        self.observe(&source, event);
     }
 
     fn handle_outcome(&mut self, outcome: Outcome, _: &mut Inputs<Self::Event>) {
@@ -231,12 +205,8 @@ impl Reconciler for TaintController {
         }
     }
 
-    fn next_due(&mut self) -> Option<Instant> {
-        self.queue.next_due()
-    }
-
-    fn handle_due(&mut self) {
-        self.queue.requeue_due();
+    fn timers(&mut self) -> Option<&mut dyn Timers> {
+        Some(&mut self.queue)
     }
 
     fn dispatch(&mut self, workers: &mut Workers<Outcome>) {
@@ -249,6 +219,37 @@ impl Reconciler for TaintController {
             };
             self.reconcile(&name, workers);
         }
+    }
+}
+
+impl Observe for TaintController {
+    type Source = Source;
+
+    fn applied(&mut self, source: &Source, object: DynamicObject) {
+        match source {
+            Source::Clusters => self.put_cluster(object),
+            Source::Policies => self.put_policy(&object),
+        }
+    }
+
+    fn removed(&mut self, source: &Source, _: &str, name: &str) {
+        match source {
+            Source::Clusters => drop(self.clusters.remove(name)),
+            // The taints that the deleted policy added are kept.
+            Source::Policies => self.policies.retain(|(_, known), _| known != name),
+        }
+    }
+
+    fn names(&self, source: &Source) -> Vec<ObjectName> {
+        match source {
+            Source::Clusters => cluster_scoped(self.clusters.keys()),
+            Source::Policies => cluster_scoped(self.policies.keys().map(|(_, name)| name)),
+        }
+    }
+
+    fn listed(&mut self, source: &Source) {
+        self.listed.insert(*source);
+        self.enqueue_all();
     }
 }
 

@@ -13,16 +13,18 @@ use std::collections::{BTreeMap, HashSet};
 use berth_api::Cluster;
 use berth_events::{Event, EventRecorder, Severity};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use kube::{Client, Resource as _, ResourceExt as _};
 use serde::de::DeserializeOwned;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::monitor::Monitor;
 use crate::owned_work::ensure_queue::{EnsureQueue, Report};
 use crate::owned_work::{Ensured, OwnedWork, WriteError, ensure};
 use crate::reconciler::informer::WatchEvent;
+use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
+use crate::reconciler::work_queue::Timers;
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 use impersonation::Grants;
 
@@ -42,8 +44,7 @@ pub async fn run(
 ) -> Result<(), ControllerError> {
     let mut runtime = Runtime::new(client.clone(), COMPONENT, &monitor, &shutdown);
     let inputs = runtime.inputs();
-    let (events, event_writer) = EventRecorder::new(client.clone(), COMPONENT);
-    inputs.spawn(|_, stop| event_writer.run(stop));
+    let events = inputs.record_events(COMPONENT);
     for source in Source::ALL {
         inputs.watch(&source.resource(), move |event| (source, event));
     }
@@ -112,13 +113,13 @@ impl Reconciler for UnifiedAuth {
     type Outcome = Outcome;
 
     fn handle_event(&mut self, (source, event): Self::Event, _: &mut Inputs<Self::Event>) {
-        match source {
-            Source::Roles => update(&mut self.roles, &event),
-            Source::Bindings => update(&mut self.bindings, &event),
-            Source::Clusters => update(&mut self.clusters, &event),
-        }
         if matches!(event, WatchEvent::Listed(_)) {
             self.listed.insert(source);
+        }
+        match source {
+            Source::Roles => self.roles.observe(&(), event),
+            Source::Bindings => self.bindings.observe(&(), event),
+            Source::Clusters => self.clusters.observe(&(), event),
         }
         self.is_outdated = true;
     }
@@ -149,12 +150,8 @@ impl Reconciler for UnifiedAuth {
         }
     }
 
-    fn next_due(&mut self) -> Option<Instant> {
-        self.queue.next_due()
-    }
-
-    fn handle_due(&mut self) {
-        self.queue.requeue_due();
+    fn timers(&mut self) -> Option<&mut dyn Timers> {
+        Some(&mut self.queue)
     }
 
     fn dispatch(&mut self, workers: &mut Workers<Outcome>) {
@@ -213,24 +210,28 @@ impl UnifiedAuth {
     }
 }
 
-/// Updates the known objects of a resource with a watch event.
-fn update<K>(known: &mut BTreeMap<String, K>, event: &WatchEvent)
+impl<K> Observe for BTreeMap<String, K>
 where
     K: kube::Resource<DynamicType = ()> + DeserializeOwned,
 {
-    match event {
-        WatchEvent::Applied(object) => {
-            let name = object.name_any();
-            match (**object).clone().try_parse() {
-                Ok(object) => drop(known.insert(name, object)),
-                Err(error) => {
-                    let kind = K::kind(&());
-                    tracing::warn!(%kind, name, %error, "cannot read an object: it is ignored");
-                }
+    type Source = ();
+
+    fn applied(&mut self, (): &(), object: DynamicObject) {
+        let name = object.name_any();
+        match object.try_parse() {
+            Ok(object) => drop(self.insert(name, object)),
+            Err(error) => {
+                let kind = K::kind(&());
+                tracing::warn!(%kind, name, %error, "cannot read an object: it is ignored");
             }
         }
-        WatchEvent::Deleted(object) => drop(known.remove(&object.name_any())),
-        WatchEvent::Listed(listing) => known.retain(|name, _| listing.contains("", name)),
-        WatchEvent::Unserved => {}
+    }
+
+    fn removed(&mut self, (): &(), _: &str, name: &str) {
+        self.remove(name);
+    }
+
+    fn names(&self, (): &()) -> Vec<ObjectName> {
+        cluster_scoped(self.keys())
     }
 }

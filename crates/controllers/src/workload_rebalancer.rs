@@ -24,7 +24,8 @@ use self::progress::Action;
 use self::writer::{RebalanceError, Writer};
 use crate::monitor::Monitor;
 use crate::reconciler::informer::WatchEvent;
-use crate::reconciler::work_queue::{Priority, WorkQueue};
+use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
+use crate::reconciler::work_queue::{Priority, Timers, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 
 /// The name of the queue in metrics.
@@ -68,14 +69,7 @@ impl Reconciler for Rebalancer {
     type Outcome = (String, Result<(), RebalanceError>);
 
     fn handle_event(&mut self, event: WatchEvent, _: &mut Inputs<WatchEvent>) {
-        match event {
-            WatchEvent::Listed(listing) => {
-                self.known.retain(|name, _| listing.contains("", name));
-            }
-            WatchEvent::Applied(object) => self.handle_applied(*object),
-            WatchEvent::Deleted(object) => drop(self.known.remove(&object.name_any())),
-            WatchEvent::Unserved => {}
-        }
+        self.observe(&(), event);
     }
 
     fn handle_outcome(&mut self, (name, result): Self::Outcome, _: &mut Inputs<WatchEvent>) {
@@ -85,12 +79,8 @@ impl Reconciler for Rebalancer {
         }
     }
 
-    fn next_due(&mut self) -> Option<Instant> {
-        self.queue.next_due()
-    }
-
-    fn handle_due(&mut self) {
-        self.queue.requeue_due();
+    fn timers(&mut self) -> Option<&mut dyn Timers> {
+        Some(&mut self.queue)
     }
 
     fn dispatch(&mut self, workers: &mut Workers<Self::Outcome>) {
@@ -103,8 +93,10 @@ impl Reconciler for Rebalancer {
     }
 }
 
-impl Rebalancer {
-    fn handle_applied(&mut self, object: DynamicObject) {
+impl Observe for Rebalancer {
+    type Source = ();
+
+    fn applied(&mut self, (): &(), object: DynamicObject) {
         let name = object.name_any();
         match object.try_parse() {
             Ok(rebalancer) => {
@@ -118,6 +110,16 @@ impl Rebalancer {
         }
     }
 
+    fn removed(&mut self, (): &(), _: &str, name: &str) {
+        self.known.remove(name);
+    }
+
+    fn names(&self, (): &()) -> Vec<ObjectName> {
+        cluster_scoped(self.known.keys())
+    }
+}
+
+impl Rebalancer {
     fn reconcile(
         &mut self,
         name: String,

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use berth_api::ResourceBinding;
 use kube::api::DynamicObject;
 use kube::core::ApiResource;
-use tokio::time::Instant;
 
 use super::attachment::plan;
 use super::index::Index;
@@ -18,7 +17,7 @@ use crate::binding_key::BindingKey;
 use crate::interpreter_configuration::{ConfigurationKind, Customizations};
 use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::informer::WatchEvent;
-use crate::reconciler::work_queue::{Priority, RetryableError as _, WorkQueue};
+use crate::reconciler::work_queue::{Priority, RetryableError as _, Timers, WorkQueue};
 use crate::reconciler::{Inputs, Reconciler, Workers};
 use crate::resource_type::ResourceType;
 
@@ -111,12 +110,8 @@ impl Reconciler for Distributor {
         }
     }
 
-    fn next_due(&mut self) -> Option<Instant> {
-        self.queue.next_due()
-    }
-
-    fn handle_due(&mut self) {
-        self.queue.requeue_due();
+    fn timers(&mut self) -> Option<&mut dyn Timers> {
+        Some(&mut self.queue)
     }
 
     fn dispatch(&mut self, workers: &mut Workers<Outcome>) {

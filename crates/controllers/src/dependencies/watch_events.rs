@@ -8,7 +8,8 @@ use super::reconciler::{Distributor, Job, Source};
 use super::record::{BindingRecord, Object, ObjectKey, ObjectKind, Role};
 use crate::binding_key::BindingKey;
 use crate::interpreter_configuration::ChangedKinds;
-use crate::reconciler::informer::{Listing, WatchEvent};
+use crate::reconciler::informer::WatchEvent;
+use crate::reconciler::observe::{ObjectName, Observe};
 
 impl Distributor {
     pub(super) fn handle_watch_event(&mut self, source: &Source, event: WatchEvent) {
@@ -19,12 +20,7 @@ impl Distributor {
             }
             return;
         }
-        match event {
-            WatchEvent::Listed(listing) => self.handle_listed(source, &listing),
-            WatchEvent::Applied(object) => self.handle_applied(source, &object),
-            WatchEvent::Deleted(object) => self.handle_deleted(source, &BindingKey::of(&object)),
-            WatchEvent::Unserved => {}
-        }
+        self.observe(source, event);
     }
 
     /// Queues the bindings of templates of the changed kinds, because the dependencies of these templates may have
@@ -36,60 +32,6 @@ impl Distributor {
         });
         for key in keys.cloned().collect::<Vec<_>>() {
             self.enqueue(Job::Resolve(key));
-        }
-    }
-
-    fn handle_applied(&mut self, source: &Source, object: &DynamicObject) {
-        match source {
-            Source::Bindings => self.handle_binding_applied(object),
-            Source::Interpreter(_) => {}
-            Source::Objects(kind) => {
-                let key = object_key(kind, &BindingKey::of(object));
-                let is_changed = self.index.put_object(&key, Object::read(object));
-                if is_changed && self.index.is_relevant(&key) {
-                    self.enqueue(Job::Attach(key));
-                }
-            }
-        }
-    }
-
-    fn handle_deleted(&mut self, source: &Source, key: &BindingKey) {
-        match source {
-            Source::Bindings => self.handle_binding_deleted(key),
-            Source::Interpreter(_) => {}
-            // The garbage collector deletes the binding of the object.
-            Source::Objects(kind) => self.index.remove_object(&object_key(kind, key)),
-        }
-    }
-
-    /// Removes the known objects that a new list does not contain: they were deleted while the watch was interrupted.
-    fn handle_listed(&mut self, source: &Source, listing: &Listing) {
-        match source {
-            Source::Bindings => {
-                let known = self.index.binding_keys();
-                let deleted: Vec<BindingKey> = known
-                    .filter(|key| !listing.contains(&key.namespace, &key.name))
-                    .cloned()
-                    .collect();
-                for key in deleted {
-                    self.handle_binding_deleted(&key);
-                }
-                self.bindings_synced = true;
-            }
-            Source::Interpreter(_) => {}
-            Source::Objects(kind) => {
-                for key in self.index.objects_of(kind) {
-                    if !listing.contains(&key.namespace, &key.name) {
-                        self.index.remove_object(&key);
-                    } else if self.index.is_relevant(&key) {
-                        self.enqueue(Job::Attach(key));
-                    }
-                }
-                self.index.listed.insert(kind.clone());
-                for key in self.index.named_of(kind) {
-                    self.enqueue(Job::Attach(key));
-                }
-            }
         }
     }
 
@@ -167,10 +109,74 @@ impl Distributor {
     }
 }
 
-fn object_key(kind: &ObjectKind, key: &BindingKey) -> ObjectKey {
+impl Observe for Distributor {
+    type Source = Source;
+
+    fn applied(&mut self, source: &Source, object: DynamicObject) {
+        match source {
+            Source::Bindings => self.handle_binding_applied(&object),
+            Source::Interpreter(_) => {}
+            Source::Objects(kind) => {
+                let key = object_key(kind, BindingKey::of(&object));
+                let is_changed = self.index.put_object(&key, Object::read(&object));
+                if is_changed && self.index.is_relevant(&key) {
+                    self.enqueue(Job::Attach(key));
+                }
+            }
+        }
+    }
+
+    fn removed(&mut self, source: &Source, namespace: &str, name: &str) {
+        let key = BindingKey {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        };
+        match source {
+            Source::Bindings => self.handle_binding_deleted(&key),
+            Source::Interpreter(_) => {}
+            // The garbage collector deletes the binding of the object.
+            Source::Objects(kind) => self.index.remove_object(&object_key(kind, key)),
+        }
+    }
+
+    fn names(&self, source: &Source) -> Vec<ObjectName> {
+        match source {
+            Source::Bindings => {
+                let keys = self.index.binding_keys();
+                keys.map(|key| (key.namespace.clone(), key.name.clone()))
+                    .collect()
+            }
+            Source::Interpreter(_) => Vec::new(),
+            Source::Objects(kind) => {
+                let keys = self.index.objects_of(kind).into_iter();
+                keys.map(|key| (key.namespace, key.name)).collect()
+            }
+        }
+    }
+
+    fn listed(&mut self, source: &Source) {
+        match source {
+            Source::Bindings => self.bindings_synced = true,
+            Source::Interpreter(_) => {}
+            Source::Objects(kind) => {
+                for key in self.index.objects_of(kind) {
+                    if self.index.is_relevant(&key) {
+                        self.enqueue(Job::Attach(key));
+                    }
+                }
+                self.index.listed.insert(kind.clone());
+                for key in self.index.named_of(kind) {
+                    self.enqueue(Job::Attach(key));
+                }
+            }
+        }
+    }
+}
+
+fn object_key(kind: &ObjectKind, key: BindingKey) -> ObjectKey {
     ObjectKey {
         kind: kind.clone(),
-        namespace: key.namespace.clone(),
-        name: key.name.clone(),
+        namespace: key.namespace,
+        name: key.name,
     }
 }

@@ -14,7 +14,6 @@ use super::options::DetectorOptions;
 use super::policy::{PolicyRecord, PolicyState};
 use super::policy_findings::PolicyFindings;
 use super::state::{QueueItem, QueueKey, State};
-use super::template::Template;
 use super::unserved_apis::UnservedApis;
 use super::writer::{VersionChanges, WriteError, Writer};
 use crate::binding_key::BindingKind;
@@ -22,6 +21,7 @@ use crate::interpreter_configuration::{ConfigurationKind, Customizations};
 use crate::monitor::queue_meter::QueueMeter;
 use crate::recent_templates::RecentTemplates;
 use crate::reconciler::informer::WatchEvent;
+use crate::reconciler::work_queue::Timers;
 use crate::reconciler::{Inputs, Reconciler, Workers};
 use crate::resource_type::ResourceType;
 
@@ -109,6 +109,10 @@ impl Reconciler for Detector {
         self.state.queue.retry(&key, cause, &error);
     }
 
+    fn timers(&mut self) -> Option<&mut dyn Timers> {
+        Some(&mut self.state.queue)
+    }
+
     fn next_due(&mut self) -> Option<Instant> {
         let retry = self.state.queue.next_due();
         let findings = self.findings.due().filter(|_| self.can_find());
@@ -129,23 +133,63 @@ impl Reconciler for Detector {
         }
     }
 
+    /// Starts writes while workers are free. The comments number the phases of the detection.
     fn dispatch(&mut self, workers: &mut Workers<Outcome>) {
+        // 1. Complete lists: see `has_synced`.
         if !self.has_synced() {
             return;
         }
         while workers.has_free() {
+            // 2. The next key with its decision. The decision is made now, and not when the key was queued, so that
+            //    several changes need one decision, about the newest state. Keys of users' changes come first.
             let since = Instant::now();
-            match self.state.next_item() {
-                Some(QueueItem::Template {
+            let Some(item) = self.state.next_item() else {
+                return;
+            };
+            let key = item.key();
+            let (template, cause, plan) = match item {
+                // 3. A policy that is not ready. It comes before its templates, because it selects none until it is
+                //    complete. A ready policy is not returned: `next_item` has queued the templates that it affects.
+                QueueItem::Policy(record) => {
+                    self.write_policy(record, workers);
+                    continue;
+                }
+                QueueItem::Template {
                     template,
                     cause,
                     plan,
-                }) => {
-                    self.writer.monitor.policy_matched(since.elapsed());
-                    self.write_template(template, cause, plan, workers);
+                } => (template, cause, plan),
+            };
+            self.writer.monitor.policy_matched(since.elapsed());
+            // 4. The observed binding. It comes with the decision: its version is the precondition of the write, so
+            //    that a write based on an older state fails, and is decided again.
+            let binding = self.state.index.binding(&template.key.binding()).cloned();
+            let writer = self.writer.clone();
+            match plan {
+                // The change for which a template waits queues the template again.
+                Plan::None | Plan::AwaitPolicy | Plan::AwaitOverrides => self.state.finish(&key),
+                // 5. A release writes the binding and then the template. In the opposite order, a failure after the
+                //    first write would leave a claimed binding that is never examined again.
+                Plan::Release(claim) => {
+                    self.start(key, cause, workers, async move {
+                        let released = writer.release(&template, &claim, binding).await;
+                        released.map(|()| None)
+                    });
                 }
-                Some(QueueItem::Policy(record)) => self.write_policy(record, workers),
-                None => return,
+                // 6. An application claims the template and then writes the binding, for the same reason: the claim of
+                //    the template leads to the binding when the policy changes or is deleted.
+                Plan::Apply(application) => {
+                    let version_changes = if cause == Cause::default() {
+                        VersionChanges::Ignored
+                    } else {
+                        VersionChanges::Written
+                    };
+                    self.start(key, cause, workers, async move {
+                        writer
+                            .apply(&template, &application, binding, version_changes)
+                            .await
+                    });
+                }
             }
         }
     }
@@ -216,39 +260,6 @@ impl Detector {
     /// Reports whether policies can be checked for findings: all policies, bindings and clusters are listed.
     fn can_find(&self) -> bool {
         self.has_synced() && self.listed.contains(&Source::Clusters)
-    }
-
-    fn write_template(
-        &mut self,
-        template: Arc<Template>,
-        cause: Cause,
-        plan: Plan,
-        workers: &mut Workers<Outcome>,
-    ) {
-        let key = QueueKey::Template(template.key.clone());
-        let binding = self.state.index.binding(&template.key.binding()).cloned();
-        let writer = self.writer.clone();
-        match plan {
-            Plan::None | Plan::AwaitPolicy | Plan::AwaitOverrides => self.state.finish(&key),
-            Plan::Release(claim) => {
-                self.start(key, cause, workers, async move {
-                    let released = writer.release(&template, &claim, binding).await;
-                    released.map(|()| None)
-                });
-            }
-            Plan::Apply(application) => {
-                let version_changes = if cause == Cause::default() {
-                    VersionChanges::Ignored
-                } else {
-                    VersionChanges::Written
-                };
-                self.start(key, cause, workers, async move {
-                    writer
-                        .apply(&template, &application, binding, version_changes)
-                        .await
-                });
-            }
-        }
     }
 
     fn write_policy(&mut self, record: Arc<PolicyRecord>, workers: &mut Workers<Outcome>) {

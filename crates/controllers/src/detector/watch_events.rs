@@ -15,6 +15,7 @@ use super::template::Template;
 use crate::binding_key::{BindingKey, BindingKind};
 use crate::reconciler::Inputs;
 use crate::reconciler::informer::{Listing, WatchEvent};
+use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
 use crate::resource_type::ResourceType;
 
 impl Detector {
@@ -57,7 +58,7 @@ impl Detector {
             self.state.types.remove(&resource);
             let source = Source::Templates(resource);
             self.listed.remove(&source);
-            self.forget_unlisted(&source, &Listing::default());
+            self.remove_unlisted(&source, &Listing::default());
         }
         for resource in wanted {
             if !self.types.contains_key(&resource) {
@@ -83,113 +84,7 @@ impl Detector {
             }
             return;
         }
-        match event {
-            WatchEvent::Listed(listing) => {
-                self.forget_unlisted(&source, &listing);
-                self.listed.insert(source);
-                self.enqueue_terminating_policies();
-            }
-            WatchEvent::Applied(object) => self.apply(&source, *object),
-            WatchEvent::Deleted(object) => {
-                let namespace = object.namespace().unwrap_or_default();
-                self.delete(&source, &namespace, &object.name_any());
-            }
-            // Known objects are kept, because the server may serve the resource again soon.
-            WatchEvent::Unserved => {}
-        }
-    }
-
-    fn apply(&mut self, source: &Source, object: DynamicObject) {
-        match source {
-            Source::Templates(resource) => self.template_applied(resource, object),
-            Source::Policies(kind) => self.policy_applied(*kind, &object),
-            Source::Bindings(_) => self.state.binding_applied(object),
-            Source::Overrides(kind) => {
-                let namespace = object.namespace().unwrap_or_default();
-                self.state
-                    .override_applied((*kind, namespace, object.name_any()));
-            }
-            Source::Clusters => {
-                self.findings.clusters.insert(object.name_any());
-            }
-            Source::Interpreter(_) => {}
-        }
-    }
-
-    fn delete(&mut self, source: &Source, namespace: &str, name: &str) {
-        match source {
-            Source::Templates(resource) => {
-                let key = resource.key(namespace, name);
-                let (api_version, kind) = (key.api_version(), key.kind());
-                self.templates.remove(api_version, kind, namespace, name);
-                self.state.template_deleted(&key);
-            }
-            Source::Policies(kind) => {
-                let key = PolicyKey {
-                    kind: *kind,
-                    namespace: namespace.to_owned(),
-                    name: name.to_owned(),
-                };
-                self.unserved.forget(&key);
-                self.findings.forget(&key);
-                self.state.policy_deleted(&key);
-            }
-            Source::Bindings(_) => self.state.binding_deleted(&BindingKey {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            }),
-            Source::Overrides(kind) => {
-                let key = (*kind, namespace.to_owned(), name.to_owned());
-                self.state.index.remove_override(&key);
-            }
-            Source::Clusters => {
-                self.findings.clusters.remove(name);
-            }
-            Source::Interpreter(_) => {}
-        }
-    }
-
-    /// Removes the known objects of a source that a list does not contain.
-    fn forget_unlisted(&mut self, source: &Source, listing: &Listing) {
-        let known: Vec<(String, String)> = match source {
-            Source::Templates(resource) => self
-                .state
-                .index
-                .template_keys()
-                .filter(|key| key.resource == *resource)
-                .map(|key| (key.namespace.clone(), key.name.clone()))
-                .collect(),
-            Source::Policies(kind) => self
-                .state
-                .index
-                .policies()
-                .filter(|record| record.key.kind == *kind)
-                .map(|record| (record.key.namespace.clone(), record.key.name.clone()))
-                .collect(),
-            Source::Bindings(kind) => self
-                .state
-                .index
-                .binding_keys()
-                .filter(|key| BindingKind::of(key) == *kind)
-                .map(|key| (key.namespace.clone(), key.name.clone()))
-                .collect(),
-            Source::Overrides(kind) => self
-                .state
-                .index
-                .overrides(*kind)
-                .map(|(_, namespace, name)| (namespace.clone(), name.clone()))
-                .collect(),
-            Source::Clusters => {
-                let names = self.findings.clusters.iter();
-                names.map(|name| (String::new(), name.clone())).collect()
-            }
-            Source::Interpreter(_) => Vec::new(),
-        };
-        for (namespace, name) in known {
-            if !listing.contains(&namespace, &name) {
-                self.delete(source, &namespace, &name);
-            }
-        }
+        self.observe(&source, event);
     }
 
     fn enqueue_terminating_policies(&mut self) {
@@ -266,6 +161,99 @@ impl Detector {
                 .events
                 .record(recorded_events::unserved_api(policy, &fault));
         }
+    }
+}
+
+impl Observe for Detector {
+    type Source = Source;
+
+    fn applied(&mut self, source: &Source, object: DynamicObject) {
+        match source {
+            Source::Templates(resource) => self.template_applied(resource, object),
+            Source::Policies(kind) => self.policy_applied(*kind, &object),
+            Source::Bindings(_) => self.state.binding_applied(object),
+            Source::Overrides(kind) => {
+                let namespace = object.namespace().unwrap_or_default();
+                self.state
+                    .override_applied((*kind, namespace, object.name_any()));
+            }
+            Source::Clusters => {
+                self.findings.clusters.insert(object.name_any());
+            }
+            Source::Interpreter(_) => {}
+        }
+    }
+
+    fn removed(&mut self, source: &Source, namespace: &str, name: &str) {
+        match source {
+            Source::Templates(resource) => {
+                let key = resource.key(namespace, name);
+                let (api_version, kind) = (key.api_version(), key.kind());
+                self.templates.remove(api_version, kind, namespace, name);
+                self.state.template_deleted(&key);
+            }
+            Source::Policies(kind) => {
+                let key = PolicyKey {
+                    kind: *kind,
+                    namespace: namespace.to_owned(),
+                    name: name.to_owned(),
+                };
+                self.unserved.forget(&key);
+                self.findings.forget(&key);
+                self.state.policy_deleted(&key);
+            }
+            Source::Bindings(_) => self.state.binding_deleted(&BindingKey {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            }),
+            Source::Overrides(kind) => {
+                let key = (*kind, namespace.to_owned(), name.to_owned());
+                self.state.index.remove_override(&key);
+            }
+            Source::Clusters => {
+                self.findings.clusters.remove(name);
+            }
+            Source::Interpreter(_) => {}
+        }
+    }
+
+    fn names(&self, source: &Source) -> Vec<ObjectName> {
+        match source {
+            Source::Templates(resource) => self
+                .state
+                .index
+                .template_keys()
+                .filter(|key| key.resource == *resource)
+                .map(|key| (key.namespace.clone(), key.name.clone()))
+                .collect(),
+            Source::Policies(kind) => self
+                .state
+                .index
+                .policies()
+                .filter(|record| record.key.kind == *kind)
+                .map(|record| (record.key.namespace.clone(), record.key.name.clone()))
+                .collect(),
+            Source::Bindings(kind) => self
+                .state
+                .index
+                .binding_keys()
+                .filter(|key| BindingKind::of(key) == *kind)
+                .map(|key| (key.namespace.clone(), key.name.clone()))
+                .collect(),
+            Source::Overrides(kind) => self
+                .state
+                .index
+                .overrides(*kind)
+                .map(|(_, namespace, name)| (namespace.clone(), name.clone()))
+                .collect(),
+            Source::Clusters => cluster_scoped(&self.findings.clusters),
+            Source::Interpreter(_) => Vec::new(),
+        }
+    }
+
+    fn listed(&mut self, source: &Source) {
+        self.listed.insert(source.clone());
+        self.enqueue_terminating_policies();
     }
 }
 

@@ -12,8 +12,9 @@ use kube::core::ApiResource;
 
 use super::binding::Binding;
 use super::cluster::ClusterRecord;
-use crate::binding_key::BindingKey;
-use crate::reconciler::informer::{Listing, WatchEvent};
+use crate::binding_key::{BindingKey, BindingKind};
+use crate::reconciler::informer::WatchEvent;
+use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
 
 /// A watched resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,6 +43,8 @@ pub(super) struct Cache {
     pub(super) bindings: HashMap<BindingKey, Binding>,
     pub(super) clusters: HashMap<String, ClusterRecord>,
     listed: HashSet<Source>,
+    /// The bindings that the current event affects.
+    affected: Affected,
 }
 
 /// The bindings that an event affects.
@@ -59,45 +62,8 @@ impl Cache {
 
     /// Updates the cache. Returns the affected bindings.
     pub(super) fn handle_event(&mut self, source: Source, event: WatchEvent) -> Affected {
-        match event {
-            WatchEvent::Listed(listing) => {
-                let had_synced = self.has_synced();
-                self.listed.insert(source);
-                let mut affected = self.retain(source, &listing);
-                if !had_synced && self.has_synced() {
-                    affected.changed = self.bindings.keys().cloned().collect();
-                }
-                affected
-            }
-            WatchEvent::Applied(object) => self.handle_applied(source, &object),
-            WatchEvent::Deleted(object) => self.handle_deleted(source, &BindingKey::of(&object)),
-            WatchEvent::Unserved => Affected::default(),
-        }
-    }
-
-    fn handle_applied(&mut self, source: Source, object: &DynamicObject) -> Affected {
-        if source == Source::Clusters {
-            return self.put_cluster(object);
-        }
-        let key = BindingKey::of(object);
-        match Binding::read(object) {
-            Ok(mut binding) => {
-                let earlier = self.bindings.get(&key);
-                // A report in the first list may be old.
-                if earlier.is_some() || self.has_synced() {
-                    binding.record_changed_reports(earlier, Instant::now());
-                }
-                self.bindings.insert(key.clone(), binding);
-                Affected {
-                    changed: vec![key],
-                    deleted: Vec::new(),
-                }
-            }
-            Err(error) => {
-                tracing::warn!(binding = key.name, %error, "cannot read a binding: it is ignored");
-                self.handle_deleted(source, &key)
-            }
-        }
+        self.observe(&source, event);
+        mem::take(&mut self.affected)
     }
 
     /// Replaces a binding by a newer version, which a write returned.
@@ -112,70 +78,101 @@ impl Cache {
         }
     }
 
-    fn put_cluster(&mut self, object: &DynamicObject) -> Affected {
+    fn put_binding(&mut self, object: &DynamicObject) {
+        let key = BindingKey::of(object);
+        match Binding::read(object) {
+            Ok(mut binding) => {
+                let earlier = self.bindings.get(&key);
+                // A report in the first list may be old.
+                if earlier.is_some() || self.has_synced() {
+                    binding.record_changed_reports(earlier, Instant::now());
+                }
+                self.bindings.insert(key.clone(), binding);
+                self.affected.changed.push(key);
+            }
+            Err(error) => {
+                tracing::warn!(binding = key.name, %error, "cannot read a binding: it is ignored");
+                self.remove_binding(key);
+            }
+        }
+    }
+
+    fn remove_binding(&mut self, key: BindingKey) {
+        self.bindings.remove(&key);
+        self.affected.deleted.push(key);
+    }
+
+    fn put_cluster(&mut self, object: &DynamicObject) {
         let name = object.name_any();
         let cluster = serde_json::to_value(object).and_then(serde_json::from_value::<Cluster>);
         let cluster = match cluster {
             Ok(cluster) => cluster,
             Err(error) => {
                 tracing::warn!(cluster = name, %error, "cannot read a Cluster: it is ignored");
-                return self.remove_clusters(|removed| *removed == name);
+                return self.remove_cluster(&name);
             }
         };
         let earlier = self.clusters.get(&name);
         let record = ClusterRecord::new(cluster, earlier, Timestamp::now(), Instant::now());
-        if earlier == Some(&record) {
-            return Affected::default();
-        }
-        self.clusters.insert(name.clone(), record);
-        self.affected_by(&[name])
-    }
-
-    fn remove_clusters(&mut self, mut is_removed: impl FnMut(&String) -> bool) -> Affected {
-        let removed = self.clusters.extract_if(|name, _| is_removed(name));
-        let removed: Vec<String> = removed.map(|(name, _)| name).collect();
-        self.affected_by(&removed)
-    }
-
-    /// Returns the bindings that are placed on one of these clusters or are being evicted from it.
-    fn affected_by(&self, clusters: &[String]) -> Affected {
-        let affected = self.bindings.values().filter(|binding| {
-            let mut clusters = clusters.iter();
-            clusters.any(|name| binding.is_placed_on(name) || binding.has_task_for(name))
-        });
-        Affected {
-            changed: affected.map(|binding| binding.key.clone()).collect(),
-            deleted: Vec::new(),
+        if earlier != Some(&record) {
+            self.clusters.insert(name.clone(), record);
+            self.affect_bindings_of(&name);
         }
     }
 
-    fn handle_deleted(&mut self, source: Source, key: &BindingKey) -> Affected {
-        if source == Source::Clusters {
-            return self.remove_clusters(|name| *name == key.name);
-        }
-        self.bindings.remove(key);
-        Affected {
-            changed: Vec::new(),
-            deleted: vec![key.clone()],
+    fn remove_cluster(&mut self, name: &str) {
+        if self.clusters.remove(name).is_some() {
+            self.affect_bindings_of(name);
         }
     }
 
-    /// Removes the objects of a source that a list does not contain.
-    fn retain(&mut self, source: Source, listing: &Listing) -> Affected {
-        if source == Source::Clusters {
-            return self.remove_clusters(|name| !listing.contains("", name));
+    /// Adds the bindings that are placed on a cluster or are being evicted from it to the affected bindings.
+    fn affect_bindings_of(&mut self, cluster: &str) {
+        let affected = self.bindings.values();
+        let affected = affected
+            .filter(|binding| binding.is_placed_on(cluster) || binding.has_task_for(cluster));
+        let keys = affected.map(|binding| binding.key.clone());
+        self.affected.changed.extend(keys);
+    }
+}
+
+impl Observe for Cache {
+    type Source = Source;
+
+    fn applied(&mut self, source: &Source, object: DynamicObject) {
+        match source {
+            Source::Clusters => self.put_cluster(&object),
+            Source::Bindings | Source::ClusterBindings => self.put_binding(&object),
         }
-        let namespaced = source == Source::Bindings;
-        let (kept, deleted) = mem::take(&mut self.bindings)
-            .into_iter()
-            .partition::<HashMap<_, _>, _>(|(key, _)| {
-                key.namespace.is_empty() == namespaced
-                    || listing.contains(&key.namespace, &key.name)
-            });
-        self.bindings = kept;
-        Affected {
-            changed: Vec::new(),
-            deleted: deleted.into_keys().collect(),
+    }
+
+    fn removed(&mut self, source: &Source, namespace: &str, name: &str) {
+        match source {
+            Source::Clusters => self.remove_cluster(name),
+            Source::Bindings | Source::ClusterBindings => self.remove_binding(BindingKey {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            }),
+        }
+    }
+
+    fn names(&self, source: &Source) -> Vec<ObjectName> {
+        let kind = match source {
+            Source::Clusters => return cluster_scoped(self.clusters.keys()),
+            Source::Bindings => BindingKind::Namespaced,
+            Source::ClusterBindings => BindingKind::Cluster,
+        };
+        let keys = self.bindings.keys();
+        keys.filter(|key| BindingKind::of(key) == kind)
+            .map(|key| (key.namespace.clone(), key.name.clone()))
+            .collect()
+    }
+
+    fn listed(&mut self, source: &Source) {
+        let had_synced = self.has_synced();
+        self.listed.insert(*source);
+        if !had_synced && self.has_synced() {
+            self.affected.changed = self.bindings.keys().cloned().collect();
         }
     }
 }

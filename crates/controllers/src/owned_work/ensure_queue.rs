@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::Ensured;
 use crate::monitor::queue_meter::QueueMeter;
-use crate::reconciler::work_queue::{Priority, WorkQueue};
+use crate::reconciler::work_queue::{Priority, Timers, WorkQueue};
 
 /// Delay before a key is retried after a failed or an unfinished run.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -83,14 +83,14 @@ impl<K: Clone + Debug + Eq + Hash> EnsureQueue<K> {
             }
         }
     }
+}
 
-    /// Returns the time of the next retry.
-    pub(crate) fn next_due(&self) -> Option<Instant> {
+impl<K: Clone + Eq + Hash> Timers for EnsureQueue<K> {
+    fn next_due(&self) -> Option<Instant> {
         self.queue.next_due()
     }
 
-    /// Queues the keys whose retry is due.
-    pub(crate) fn requeue_due(&mut self) {
+    fn requeue_due(&mut self) {
         self.queue.requeue_due();
     }
 }

@@ -9,8 +9,8 @@ use kube::core::ApiResource;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::binding::api_resource;
 use super::binding::sync::WorkSyncer;
+use super::binding::{Binding, api_resource};
 use super::execution::member;
 use super::execution::work_executor::WorkExecutor;
 use super::index::{Index, WorkKey};
@@ -21,7 +21,7 @@ use crate::interpreter_configuration::{ConfigurationKind, Customizations};
 use crate::monitor::{Monitor, Outcome};
 use crate::overrides::OverrideKind;
 use crate::reconciler::informer::WatchEvent;
-use crate::reconciler::work_queue::{Priority, WorkQueue};
+use crate::reconciler::work_queue::{Priority, Timers, WorkQueue};
 use crate::reconciler::{Inputs, Reconciler, Workers};
 
 /// The source of a watch event.
@@ -136,23 +136,41 @@ impl Reconciler for Propagator {
         self.flush_outbox(inputs);
     }
 
-    fn next_due(&mut self) -> Option<Instant> {
-        self.queue.next_due()
+    fn timers(&mut self) -> Option<&mut dyn Timers> {
+        Some(&mut self.queue)
     }
 
-    fn handle_due(&mut self) {
-        self.queue.requeue_due();
-    }
-
+    /// Starts jobs while workers are free. The comments number the phases of the propagation of a binding. A Work needs
+    /// no job to reach its member: the outbox passes it to the member's task as soon as it is observed.
     fn dispatch(&mut self, workers: &mut Workers<JobResult>) {
-        if !self.has_synced() {
+        // 1. Complete lists of all sources. Without all Works, a sync would create existing Works again. Without all
+        //    override policies, resources would lose their overrides.
+        if Source::ALL
+            .iter()
+            .any(|source| !self.listed.contains(source))
+        {
             return;
         }
         while workers.has_free() {
+            // 2. The next job. Syncs come before statuses, because users first wait for their objects in the members.
             let Some((job, ())) = self.queue.next() else {
                 return;
             };
-            self.start(job, workers);
+            // 3. The binding. The key has no copy of it, so that several changes need one job, about the newest state.
+            let (Job::Sync(key) | Job::Status(key)) = &job;
+            let Some(binding) = self.index.binding(key).cloned() else {
+                self.queue.finish(&job);
+                continue;
+            };
+            self.queue.start(job.clone());
+            match &job {
+                // 4. The Works, from the template and the overrides. `WorkSyncer::sync` numbers the requests. The
+                //    members' tasks then apply the Works, and report the objects in the status of the Works.
+                Job::Sync(_) => self.start_sync(job, &binding, workers),
+                // 5. The status, from the reports in the Works: first of the binding, on which the scheduler and
+                //    failover rely, and then of the template, which users read.
+                Job::Status(_) => self.start_status(job, binding, workers),
+            }
         }
     }
 }
@@ -338,60 +356,43 @@ impl Propagator {
         }
     }
 
-    /// Reports whether every source is listed. Without all Works, a sync would create existing Works again. Without all
-    /// override policies, resources would lose their overrides.
-    fn has_synced(&self) -> bool {
-        Source::ALL
-            .iter()
-            .all(|source| self.listed.contains(source))
+    fn start_sync(&self, job: Job, binding: &Arc<Binding>, workers: &mut Workers<JobResult>) {
+        let input = self.index.sync_input(binding);
+        let (syncer, monitor) = (self.syncer.clone(), self.monitor.clone());
+        workers.start(async move {
+            let (mut written, since) = (Vec::new(), Instant::now());
+            let result = syncer.sync(input, &mut written).await;
+            monitor.works_synced(Outcome::of(&result), since.elapsed());
+            let failure = result.err().map(|error| Failure {
+                message: error.to_string(),
+                transient: error.is_transient(),
+                refused_override: error.override_failure(),
+            });
+            JobResult {
+                job,
+                failure,
+                written,
+            }
+        });
     }
 
-    fn start(&mut self, job: Job, workers: &mut Workers<JobResult>) {
-        let (Job::Sync(key) | Job::Status(key)) = &job;
-        let Some(binding) = self.index.binding(key).cloned() else {
-            self.queue.finish(&job);
-            return;
-        };
-        self.queue.start(job.clone());
-        match &job {
-            Job::Sync(_) => {
-                let input = self.index.sync_input(&binding);
-                let (syncer, monitor) = (self.syncer.clone(), self.monitor.clone());
-                workers.start(async move {
-                    let (mut written, since) = (Vec::new(), Instant::now());
-                    let result = syncer.sync(input, &mut written).await;
-                    monitor.works_synced(Outcome::of(&result), since.elapsed());
-                    let failure = result.err().map(|error| Failure {
-                        message: error.to_string(),
-                        transient: error.is_transient(),
-                        refused_override: error.override_failure(),
-                    });
-                    JobResult {
-                        job,
-                        failure,
-                        written,
-                    }
-                });
+    fn start_status(&self, job: Job, binding: Arc<Binding>, workers: &mut Workers<JobResult>) {
+        let works = self.index.works_of(&binding).into_iter();
+        let works: Vec<Arc<Work>> = works.map(|(_, work)| Arc::clone(work)).collect();
+        let writer = self.status_writer.clone();
+        let override_failure = self.override_failures.get(&binding.key).cloned();
+        workers.start(async move {
+            let failure = writer.write(binding, works, override_failure).await.err();
+            let failure = failure.map(|error| Failure {
+                message: error.to_string(),
+                transient: false,
+                refused_override: None,
+            });
+            JobResult {
+                job,
+                failure,
+                written: Vec::new(),
             }
-            Job::Status(_) => {
-                let works = self.index.works_of(&binding).into_iter();
-                let works: Vec<Arc<Work>> = works.map(|(_, work)| Arc::clone(work)).collect();
-                let writer = self.status_writer.clone();
-                let override_failure = self.override_failures.get(key).cloned();
-                workers.start(async move {
-                    let failure = writer.write(binding, works, override_failure).await.err();
-                    let failure = failure.map(|error| Failure {
-                        message: error.to_string(),
-                        transient: false,
-                        refused_override: None,
-                    });
-                    JobResult {
-                        job,
-                        failure,
-                        written: Vec::new(),
-                    }
-                });
-            }
-        }
+        });
     }
 }

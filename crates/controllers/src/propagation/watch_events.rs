@@ -19,6 +19,7 @@ use crate::binding_key::{BindingKey, BindingKind};
 use crate::interpreter_configuration::ConfigurationKind;
 use crate::overrides::{OverrideKind, OverridePolicy};
 use crate::reconciler::informer::WatchEvent;
+use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
 
 impl Propagator {
     pub(super) fn handle_watch_event(&mut self, source: Source, event: WatchEvent) {
@@ -26,24 +27,7 @@ impl Propagator {
             self.handle_customization(kind, event);
             return;
         }
-        match event {
-            WatchEvent::Listed(listing) => {
-                for (namespace, name) in self.indexed_names(source) {
-                    if !listing.contains(&namespace, &name) {
-                        self.handle_deleted(source, &namespace, &name);
-                    }
-                }
-                if self.listed.insert(source) && source == Source::Clusters {
-                    self.start_members();
-                }
-            }
-            WatchEvent::Applied(object) => self.handle_applied(source, *object),
-            WatchEvent::Deleted(object) => {
-                let (namespace, name) = names(&object);
-                self.handle_deleted(source, &namespace, &name);
-            }
-            WatchEvent::Unserved => {}
-        }
+        self.observe(&source, event);
     }
 
     /// Loads customizations or webhooks, and queues the bindings of the affected kinds. A member interprets an object
@@ -67,74 +51,6 @@ impl Propagator {
         for key in affected.cloned().collect::<Vec<_>>() {
             self.enqueue(Job::Sync(key.clone()));
             self.enqueue(Job::Status(key));
-        }
-    }
-
-    /// Returns the namespaces and names of a source's indexed objects.
-    fn indexed_names(&self, source: Source) -> Vec<(String, String)> {
-        match source {
-            Source::Bindings(kind) => {
-                let keys = self.index.binding_keys();
-                let of_kind = keys.filter(|key| kind == BindingKind::of(key));
-                of_kind
-                    .map(|key| (key.namespace.clone(), key.name.clone()))
-                    .collect()
-            }
-            Source::Works => {
-                let works = self.index.works();
-                works
-                    .map(|(key, _)| {
-                        let namespace = berth_api::names::execution_namespace(&key.cluster);
-                        (namespace, key.name.clone())
-                    })
-                    .collect()
-            }
-            Source::Clusters => {
-                let names = self.index.clusters.keys();
-                names.map(|name| (String::new(), name.clone())).collect()
-            }
-            Source::Overrides(kind) => self.index.override_names(kind),
-            Source::Interpreter(_) => Vec::new(),
-        }
-    }
-
-    fn handle_applied(&mut self, source: Source, object: DynamicObject) {
-        match source {
-            Source::Bindings(_) => self.handle_binding(&object),
-            Source::Works => {
-                if let Some((work, key)) = parse_work(object) {
-                    self.store_work(key, Arc::new(work), Origin::Watch);
-                }
-            }
-            Source::Clusters => self.handle_cluster(object),
-            Source::Overrides(kind) => self.handle_override_policy(kind, &object),
-            Source::Interpreter(_) => {}
-        }
-    }
-
-    fn handle_deleted(&mut self, source: Source, namespace: &str, name: &str) {
-        match source {
-            Source::Bindings(_) => {
-                let key = BindingKey {
-                    namespace: namespace.to_owned(),
-                    name: name.to_owned(),
-                };
-                self.override_failures.remove(&key);
-                self.index.remove_binding(&key);
-            }
-            Source::Works => self.handle_deleted_work(namespace, name),
-            Source::Clusters => {
-                self.index.clusters.remove(name);
-                for binding in self.index.deleted_bindings_in(name) {
-                    self.enqueue(Job::Sync(binding));
-                }
-                self.send_to_member(name, Message::Cluster(None));
-            }
-            Source::Overrides(kind) => {
-                let old = self.index.set_override_policy(kind, namespace, name, None);
-                self.enqueue_selected(kind, namespace, old.into_iter().collect());
-            }
-            Source::Interpreter(_) => {}
         }
     }
 
@@ -325,6 +241,80 @@ impl Propagator {
     ) {
         for binding in self.index.bindings_selected_by(kind, namespace, &policies) {
             self.enqueue(Job::Sync(binding));
+        }
+    }
+}
+
+impl Observe for Propagator {
+    type Source = Source;
+
+    fn applied(&mut self, source: &Source, object: DynamicObject) {
+        match source {
+            Source::Bindings(_) => self.handle_binding(&object),
+            Source::Works => {
+                if let Some((work, key)) = parse_work(object) {
+                    self.store_work(key, Arc::new(work), Origin::Watch);
+                }
+            }
+            Source::Clusters => self.handle_cluster(object),
+            Source::Overrides(kind) => self.handle_override_policy(*kind, &object),
+            Source::Interpreter(_) => {}
+        }
+    }
+
+    fn removed(&mut self, source: &Source, namespace: &str, name: &str) {
+        match source {
+            Source::Bindings(_) => {
+                let key = BindingKey {
+                    namespace: namespace.to_owned(),
+                    name: name.to_owned(),
+                };
+                self.override_failures.remove(&key);
+                self.index.remove_binding(&key);
+            }
+            Source::Works => self.handle_deleted_work(namespace, name),
+            Source::Clusters => {
+                self.index.clusters.remove(name);
+                for binding in self.index.deleted_bindings_in(name) {
+                    self.enqueue(Job::Sync(binding));
+                }
+                self.send_to_member(name, Message::Cluster(None));
+            }
+            Source::Overrides(kind) => {
+                let old = self.index.set_override_policy(*kind, namespace, name, None);
+                self.enqueue_selected(*kind, namespace, old.into_iter().collect());
+            }
+            Source::Interpreter(_) => {}
+        }
+    }
+
+    fn names(&self, source: &Source) -> Vec<ObjectName> {
+        match source {
+            Source::Bindings(kind) => {
+                let keys = self.index.binding_keys();
+                let of_kind = keys.filter(|key| *kind == BindingKind::of(key));
+                of_kind
+                    .map(|key| (key.namespace.clone(), key.name.clone()))
+                    .collect()
+            }
+            Source::Works => {
+                let works = self.index.works();
+                works
+                    .map(|(key, _)| {
+                        let namespace = berth_api::names::execution_namespace(&key.cluster);
+                        (namespace, key.name.clone())
+                    })
+                    .collect()
+            }
+            Source::Clusters => cluster_scoped(self.index.clusters.keys()),
+            Source::Overrides(kind) => self.index.override_names(*kind),
+            Source::Interpreter(_) => Vec::new(),
+        }
+    }
+
+    fn listed(&mut self, source: &Source) {
+        if self.listed.insert(*source) && *source == Source::Clusters {
+            self.start_members();
         }
     }
 }

@@ -46,12 +46,8 @@ impl Reconciler for Echo {
         }
     }
 
-    fn next_due(&mut self) -> Option<Instant> {
-        self.queue.next_due()
-    }
-
-    fn handle_due(&mut self) {
-        self.queue.requeue_due();
+    fn timers(&mut self) -> Option<&mut dyn Timers> {
+        Some(&mut self.queue)
     }
 
     fn dispatch(&mut self, workers: &mut Workers<Self::Outcome>) {
@@ -144,12 +140,6 @@ impl Reconciler for Slow {
     }
 
     fn handle_outcome(&mut self, (): (), _: &mut Inputs<u64>) {}
-
-    fn next_due(&mut self) -> Option<Instant> {
-        None
-    }
-
-    fn handle_due(&mut self) {}
 
     fn dispatch(&mut self, workers: &mut Workers<()>) {
         for job in self.queued.drain(..) {

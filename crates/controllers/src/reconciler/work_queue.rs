@@ -44,6 +44,15 @@ impl Reason for () {
     fn merge(&mut self, (): Self) {}
 }
 
+/// A queue that delays keys.
+pub(crate) trait Timers {
+    /// Returns the time at which the next delayed key is due.
+    fn next_due(&self) -> Option<Instant>;
+
+    /// Queues the delayed keys that are due.
+    fn requeue_due(&mut self);
+}
+
 /// An error after which a key is reconciled again.
 pub(crate) trait RetryableError: Display {
     /// Reports whether the write failed because another client changed the object after it was read.
@@ -232,19 +241,6 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
         }
     }
 
-    /// Returns the time at which the next delayed key is due.
-    pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.due_times.peek().map(|Reverse((due, _))| *due)
-    }
-
-    /// Queues the delayed keys that are due. They get a low priority.
-    pub(crate) fn requeue_due(&mut self) {
-        let now = Instant::now();
-        while let Some((key, reason)) = self.take_due(now) {
-            self.push(key, reason, Priority::Low);
-        }
-    }
-
     fn take_due(&mut self, now: Instant) -> Option<(K, R)> {
         loop {
             let Reverse((due, number)) = *self.due_times.peek()?;
@@ -263,6 +259,20 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
                 }
                 return Some((key, reason));
             }
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash, R: Reason> Timers for WorkQueue<K, R> {
+    fn next_due(&self) -> Option<Instant> {
+        self.due_times.peek().map(|Reverse((due, _))| *due)
+    }
+
+    /// Queues the delayed keys that are due. They get a low priority.
+    fn requeue_due(&mut self) {
+        let now = Instant::now();
+        while let Some((key, reason)) = self.take_due(now) {
+            self.push(key, reason, Priority::Low);
         }
     }
 }

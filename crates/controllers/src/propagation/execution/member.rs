@@ -1,8 +1,9 @@
 //! The task of one member. It owns the observed Cluster, the Works of the member, and the cache of the member's
 //! objects.
 //!
-//! The task never waits for the member: a bounded number of concurrent jobs sends the requests, and watches send events
-//! to the task. Therefore the task always accepts messages, even if the member is slow.
+//! The task runs on the controllers' [`Runtime`]. It never waits for the member: a bounded number of concurrent jobs
+//! sends the requests, and watches send events to the task. Therefore the task always accepts messages, even if the
+//! member is slow.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,30 +14,24 @@ use berth_api::{Cluster, Work, names};
 use berth_component_base::list_watch::{self, Budget, Limits};
 use kube::api::{Api, DynamicObject};
 use tokio::sync::mpsc;
-use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{Address, Connection};
-use super::object_cache::{KindKey, ObjectCache};
+use super::object_cache::{KindKey, ObjectCache, kind_key};
 use super::work_action::{ClusterState, action_for};
 use super::work_executor::{WorkExecutor, WorkInput, WorkResult};
 use super::work_record::WorkRecord;
 use crate::member_client;
-use crate::monitor::watchdog::LoopActivity;
-use crate::reconciler::informer::{ManagedFields, WatchEvent, inform};
-use crate::reconciler::work_queue::{Priority, WorkQueue};
-use crate::reconciler::{drain, pending, until};
+use crate::reconciler::informer::WatchEvent;
+use crate::reconciler::work_queue::{Priority, Timers, WorkQueue};
+use crate::reconciler::{Inputs, Reconciler, Runtime, Workers};
 use crate::resource_type::ResourceType;
 use crate::rest_mapper::RestMapper;
 use berth_apimachinery::json_fields::kind_of;
 
 /// The name of the members' queues in metrics.
 const QUEUE: &str = "execution-controller";
-/// Capacity of the channel from the watches to the task. The watches wait while the channel is full.
-const CHANNEL_CAPACITY: usize = 1024;
-/// Maximum number of messages or events handled before jobs are started.
-const MAX_BATCH: usize = 256;
 /// Maximum objects and bytes of objects that all watches of a member together keep.
 const LIMITS: Limits = Limits {
     objects: 100_000,
@@ -48,7 +43,7 @@ const DELAY_BEYOND_LIMITS: Duration = Duration::from_mins(5);
 const MAX_RETRY_DELAY: Duration = Duration::from_mins(1);
 
 /// A message to a member's task.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Message {
     /// The Cluster was created or changed. `None` if it was deleted.
     Cluster(Option<Arc<Cluster>>),
@@ -56,11 +51,13 @@ pub(crate) enum Message {
     Work(Arc<Work>),
     /// The Work of this name was deleted.
     WorkGone(String),
+    /// A watch of the member has sent an event.
+    Watch(MemberEvent),
 }
 
 /// A watch event of the member.
 #[derive(Debug)]
-struct MemberEvent {
+pub(crate) struct MemberEvent {
     /// The connection that sent the event. Events of former connections are ignored.
     connection_id: u64,
     kind: KindKey,
@@ -83,11 +80,10 @@ enum JobResult {
     Work(String, Box<WorkResult>),
 }
 
-/// The state of a member, and its running tasks.
+/// The state of a member.
 struct Member {
     name: String,
     execution_namespace: String,
-    max_jobs: usize,
     executor: WorkExecutor,
     cluster: Option<Arc<Cluster>>,
     state: ClusterState,
@@ -100,11 +96,6 @@ struct Member {
     /// The limits of the watches of the current connection.
     budget: Budget,
     queue: WorkQueue<Job, ()>,
-    jobs: JoinSet<JobResult>,
-    activity: Arc<LoopActivity>,
-    watches: JoinSet<()>,
-    event_sender: mpsc::Sender<MemberEvent>,
-    shutdown: CancellationToken,
 }
 
 /// Runs the task of a member until shutdown, or until the message channel is closed.
@@ -115,18 +106,13 @@ pub(crate) async fn run(
     messages: mpsc::UnboundedReceiver<Message>,
     shutdown: CancellationToken,
 ) {
-    // The watches end when this function returns.
-    let shutdown = shutdown.child_token();
-    let _guard = shutdown.clone().drop_guard();
-    let (event_sender, member_events) = mpsc::channel(CHANNEL_CAPACITY);
-    let monitor = &executor.monitor;
-    let meter = monitor.queue(QUEUE);
-    let activity = monitor.watch_loop(format!("{QUEUE} of {name}"), pending(&event_sender));
+    let (monitor, client) = (executor.monitor.clone(), executor.control_plane.clone());
+    let title = format!("{QUEUE} of {name}");
+    let runtime = Runtime::new(client, &title, &monitor, &shutdown).with_messages(messages);
     let member = Member {
         execution_namespace: names::execution_namespace(&name),
         budget: Budget::new(name.clone(), LIMITS),
         name,
-        max_jobs,
         cluster: None,
         state: ClusterState::Deleted,
         address: None,
@@ -134,77 +120,108 @@ pub(crate) async fn run(
         connection_id: 0,
         works: HashMap::new(),
         objects: ObjectCache::default(),
-        queue: WorkQueue::with_longest_delay(MAX_RETRY_DELAY).metered(meter),
+        queue: WorkQueue::with_longest_delay(MAX_RETRY_DELAY).metered(monitor.queue(QUEUE)),
         executor,
-        jobs: JoinSet::new(),
-        activity,
-        watches: JoinSet::new(),
-        event_sender,
-        shutdown,
     };
-    let ended = member.run(messages, member_events).await;
-    // Pass the panic of a job on to the runtime.
-    if let Err(error) = ended
-        && let Ok(panic) = error.try_into_panic()
-    {
-        std::panic::resume_unwind(panic);
+    if let Err(error) = runtime.run(QUEUE, member, max_jobs).await {
+        error.resume();
     }
 }
 
-impl Member {
-    async fn run(
-        mut self,
-        mut messages: mpsc::UnboundedReceiver<Message>,
-        mut member_events: mpsc::Receiver<MemberEvent>,
-    ) -> Result<(), JoinError> {
-        let shutdown = self.shutdown.clone();
-        let mut message_batch = Vec::with_capacity(MAX_BATCH);
-        let mut event_batch = Vec::with_capacity(MAX_BATCH);
-        loop {
-            let due = self.queue.next_due();
-            self.activity.set_waiting(due);
-            tokio::select! {
-                biased;
-                () = shutdown.cancelled() => {
-                    drain(&mut self.jobs).await;
-                    return Ok(());
-                }
-                Some(result) = self.jobs.join_next() => {
-                    self.activity.set_running();
-                    self.finish_job(result?);
-                }
-                count = messages.recv_many(&mut message_batch, MAX_BATCH) => {
-                    if count == 0 {
-                        return Ok(());
-                    }
-                    self.activity.set_running();
-                    for message in message_batch.drain(..) {
-                        self.handle_message(message);
-                    }
-                }
-                _ = member_events.recv_many(&mut event_batch, MAX_BATCH) => {
-                    self.activity.set_running();
-                    for event in event_batch.drain(..) {
-                        self.handle_watch_event(event);
-                    }
-                }
-                Some(ended) = self.watches.join_next() => ended?,
-                () = until(due) => self.queue.requeue_due(),
-            }
-            self.dispatch();
-        }
-    }
+impl Reconciler for Member {
+    type Event = Message;
+    type Outcome = JobResult;
 
-    fn handle_message(&mut self, message: Message) {
+    fn handle_event(&mut self, message: Message, _: &mut Inputs<Message>) {
         match message {
             Message::Cluster(cluster) => self.handle_cluster(cluster),
             Message::Work(work) => self.handle_work(work),
             Message::WorkGone(name) => {
                 self.works.remove(&name);
             }
+            Message::Watch(event) => self.handle_watch_event(event),
         }
     }
 
+    fn handle_outcome(&mut self, result: JobResult, inputs: &mut Inputs<Message>) {
+        match result {
+            JobResult::Connect(Ok(client)) => {
+                // The count of failures is kept, because the member may still reject the credentials.
+                self.queue.release(&Job::Connect);
+                self.connection = Connection::Established(RestMapper::new(client));
+                self.enqueue_all();
+            }
+            JobResult::Connect(Err(reason)) => self.fail_connection(&reason),
+            JobResult::Work(name, result) => self.finish_work(&name, *result, inputs),
+        }
+    }
+
+    fn timers(&mut self) -> Option<&mut dyn Timers> {
+        Some(&mut self.queue)
+    }
+
+    /// Starts jobs while workers are free. The comments number the phases of a Work in its member. None of them waits:
+    /// jobs send all requests.
+    fn dispatch(&mut self, workers: &mut Workers<JobResult>) {
+        while workers.has_free() {
+            // 1. The next key. A changed Work comes before the Works that a new connection or a retry has queued: a
+            //    user does not wait until a member with thousands of Works has caught up.
+            let Some((job, ())) = self.queue.next() else {
+                return;
+            };
+            // 2. The connection is a job of its own, so that an unreachable member costs one attempt to connect, and
+            //    not one for each Work.
+            let Job::Work(name) = &job else {
+                self.start_connecting(workers);
+                continue;
+            };
+            // 3. The Work. The key has no copy of it, so that several changes need one job, about the newest version.
+            let Some(record) = self.works.get(name) else {
+                self.queue.finish(&job);
+                continue;
+            };
+            // 4. The action. It comes before the connection, because some actions need no member: the Works of a
+            //    deleted cluster lose their finalizers without a connection.
+            let action = action_for(record.work(), self.state);
+            let member = match &self.connection {
+                Connection::Established(kinds) => Ok(kinds.clone()),
+                Connection::Failed(reason) => Err(reason.clone()),
+                // The Work is enqueued again when the attempt to connect ends.
+                Connection::None if action.needs_member() => {
+                    self.queue.finish(&job);
+                    self.queue.push(Job::Connect, (), Priority::High);
+                    continue;
+                }
+                Connection::None => Err(String::new()),
+            };
+            // 5. The observed objects. They come last, because only a job that starts now may use them: an event in
+            //    the next turn can replace them.
+            let manifests = record.work().spec.workload.manifests.iter();
+            let input = WorkInput {
+                work: Arc::clone(record.work()),
+                cluster: self.name.clone(),
+                action,
+                member,
+                cached: manifests
+                    .map(|manifest| self.objects.get(manifest))
+                    .collect(),
+                applied: record.applied().to_vec(),
+                removed: record.removed_objects(),
+                may_defer_report: !record.is_report_deferred(),
+            };
+            // 6. The requests to the member, and then the status of the Work, which reports them. `finish_work` handles
+            //    the result in a later turn.
+            let (executor, name) = (self.executor.clone(), name.clone());
+            self.queue.start(job);
+            workers.start(async move {
+                let result = executor.execute(input).await;
+                JobResult::Work(name, Box::new(result))
+            });
+        }
+    }
+}
+
+impl Member {
     fn handle_cluster(&mut self, cluster: Option<Arc<Cluster>>) {
         let state = ClusterState::of(cluster.as_deref());
         let address = cluster.as_deref().and_then(Address::of);
@@ -305,19 +322,6 @@ impl Member {
         }
     }
 
-    fn finish_job(&mut self, result: JobResult) {
-        match result {
-            JobResult::Connect(Ok(client)) => {
-                // The count of failures is kept, because the member may still reject the credentials.
-                self.queue.release(&Job::Connect);
-                self.connection = Connection::Established(RestMapper::new(client));
-                self.enqueue_all();
-            }
-            JobResult::Connect(Err(reason)) => self.fail_connection(&reason),
-            JobResult::Work(name, result) => self.finish_work(&name, *result),
-        }
-    }
-
     /// Ends all watches of a member that has too many objects, and frees their memory.
     fn disconnect_beyond_limits(&mut self, reason: &str) {
         self.clear_objects();
@@ -351,7 +355,7 @@ impl Member {
         }
     }
 
-    fn finish_work(&mut self, name: &str, result: WorkResult) {
+    fn finish_work(&mut self, name: &str, result: WorkResult, inputs: &mut Inputs<Message>) {
         // The written Work may contain another client's change whose watch event has not arrived yet. The record then
         // already contains the change, and the event enqueues nothing. Therefore the Work is enqueued here.
         let mut newer = false;
@@ -365,7 +369,7 @@ impl Member {
         }
         let authorized = !result.kinds.is_empty() && !result.unauthorized;
         for resource in result.kinds {
-            self.watch(resource);
+            self.watch(resource, inputs);
         }
         for (resource, object) in result.objects {
             self.objects.store_response(&resource, object);
@@ -400,59 +404,30 @@ impl Member {
     }
 
     /// Starts a watch of the managed objects of a kind, unless it is already running.
-    fn watch(&mut self, resource: Arc<ResourceType>) {
+    fn watch(&mut self, resource: Arc<ResourceType>, inputs: &mut Inputs<Message>) {
         let Connection::Established(kinds) = &self.connection else {
             return;
         };
         if self.objects.has_kind(&resource) {
             return;
         }
-        let shutdown = self.shutdown.child_token();
         let api: Api<DynamicObject> = Api::all_with(kinds.client(), &resource.api);
-        let kind = self.objects.add_kind(resource, shutdown.clone());
         let config = list_watch::Config {
             labels: Some(format!("{MANAGED}={MANAGED_VALUE}")),
             ..member_client::watch_config(self.budget.clone())
         };
-        let connection_id = self.connection_id;
-        let message = move |event| MemberEvent {
-            connection_id,
-            kind: kind.clone(),
-            event,
-        };
-        let sender = self.event_sender.clone();
-        self.watches.spawn(async move {
-            let events = sender.clone();
-            let ended = inform(
-                api,
-                config,
-                ManagedFields::OfScale,
-                |event| message(Ok(event)),
-                events,
-                shutdown,
-            )
-            .await;
-            if let Err(error) = ended {
-                // An error means that the task of the member has ended.
-                let _ = sender.send(message(Err(error.to_string()))).await;
-            }
+        let (connection_id, kind) = (self.connection_id, kind_key(&resource));
+        let stop = inputs.watch_member(api, config, move |event| {
+            Message::Watch(MemberEvent {
+                connection_id,
+                kind: kind.clone(),
+                event: event.map_err(|error| error.to_string()),
+            })
         });
+        self.objects.add_kind(resource, stop);
     }
 
-    /// Starts queued jobs up to the concurrency limit.
-    fn dispatch(&mut self) {
-        while self.jobs.len() < self.max_jobs {
-            let Some((job, ())) = self.queue.next() else {
-                return;
-            };
-            match job {
-                Job::Connect => self.start_connecting(),
-                Job::Work(name) => self.start_work(name),
-            }
-        }
-    }
-
-    fn start_connecting(&mut self) {
+    fn start_connecting(&mut self, workers: &mut Workers<JobResult>) {
         let Some(cluster) = self.cluster.clone().filter(|_| self.address.is_some()) else {
             return;
         };
@@ -461,52 +436,9 @@ impl Member {
         }
         self.queue.start(Job::Connect);
         let control_plane = self.executor.control_plane.clone();
-        let guard = self.activity.start_worker();
-        self.jobs.spawn(async move {
-            let _guard = guard;
+        workers.start(async move {
             let client = member_client::connect(&control_plane, &cluster).await;
             JobResult::Connect(client.map_err(|error| error.to_string()))
-        });
-    }
-
-    fn start_work(&mut self, name: String) {
-        let job = Job::Work(name.clone());
-        let Some(record) = self.works.get(&name) else {
-            self.queue.finish(&job);
-            return;
-        };
-        let action = action_for(record.work(), self.state);
-        let member = match &self.connection {
-            Connection::Established(kinds) => Ok(kinds.clone()),
-            Connection::Failed(reason) => Err(reason.clone()),
-            // The Work is enqueued again when the attempt to connect ends.
-            Connection::None if action.needs_member() => {
-                self.queue.finish(&job);
-                self.queue.push(Job::Connect, (), Priority::High);
-                return;
-            }
-            Connection::None => Err(String::new()),
-        };
-        let manifests = record.work().spec.workload.manifests.iter();
-        let input = WorkInput {
-            work: Arc::clone(record.work()),
-            cluster: self.name.clone(),
-            action,
-            member,
-            cached: manifests
-                .map(|manifest| self.objects.get(manifest))
-                .collect(),
-            applied: record.applied().to_vec(),
-            removed: record.removed_objects(),
-            may_defer_report: !record.is_report_deferred(),
-        };
-        self.queue.start(job);
-        let executor = self.executor.clone();
-        let guard = self.activity.start_worker();
-        self.jobs.spawn(async move {
-            let _guard = guard;
-            let result = executor.execute(input).await;
-            JobResult::Work(name, Box::new(result))
         });
     }
 }

@@ -153,15 +153,9 @@ impl ObjectCache {
     }
 
     /// Adds an empty cache for a kind. The token `watch` is cancelled when this cache is dropped.
-    pub(super) fn add_kind(
-        &mut self,
-        resource: Arc<ResourceType>,
-        watch: CancellationToken,
-    ) -> KindKey {
+    pub(super) fn add_kind(&mut self, resource: Arc<ResourceType>, watch: CancellationToken) {
         let key = kind_key(&resource);
-        let objects = KindCache::new(resource, watch);
-        self.0.insert(key.clone(), objects);
-        key
+        self.0.insert(key, KindCache::new(resource, watch));
     }
 
     /// Handles a watch event of a kind. Returns the affected objects, or `None` if the kind is not cached.
@@ -181,7 +175,8 @@ impl ObjectCache {
     }
 }
 
-fn kind_key(resource: &ResourceType) -> KindKey {
+/// Returns the key of a resource type's objects.
+pub(super) fn kind_key(resource: &ResourceType) -> KindKey {
     (resource.api.api_version.clone(), resource.api.kind.clone())
 }
 

@@ -1,0 +1,120 @@
+//! The update of a controller's observed objects by watch events. [`Observe::observe`] implements the protocol of lists
+//! once: a controller only stores and removes single objects.
+
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+
+use super::informer::{Listing, WatchEvent};
+
+/// The namespace and the name of an object. The namespace of a cluster-scoped object is empty.
+pub(crate) type ObjectName = (String, String);
+
+/// The observed objects of a controller.
+pub(crate) trait Observe {
+    /// A watched resource. `()` if there is only one.
+    type Source;
+
+    /// Stores a new or changed object.
+    fn applied(&mut self, source: &Self::Source, object: DynamicObject);
+
+    /// Removes a deleted object.
+    fn removed(&mut self, source: &Self::Source, namespace: &str, name: &str);
+
+    /// Returns the names of the stored objects of a source.
+    fn names(&self, source: &Self::Source) -> Vec<ObjectName>;
+
+    /// Handles the end of a list, after the removal of the unlisted objects.
+    fn listed(&mut self, _: &Self::Source) {}
+
+    /// Handles a failed watch of a resource that the server does not serve. The stored objects stay, because the server
+    /// may serve the resource again soon.
+    fn unserved(&mut self, _: &Self::Source) {}
+
+    /// Updates the objects with a watch event.
+    fn observe(&mut self, source: &Self::Source, event: WatchEvent) {
+        match event {
+            WatchEvent::Applied(object) => self.applied(source, *object),
+            WatchEvent::Deleted(object) => {
+                let namespace = object.namespace().unwrap_or_default();
+                self.removed(source, &namespace, &object.name_any());
+            }
+            WatchEvent::Listed(listing) => {
+                self.remove_unlisted(source, &listing);
+                self.listed(source);
+            }
+            WatchEvent::Unserved => self.unserved(source),
+        }
+    }
+
+    /// Removes the stored objects that a list does not contain. They were deleted while the watch was interrupted.
+    fn remove_unlisted(&mut self, source: &Self::Source, listing: &Listing) {
+        for (namespace, name) in self.names(source) {
+            if !listing.contains(&namespace, &name) {
+                self.removed(source, &namespace, &name);
+            }
+        }
+    }
+}
+
+/// Returns the names of cluster-scoped objects.
+pub(crate) fn cluster_scoped<'a>(names: impl IntoIterator<Item = &'a String>) -> Vec<ObjectName> {
+    let names = names.into_iter();
+    names.map(|name| (String::new(), name.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Names {
+        known: BTreeSet<ObjectName>,
+        lists: u32,
+    }
+
+    impl Observe for Names {
+        type Source = ();
+
+        fn applied(&mut self, (): &(), object: DynamicObject) {
+            let namespace = object.namespace().unwrap_or_default();
+            self.known.insert((namespace, object.name_any()));
+        }
+
+        fn removed(&mut self, (): &(), namespace: &str, name: &str) {
+            let removed = self.known.remove(&(namespace.to_owned(), name.to_owned()));
+            assert!(removed, "{namespace}/{name}");
+        }
+
+        fn names(&self, (): &()) -> Vec<ObjectName> {
+            self.known.iter().cloned().collect()
+        }
+
+        fn listed(&mut self, (): &()) {
+            self.lists += 1;
+        }
+    }
+
+    fn object(name: &str) -> DynamicObject {
+        serde_json::from_value(json!({ "metadata": { "namespace": "n", "name": name } })).unwrap()
+    }
+
+    #[test]
+    fn a_list_removes_the_unlisted_objects() {
+        let mut names = Names::default();
+        for name in ["a", "b", "c"] {
+            names.observe(&(), WatchEvent::Applied(Box::new(object(name))));
+        }
+        names.observe(&(), WatchEvent::Deleted(Box::new(object("a"))));
+        names.observe(&(), WatchEvent::Unserved);
+        assert_eq!(names.known.len(), 2);
+        let listing = Listing::from_iter([&object("c")]);
+        names.observe(&(), WatchEvent::Listed(listing));
+        let known = names.known.iter().map(|(_, name)| name.as_str());
+        assert_eq!(known.collect::<Vec<_>>(), ["c"]);
+        assert_eq!(names.lists, 1);
+    }
+}
