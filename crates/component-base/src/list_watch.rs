@@ -22,6 +22,7 @@ mod budget;
 mod error;
 mod failure_log;
 mod lines;
+mod objects;
 mod request;
 
 use std::fmt::Debug;
@@ -42,6 +43,7 @@ pub use self::budget::{Budget, Limits};
 pub use self::error::Error;
 use self::failure_log::FailureLog;
 use self::lines::Line;
+pub use self::objects::{Listing, ObjectEvent, objects};
 use self::request::{PageSize, Requests, Watch};
 
 /// Duration of a watch request, unless the configuration has another one.

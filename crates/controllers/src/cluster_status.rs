@@ -26,10 +26,9 @@ use std::time::Duration;
 use berth_api::Cluster;
 use berth_api::cluster::SyncMode;
 use berth_apimachinery::dynamic_object::decode;
-use berth_component_base::list_watch;
+use berth_component_base::list_watch::{self, ObjectEvent};
 use futures::TryStreamExt as _;
 use kube::api::{Api, ApiResource, DynamicObject};
-use kube::runtime::watcher::Event;
 use kube::{Client, ResourceExt as _};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -78,8 +77,7 @@ pub async fn run(
     };
     let resource = ApiResource::erase::<Cluster>(&());
     let clusters: Api<DynamicObject> = Api::all_with(client, &resource);
-    let mut events = list_watch::events(clusters, list_watch::Config::default());
-    let mut listed: Option<Vec<String>> = None;
+    let mut events = list_watch::objects(clusters, list_watch::Config::default());
     loop {
         let event = tokio::select! {
             () = shutdown.cancelled() => {
@@ -90,21 +88,12 @@ pub async fn run(
             event = events.try_next() => event,
         };
         match event {
-            Ok(Some(Event::Init)) => listed = Some(Vec::new()),
-            Ok(Some(Event::InitApply(cluster))) => {
-                if let Some(listed) = &mut listed {
-                    listed.push(cluster.name_any());
-                }
-                members.apply(cluster);
-            }
-            Ok(Some(Event::InitDone)) => {
-                if let Some(listed) = listed.take() {
-                    members.senders.retain(|name, _| listed.contains(name));
-                }
-            }
-            Ok(Some(Event::Apply(cluster))) => members.apply(cluster),
-            Ok(Some(Event::Delete(cluster))) => {
+            Ok(Some(ObjectEvent::Applied(cluster))) => members.apply(cluster),
+            Ok(Some(ObjectEvent::Deleted(cluster))) => {
                 members.senders.remove(&cluster.name_any());
+            }
+            Ok(Some(ObjectEvent::Listed(listing))) => {
+                members.senders.retain(|name, _| listing.contains("", name));
             }
             Ok(None) => return,
             Err(_) => {}

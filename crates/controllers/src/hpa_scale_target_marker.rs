@@ -252,8 +252,9 @@ async fn set_label(
 
 #[cfg(test)]
 mod tests {
+    use berth_component_base::list_watch::Listing;
+
     use super::*;
-    use crate::reconciler::informer::Listing;
 
     fn marker() -> Marker {
         let url = "http://localhost:1".parse().unwrap();

@@ -206,11 +206,11 @@ impl<K: kube::Resource<DynamicType = ()> + DeserializeOwned + Clone> Observe for
 
 #[cfg(test)]
 mod tests {
+    use berth_component_base::list_watch::Listing;
     use berth_interpreter::Operation;
     use serde_json::json;
 
     use super::*;
-    use crate::reconciler::informer::Listing;
 
     fn object(name: &str, kind: &str) -> DynamicObject {
         serde_json::from_value(json!({

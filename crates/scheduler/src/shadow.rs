@@ -109,10 +109,8 @@ impl Shadow {
     fn handle(&mut self, input: Input) {
         match input {
             Input::Cluster(event) => match event {
-                WatchEvent::ListStarted => self.lists.start(Source::Clusters),
                 WatchEvent::Applied(object) => {
                     let name = object.metadata().name.clone().unwrap_or_default();
-                    self.lists.add(Source::Clusters, || name.clone());
                     match object.decode() {
                         Ok(cluster) => {
                             self.clusters.apply(name, &cluster);
@@ -126,11 +124,11 @@ impl Shadow {
                     self.clusters
                         .remove(metadata.name.as_deref().unwrap_or_default());
                 }
-                WatchEvent::ListCompleted => {
-                    let listed = self.lists.complete(Source::Clusters);
+                WatchEvent::Listed(listing) => {
+                    self.lists.complete(Source::Clusters);
                     let names = self.clusters.names();
                     let gone: Vec<String> = names
-                        .filter(|name| !listed.contains(*name))
+                        .filter(|name| !listing.contains("", name))
                         .cloned()
                         .collect();
                     for name in gone {
@@ -155,23 +153,24 @@ impl Shadow {
         raw: fn(Box<LazyObject<K>>) -> RawBinding,
     ) {
         match event {
-            WatchEvent::ListStarted => self.lists.start(source),
             WatchEvent::Applied(object) => {
                 let key = BindingKey::of(object.metadata());
-                self.lists.add(source, || key.to_string());
                 match raw(object).decode() {
                     Ok(binding) => self.observe(Arc::new(binding)),
                     Err(error) => tracing::warn!(binding = %key, %error, "cannot read a binding"),
                 }
             }
             WatchEvent::Deleted(metadata) => self.forget(&BindingKey::of(&metadata)),
-            WatchEvent::ListCompleted => {
-                let listed = self.lists.complete(source);
+            WatchEvent::Listed(listing) => {
+                self.lists.complete(source);
                 let namespaced = source == Source::Bindings;
+                let is_listed = |key: &BindingKey| {
+                    let namespace = key.namespace.as_deref().unwrap_or_default();
+                    listing.contains(namespace, &key.name)
+                };
                 let keys = self.bindings.keys();
                 let gone: Vec<BindingKey> = keys
-                    .filter(|key| key.namespace.is_some() == namespaced)
-                    .filter(|key| !listed.contains(&key.to_string()))
+                    .filter(|key| key.namespace.is_some() == namespaced && !is_listed(key))
                     .cloned()
                     .collect();
                 for key in gone {

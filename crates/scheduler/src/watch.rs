@@ -5,11 +5,10 @@ pub(crate) mod list_progress;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use berth_component_base::list_watch::{self, Config};
+use berth_component_base::list_watch::{self, Config, Listing, ObjectEvent};
 use futures::StreamExt as _;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::Api;
-use kube::runtime::watcher::Event;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -22,14 +21,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// A watch event.
 #[derive(Debug)]
 pub(crate) enum WatchEvent<T> {
-    /// A new list begins. An object that the complete list does not contain has been deleted.
-    ListStarted,
     /// An object in its current state: listed, added or changed.
     Applied(Box<LazyObject<T>>),
     /// The metadata of a deleted object.
     Deleted(Box<ObjectMeta>),
-    /// The new list is complete.
-    ListCompleted,
+    /// A list is complete. An object that it does not contain has been deleted.
+    Listed(Listing),
 }
 
 /// Watches the objects of `api` until the token is cancelled or the receiver is dropped. Restarts a broken watch after
@@ -50,7 +47,7 @@ pub(crate) async fn run<K, M>(
         longest_pause: LONGEST_PAUSE,
         ..Config::default()
     };
-    let mut events = list_watch::events(api, config);
+    let mut events = list_watch::objects(api, config);
     loop {
         let event = tokio::select! {
             () = cancel.cancelled() => return,
@@ -60,12 +57,11 @@ pub(crate) async fn run<K, M>(
             None => return,
             Some(Err(_)) => continue,
             Some(Ok(event)) => match event {
-                Event::Init => WatchEvent::ListStarted,
-                Event::InitDone => WatchEvent::ListCompleted,
-                Event::InitApply(object) | Event::Apply(object) => {
-                    WatchEvent::Applied(Box::new(object))
+                ObjectEvent::Applied(object) => WatchEvent::Applied(Box::new(object)),
+                ObjectEvent::Deleted(object) => {
+                    WatchEvent::Deleted(Box::new(object.metadata().clone()))
                 }
-                Event::Delete(object) => WatchEvent::Deleted(Box::new(object.metadata().clone())),
+                ObjectEvent::Listed(listing) => WatchEvent::Listed(listing),
             },
         };
         if sender.send(wrap(event)).await.is_err() {

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use berth_component_base::list_watch::Listing;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 
@@ -14,7 +15,7 @@ use super::recorded_events;
 use super::template::Template;
 use crate::binding_key::{BindingKey, BindingKind};
 use crate::reconciler::Inputs;
-use crate::reconciler::informer::{Listing, WatchEvent};
+use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
 use crate::resource_type::ResourceType;
 

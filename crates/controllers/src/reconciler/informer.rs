@@ -1,13 +1,9 @@
 //! Informers. An informer watches the objects of one resource and sends its events through a bounded channel.
 
-use std::collections::{HashMap, HashSet};
-
-use berth_component_base::list_watch::{self, Config, Error};
+use berth_component_base::list_watch::{self, Config, Error, Listing, ObjectEvent};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use kube::ResourceExt as _;
 use kube::api::{Api, DynamicObject};
-use kube::runtime::watcher::Event;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -23,36 +19,6 @@ pub(crate) enum WatchEvent {
     Listed(Listing),
     /// The server does not serve the resource. Each failed attempt sends this event.
     Unserved,
-}
-
-/// The names of the listed objects.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Listing {
-    /// The names of the objects by namespace. The namespace is empty for cluster-scoped objects.
-    names: HashMap<String, HashSet<String>>,
-}
-
-impl Listing {
-    /// Reports whether an object was listed.
-    pub(crate) fn contains(&self, namespace: &str, name: &str) -> bool {
-        let names = self.names.get(namespace);
-        names.is_some_and(|names| names.contains(name))
-    }
-
-    fn add(&mut self, object: &DynamicObject) {
-        let namespace = object.namespace().unwrap_or_default();
-        let names = self.names.entry(namespace).or_default();
-        names.insert(object.name_any());
-    }
-}
-
-#[cfg(test)]
-impl<'a> FromIterator<&'a DynamicObject> for Listing {
-    fn from_iter<I: IntoIterator<Item = &'a DynamicObject>>(objects: I) -> Self {
-        let mut listing = Self::default();
-        objects.into_iter().for_each(|object| listing.add(object));
-        listing
-    }
 }
 
 /// The managed fields that objects keep. Managed fields take most of an object's memory.
@@ -101,21 +67,17 @@ pub(crate) async fn inform<M: Send>(
     }
 }
 
-/// The watch of one resource and its current list. The type is not generic, so that it compiles once for all
-/// controllers.
+/// The watch of one resource. The type is not generic, so that it compiles once for all controllers.
 struct Informer {
-    events: BoxStream<'static, Result<Event<DynamicObject>, Error>>,
+    events: BoxStream<'static, Result<ObjectEvent<DynamicObject>, Error>>,
     kept: ManagedFields,
-    /// The names of the objects that the current list has returned so far.
-    listing: Listing,
 }
 
 impl Informer {
     fn new(api: Api<DynamicObject>, config: Config, kept: ManagedFields) -> Self {
         Self {
-            events: list_watch::events(api, config),
+            events: list_watch::objects(api, config),
             kept,
-            listing: Listing::default(),
         }
     }
 
@@ -124,23 +86,13 @@ impl Informer {
         loop {
             return Ok(match self.events.next().await {
                 None => None,
-                Some(Ok(Event::Init)) => {
-                    self.listing = Listing::default();
-                    continue;
-                }
-                Some(Ok(Event::InitApply(object))) => {
-                    self.listing.add(&object);
+                Some(Ok(ObjectEvent::Applied(object))) => {
                     Some(WatchEvent::Applied(self.kept.strip(object)))
                 }
-                Some(Ok(Event::InitDone)) => {
-                    Some(WatchEvent::Listed(std::mem::take(&mut self.listing)))
-                }
-                Some(Ok(Event::Apply(object))) => {
-                    Some(WatchEvent::Applied(self.kept.strip(object)))
-                }
-                Some(Ok(Event::Delete(object))) => {
+                Some(Ok(ObjectEvent::Deleted(object))) => {
                     Some(WatchEvent::Deleted(self.kept.strip(object)))
                 }
+                Some(Ok(ObjectEvent::Listed(listing))) => Some(WatchEvent::Listed(listing)),
                 Some(Err(error @ Error::Limit(_))) => return Err(error),
                 Some(Err(error)) if error.is_unserved() => Some(WatchEvent::Unserved),
                 Some(Err(_)) => continue,
@@ -155,6 +107,7 @@ mod tests {
 
     use http::{Request, Response};
     use kube::Client;
+    use kube::ResourceExt as _;
     use kube::client::Body;
     use kube::core::{ApiResource, GroupVersionKind};
     use serde_json::{Value, json};

@@ -1,10 +1,11 @@
 //! The update of a controller's observed objects by watch events. [`Observe::observe`] implements the protocol of lists
 //! once: a controller only stores and removes single objects.
 
+use berth_component_base::list_watch::Listing;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 
-use super::informer::{Listing, WatchEvent};
+use super::informer::WatchEvent;
 
 /// The namespace and the name of an object. The namespace of a cluster-scoped object is empty.
 pub(crate) type ObjectName = (String, String);

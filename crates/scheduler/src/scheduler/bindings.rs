@@ -1,8 +1,10 @@
 //! The store of the scheduler task: the latest known state of each binding, and whether a write of the binding is
 //! unfinished.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
+
+use berth_component_base::list_watch::Listing;
 
 use crate::binding::{Binding, BindingKey, RawBinding};
 
@@ -127,15 +129,12 @@ impl Bindings {
     }
 
     /// Returns the known bindings of one kind that a complete list does not contain. `namespaced` selects the kind.
-    pub(super) fn missing_from(
-        &self,
-        listed: &HashSet<String>,
-        namespaced: bool,
-    ) -> Vec<BindingKey> {
+    pub(super) fn missing_from(&self, listing: &Listing, namespaced: bool) -> Vec<BindingKey> {
         self.0
             .keys()
             .filter(|key| {
-                key.namespace.is_some() == namespaced && !listed.contains(&key.to_string())
+                let namespace = key.namespace.as_deref().unwrap_or_default();
+                key.namespace.is_some() == namespaced && !listing.contains(namespace, &key.name)
             })
             .cloned()
             .collect()

@@ -51,7 +51,6 @@ impl Scheduler {
 
     fn handle_cluster_event(&mut self, event: WatchEvent<Cluster>) {
         match event {
-            WatchEvent::ListStarted => self.lists.start(Source::Clusters),
             WatchEvent::Applied(object) => match object.decode() {
                 Ok(cluster) => self.on_cluster_applied(&cluster),
                 Err(error) => {
@@ -61,17 +60,16 @@ impl Scheduler {
                         %error,
                         "cannot read a cluster; its last readable state is kept"
                     );
-                    self.lists.add(Source::Clusters, || name);
                 }
             },
             WatchEvent::Deleted(metadata) => {
                 self.on_cluster_deleted(metadata.name.as_deref().unwrap_or_default());
             }
-            WatchEvent::ListCompleted => {
-                let listed = self.lists.complete(Source::Clusters);
+            WatchEvent::Listed(listing) => {
+                self.lists.complete(Source::Clusters);
                 let names = self.clusters.names();
                 let deleted: Vec<String> = names
-                    .filter(|name| !listed.contains(*name))
+                    .filter(|name| !listing.contains("", name))
                     .cloned()
                     .collect();
                 for name in deleted {
@@ -84,7 +82,6 @@ impl Scheduler {
 
     fn on_cluster_applied(&mut self, cluster: &Cluster) {
         let name = cluster.metadata.name.clone().unwrap_or_default();
-        self.lists.add(Source::Clusters, || name.clone());
         if let Some(estimators) = &self.answers.estimators {
             estimators.client.apply(cluster);
         }
@@ -225,17 +222,15 @@ impl Scheduler {
         raw: fn(Box<LazyObject<K>>) -> RawBinding,
     ) {
         match event {
-            WatchEvent::ListStarted => self.lists.start(source),
             WatchEvent::Applied(object) => {
                 let key = BindingKey::of(object.metadata());
-                self.lists.add(source, || key.to_string());
                 self.on_raw_binding(&key, raw(object));
             }
             WatchEvent::Deleted(metadata) => self.on_binding_deleted(&BindingKey::of(&metadata)),
-            WatchEvent::ListCompleted => {
-                let listed = self.lists.complete(source);
+            WatchEvent::Listed(listing) => {
+                self.lists.complete(source);
                 let namespaced = source == Source::Bindings;
-                for key in self.bindings.missing_from(&listed, namespaced) {
+                for key in self.bindings.missing_from(&listing, namespaced) {
                     self.on_binding_deleted(&key);
                 }
                 self.report_readiness();

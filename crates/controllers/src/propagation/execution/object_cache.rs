@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use berth_api::well_known::{WORK_NAME, WORK_NAMESPACE};
+use berth_component_base::list_watch::Listing;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::api::DynamicObject;
 use kube::core::TypeMeta;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::reconciler::informer::{Listing, WatchEvent};
+use crate::reconciler::informer::WatchEvent;
 use crate::resource_type::ResourceType;
 use berth_apimachinery::json_fields::{kind_of, text_at};
 
