@@ -17,7 +17,6 @@ use std::time::Duration;
 use berth_api::Cluster;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use kube::{Client, ResourceExt as _};
 use tokio::time::Instant;
@@ -28,7 +27,7 @@ pub use self::heartbeat::HeartbeatOptions;
 use self::heartbeat::{Heartbeats, Now, is_pulled};
 use crate::monitor::Monitor;
 use crate::reconciler::informer::WatchEvent;
-use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
+use crate::reconciler::store::{Former, Store};
 use crate::reconciler::work_queue::{Priority, Timers, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 
@@ -55,7 +54,10 @@ pub async fn run(
     inputs.watch(&ApiResource::erase::<Cluster>(&()), |event| event);
     let controller = ClusterController {
         reconciler: ClusterReconciler::new(client, events),
-        clusters: HashMap::new(),
+        clusters: Store::new(|name, error| {
+            tracing::warn!(cluster = name, %error, "cannot read a Cluster: it is ignored");
+            Former::Kept
+        }),
         queue: WorkQueue::with_retry_delays(RETRY_DELAY, RETRY_DELAY)
             .metered(monitor.queue(COMPONENT)),
         heartbeats: Heartbeats::new(options),
@@ -68,7 +70,7 @@ pub async fn run(
 
 struct ClusterController {
     reconciler: ClusterReconciler,
-    clusters: HashMap<String, Arc<Cluster>>,
+    clusters: Store<Cluster>,
     queue: WorkQueue<String, ()>,
     heartbeats: Heartbeats,
     /// Interval between two checks for silent agents.
@@ -104,7 +106,11 @@ impl Reconciler for ClusterController {
     type Outcome = Outcome;
 
     fn handle_event(&mut self, event: WatchEvent, _: &mut Inputs<WatchEvent>) {
-        self.observe(&(), event);
+        for change in self.clusters.handle(event) {
+            if change.new.is_some() {
+                self.queue.push(change.name, (), Priority::High);
+            }
+        }
     }
 
     fn handle_outcome(&mut self, outcome: Outcome, _: &mut Inputs<WatchEvent>) {
@@ -159,7 +165,7 @@ impl Reconciler for ClusterController {
             let Some((name, ())) = self.queue.next() else {
                 return;
             };
-            let Some(cluster) = self.clusters.get(&name).cloned() else {
+            let Some(cluster) = self.clusters.objects.get(&name).cloned() else {
                 self.queue.finish(&name);
                 continue;
             };
@@ -172,36 +178,12 @@ impl Reconciler for ClusterController {
     }
 }
 
-impl Observe for ClusterController {
-    type Source = ();
-
-    fn applied(&mut self, (): &(), object: DynamicObject) {
-        let name = object.name_any();
-        match object.try_parse() {
-            Ok(cluster) => {
-                self.clusters.insert(name.clone(), Arc::new(cluster));
-                self.queue.push(name, (), Priority::High);
-            }
-            Err(error) => {
-                tracing::warn!(cluster = name, %error, "cannot read a Cluster: it is ignored");
-            }
-        }
-    }
-
-    fn removed(&mut self, (): &(), _: &str, name: &str) {
-        self.clusters.remove(name);
-    }
-
-    fn names(&self, (): &()) -> Vec<ObjectName> {
-        cluster_scoped(self.clusters.keys())
-    }
-}
-
 impl ClusterController {
     /// Starts to read the Leases of the agents if there are Pull clusters.
     fn start_check(&mut self, workers: &mut Workers<Outcome>) {
         let now = Instant::now();
-        let pulled = self.clusters.values().filter(|cluster| is_pulled(cluster));
+        let clusters = self.clusters.objects.values();
+        let pulled = clusters.filter(|cluster| is_pulled(cluster));
         let names: HashSet<&str> = pulled
             .filter_map(|cluster| cluster.metadata.name.as_deref())
             .collect();
@@ -233,7 +215,8 @@ impl ClusterController {
                 return;
             }
         };
-        for (name, cluster) in self.clusters.iter().filter(|(_, it)| is_pulled(it)) {
+        let clusters = self.clusters.objects.iter();
+        for (name, cluster) in clusters.filter(|(_, it)| is_pulled(it)) {
             let renew_time = renew_times.get(name).copied();
             if let Some(condition) = self.heartbeats.check(cluster, renew_time, now) {
                 self.silent.push((Arc::clone(cluster), condition));

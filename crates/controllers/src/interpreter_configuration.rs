@@ -1,19 +1,18 @@
 //! The configuration of the resource interpreter that a controller watches: scripts and webhooks. [`Customizations`]
 //! loads them into the controller's interpreter, and returns the kinds that may be interpreted differently.
 
-use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::Arc;
 
 use berth_api::interpreter_customization::CustomizationTarget;
 use berth_api::interpreter_webhook::InterpreterWebhook;
 use berth_api::{ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration};
 use berth_interpreter::{Interpreter, names_kind};
-use kube::ResourceExt as _;
-use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use serde::de::DeserializeOwned;
 
 use crate::reconciler::informer::WatchEvent;
-use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
+use crate::reconciler::store::{Former, Store};
 
 /// A kind of interpreter configuration that controllers watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,16 +60,16 @@ impl ChangedKinds {
 #[derive(Debug)]
 pub(crate) struct Customizations {
     interpreter: Interpreter,
-    scripts: Observed<ResourceInterpreterCustomization>,
-    webhooks: Observed<ResourceInterpreterWebhookConfiguration>,
+    scripts: Store<ResourceInterpreterCustomization>,
+    webhooks: Store<ResourceInterpreterWebhookConfiguration>,
 }
 
 impl Default for Customizations {
     fn default() -> Self {
         Self {
             interpreter: Interpreter::default(),
-            scripts: Observed::new(|a, b| a.spec == b.spec),
-            webhooks: Observed::new(|a, b| a.webhooks == b.webhooks),
+            scripts: Store::new(ignore_unreadable::<ResourceInterpreterCustomization>),
+            webhooks: Store::new(ignore_unreadable::<ResourceInterpreterWebhookConfiguration>),
         }
     }
 }
@@ -93,26 +92,27 @@ impl Customizations {
     pub(crate) fn handle(&mut self, kind: ConfigurationKind, event: WatchEvent) -> ChangedKinds {
         match kind {
             ConfigurationKind::Scripts => {
-                let effect = self.scripts.handle(event);
+                let effect = handle(&mut self.scripts, event, |a, b| a.spec == b.spec);
                 if effect.must_load {
-                    self.interpreter.load(self.scripts.all());
+                    self.interpreter.load(all(&self.scripts));
                 }
-                let targets = effect.changed.into_iter().map(|script| script.spec.target);
+                let targets = effect.changed.iter();
+                let targets = targets.map(|script| script.spec.target.clone());
                 ChangedKinds {
                     targets: targets.collect(),
                     webhooks: Vec::new(),
                 }
             }
             ConfigurationKind::Webhooks => {
-                let effect = self.webhooks.handle(event);
+                let effect = handle(&mut self.webhooks, event, |a, b| a.webhooks == b.webhooks);
                 if effect.must_load {
-                    self.interpreter.load_webhooks(self.webhooks.all());
+                    self.interpreter.load_webhooks(all(&self.webhooks));
                 }
-                let changed = effect.changed.into_iter();
+                let changed = effect.changed.iter();
                 ChangedKinds {
                     targets: Vec::new(),
                     webhooks: changed
-                        .flat_map(|configuration| configuration.webhooks)
+                        .flat_map(|configuration| configuration.webhooks.clone())
                         .collect(),
                 }
             }
@@ -120,94 +120,59 @@ impl Customizations {
     }
 }
 
-/// The observed objects of a kind of configuration, by name.
-#[derive(Debug)]
-struct Observed<K> {
-    known: BTreeMap<String, K>,
-    has_synced: bool,
-    /// Reports whether two states of an object are interpreted in the same way.
-    is_same: fn(&K, &K) -> bool,
-    /// The former and new states of the objects that an event changed.
-    changed: Vec<K>,
-}
-
 /// The effect of a watch event.
 struct Effect<K> {
     /// The former and new states of the changed objects. Empty before the end of the first list.
-    changed: Vec<K>,
+    changed: Vec<Arc<K>>,
     /// True if the interpreter has to load the objects again.
     must_load: bool,
 }
 
-impl<K: kube::Resource<DynamicType = ()> + DeserializeOwned + Clone> Observed<K> {
-    fn new(is_same: fn(&K, &K) -> bool) -> Self {
-        Self {
-            known: BTreeMap::new(),
-            has_synced: false,
-            is_same,
-            changed: Vec::new(),
-        }
+/// Updates a store with a watch event. `is_same` reports whether two states of an object are interpreted in the same
+/// way.
+fn handle<K: kube::Resource + DeserializeOwned>(
+    store: &mut Store<K>,
+    event: WatchEvent,
+    is_same: fn(&K, &K) -> bool,
+) -> Effect<K> {
+    let had_synced = store.has_synced;
+    // A server that does not serve the kind has no objects of this kind.
+    let is_unserved = matches!(event, WatchEvent::Unserved);
+    let changes = store.handle(event).into_iter();
+    store.has_synced |= is_unserved;
+    let changes = changes.filter(|change| {
+        let both = change.old.as_ref().zip(change.new.as_ref());
+        !both.is_some_and(|(old, new)| is_same(old, new))
+    });
+    let changed = changes.flat_map(|change| change.old.into_iter().chain(change.new));
+    let mut changed: Vec<Arc<K>> = changed.collect();
+    let just_synced = store.has_synced && !had_synced;
+    let must_load = just_synced || (had_synced && !changed.is_empty());
+    if !had_synced {
+        changed.clear();
     }
-
-    fn all(&self) -> Vec<K> {
-        self.known.values().cloned().collect()
-    }
-
-    fn handle(&mut self, event: WatchEvent) -> Effect<K> {
-        let had_synced = self.has_synced;
-        self.observe(&(), event);
-        let mut changed = std::mem::take(&mut self.changed);
-        let just_synced = self.has_synced && !had_synced;
-        let must_load = just_synced || (had_synced && !changed.is_empty());
-        if !had_synced {
-            changed.clear();
-        }
-        Effect { changed, must_load }
-    }
+    Effect { changed, must_load }
 }
 
-impl<K: kube::Resource<DynamicType = ()> + DeserializeOwned + Clone> Observe for Observed<K> {
-    type Source = ();
+fn all<K: Clone>(store: &Store<K>) -> Vec<K> {
+    let objects = store.objects.values();
+    objects.map(|object| K::clone(object)).collect()
+}
 
-    fn applied(&mut self, (): &(), object: DynamicObject) {
-        let name = object.name_any();
-        let new: K = match object.try_parse() {
-            Ok(new) => new,
-            Err(error) => {
-                let kind = K::kind(&());
-                tracing::warn!(name, %error, "cannot read a {kind}: it is ignored");
-                return self.removed(&(), "", &name);
-            }
-        };
-        let old = self.known.get(&name);
-        if old.is_none_or(|old| !(self.is_same)(old, &new)) {
-            self.changed.extend(self.known.insert(name, new.clone()));
-            self.changed.push(new);
-        }
-    }
-
-    fn removed(&mut self, (): &(), _: &str, name: &str) {
-        self.changed.extend(self.known.remove(name));
-    }
-
-    fn names(&self, (): &()) -> Vec<ObjectName> {
-        cluster_scoped(self.known.keys())
-    }
-
-    fn listed(&mut self, (): &()) {
-        self.has_synced = true;
-    }
-
-    /// Handles a server that does not serve the kind, and therefore has no objects of this kind.
-    fn unserved(&mut self, (): &()) {
-        self.has_synced = true;
-    }
+fn ignore_unreadable<K: kube::Resource<DynamicType = ()>>(
+    name: &str,
+    error: &dyn Display,
+) -> Former {
+    let kind = K::kind(&());
+    tracing::warn!(name, %error, "cannot read a {kind}: it is ignored");
+    Former::Removed
 }
 
 #[cfg(test)]
 mod tests {
     use berth_component_base::list_watch::Listing;
     use berth_interpreter::Operation;
+    use kube::api::DynamicObject;
     use serde_json::json;
 
     use super::*;

@@ -10,7 +10,7 @@
 //! A [`Reconciler`] owns its state. [`Runtime::run`] calls one method of the reconciler at a time, so the state needs
 //! no lock, and every decision sees complete changes only. Most reconcilers keep their keys in a
 //! [`WorkQueue`](work_queue::WorkQueue), which never returns a running key, and retries failures with a growing delay.
-//! The module [`observe`] updates the observed objects of a reconciler.
+//! The modules [`observe`] and [`store`] update the observed objects of a reconciler.
 //!
 //! The HTTP client logs an outage of the API server: one line at its beginning and one line at its end. Therefore the
 //! runtime logs a request without a response at debug level only.
@@ -19,6 +19,7 @@
 
 pub(crate) mod informer;
 pub(crate) mod observe;
+pub(crate) mod store;
 pub(crate) mod work_queue;
 
 use std::sync::Arc;

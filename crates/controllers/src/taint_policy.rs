@@ -5,7 +5,6 @@
 //! karmada-controller-manager with the feature gate `Failover`, which adds and removes the same taints.
 
 use berth_apimachinery::api_error::{api_error_message, has_code};
-use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,10 +14,9 @@ use berth_events::{Event, EventRecorder, Severity};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ObjectReference, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, Patch, PatchParams};
 use kube::core::ApiResource;
 use kube::{Client, ResourceExt as _};
-use serde::Deserialize as _;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -26,7 +24,7 @@ use crate::cluster::taints::describe;
 use crate::monitor::Monitor;
 use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::informer::WatchEvent;
-use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
+use crate::reconciler::store::{Change, Former, Store};
 use crate::reconciler::work_queue::{Priority, Timers, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 use crate::timestamp::whole_seconds;
@@ -154,10 +152,8 @@ struct TaintController {
     api: Api<Cluster>,
     events: EventRecorder,
     effect: Effect,
-    clusters: HashMap<String, Arc<Cluster>>,
-    /// The policies in the order of their creation, then by name.
-    policies: BTreeMap<(Option<Timestamp>, String), ClusterTaintPolicySpec>,
-    listed: HashSet<Source>,
+    clusters: Store<Cluster>,
+    policies: Store<ClusterTaintPolicy>,
     queue: WorkQueue<String, ()>,
 }
 
@@ -173,7 +169,14 @@ impl Reconciler for TaintController {
     type Outcome = Outcome;
 
     fn handle_event(&mut self, (source, event): Self::Event, _: &mut Inputs<Self::Event>) {
-        self.observe(&source, event);
+        let is_list = matches!(event, WatchEvent::Listed(_));
+        match source {
+            Source::Clusters => self.handle_cluster_event(event),
+            Source::Policies => self.handle_policy_event(event),
+        }
+        if is_list {
+            self.enqueue_all();
+        }
     }
 
     fn handle_outcome(&mut self, outcome: Outcome, _: &mut Inputs<Self::Event>) {
@@ -188,7 +191,7 @@ impl Reconciler for TaintController {
                 );
                 self.record(&cluster, Severity::Normal, "TaintClusterSucceed", message);
                 // The written Cluster replaces the known Cluster only if the watch has not delivered another version.
-                if let Some(known) = self.clusters.get_mut(&name)
+                if let Some(known) = self.clusters.objects.get_mut(&name)
                     && known.resource_version() == cluster.resource_version()
                 {
                     *known = Arc::new(stored);
@@ -210,7 +213,7 @@ impl Reconciler for TaintController {
     }
 
     fn dispatch(&mut self, workers: &mut Workers<Outcome>) {
-        if self.listed.len() < Source::ALL.len() {
+        if !(self.clusters.has_synced && self.policies.has_synced) {
             return;
         }
         while workers.has_free() {
@@ -222,100 +225,68 @@ impl Reconciler for TaintController {
     }
 }
 
-impl Observe for TaintController {
-    type Source = Source;
-
-    fn applied(&mut self, source: &Source, object: DynamicObject) {
-        match source {
-            Source::Clusters => self.put_cluster(object),
-            Source::Policies => self.put_policy(&object),
-        }
-    }
-
-    fn removed(&mut self, source: &Source, _: &str, name: &str) {
-        match source {
-            Source::Clusters => drop(self.clusters.remove(name)),
-            // The taints that the deleted policy added are kept.
-            Source::Policies => self.policies.retain(|(_, known), _| known != name),
-        }
-    }
-
-    fn names(&self, source: &Source) -> Vec<ObjectName> {
-        match source {
-            Source::Clusters => cluster_scoped(self.clusters.keys()),
-            Source::Policies => cluster_scoped(self.policies.keys().map(|(_, name)| name)),
-        }
-    }
-
-    fn listed(&mut self, source: &Source) {
-        self.listed.insert(*source);
-        self.enqueue_all();
-    }
-}
-
 impl TaintController {
     fn new(client: Client, events: EventRecorder, effect: Effect, meter: QueueMeter) -> Self {
         Self {
             api: Api::all(client),
             events,
             effect,
-            clusters: HashMap::new(),
-            policies: BTreeMap::new(),
-            listed: HashSet::new(),
+            clusters: Store::new(|name, error| {
+                tracing::warn!(cluster = name, %error, "cannot read a Cluster: it gets no taints");
+                Former::Removed
+            }),
+            policies: Store::new(|name, error| {
+                tracing::warn!(policy = name, %error, "cannot read a ClusterTaintPolicy: it is ignored");
+                Former::Kept
+            }),
             queue: WorkQueue::with_retry_delays(RETRY_DELAY, RETRY_DELAY).metered(meter),
         }
     }
 
     fn enqueue_all(&mut self) {
-        for name in self.clusters.keys() {
+        for name in self.clusters.objects.keys() {
             self.queue.push(name.clone(), (), Priority::High);
         }
     }
 
-    fn put_cluster(&mut self, object: DynamicObject) {
-        let name = object.name_any();
-        let cluster: Cluster = match object.try_parse() {
-            Ok(cluster) => cluster,
-            Err(error) => {
-                tracing::warn!(cluster = name, %error, "cannot read a Cluster: it gets no taints");
-                self.clusters.remove(&name);
-                return;
+    fn handle_cluster_event(&mut self, event: WatchEvent) {
+        for Change { name, old, new } in self.clusters.handle(event) {
+            // As in Karmada, only a changed condition is handled. A manually removed taint is added again with the next
+            // such change.
+            if let Some(new) = new
+                && old.as_deref().map(conditions) != Some(conditions(&new))
+            {
+                self.queue.push(name, (), Priority::High);
             }
-        };
-        let before = self.clusters.get(&name);
-        let is_changed = before.map(|known| conditions(known)) != Some(conditions(&cluster));
-        self.clusters.insert(name.clone(), Arc::new(cluster));
-        // As in Karmada, only a changed condition is handled. A manually removed taint is added again with the next
-        // such change.
-        if is_changed {
-            self.queue.push(name, (), Priority::High);
         }
     }
 
-    fn put_policy(&mut self, object: &DynamicObject) {
-        let name = object.name_any();
-        let spec = match ClusterTaintPolicySpec::deserialize(&object.data["spec"]) {
-            Ok(spec) => spec,
-            Err(error) => {
-                tracing::warn!(policy = name, %error, "cannot read a ClusterTaintPolicy: it is ignored");
-                return;
+    fn handle_policy_event(&mut self, event: WatchEvent) {
+        for Change { old, new, .. } in self.policies.handle(event) {
+            // The taints that a deleted policy added are kept.
+            let Some(new) = new else {
+                continue;
+            };
+            let is_changed = old.is_none_or(|old| {
+                old.spec != new.spec || old.creation_timestamp() != new.creation_timestamp()
+            });
+            if is_changed {
+                self.record_notice(&new);
+                self.enqueue_all();
             }
-        };
-        let created = object.creation_timestamp().map(|time| time.0);
-        let key = (created, name);
-        if self.policies.get(&key) == Some(&spec) {
-            return;
         }
-        self.record_notice(object, &spec);
-        // The watch may have missed the deletion of an earlier policy with this name.
-        self.policies.retain(|(_, known), _| *known != key.1);
-        self.policies.insert(key, spec);
-        self.enqueue_all();
+    }
+
+    /// Returns the policies in the order of their creation, then by name.
+    fn policies_in_order(&self) -> Vec<&ClusterTaintPolicySpec> {
+        let mut policies: Vec<_> = self.policies.objects.values().collect();
+        policies.sort_by_key(|policy| policy.creation_timestamp().map(|time| time.0));
+        policies.into_iter().map(|policy| &policy.spec).collect()
     }
 
     /// Logs and records an event if a policy does not have its full effect.
-    fn record_notice(&self, policy: &DynamicObject, spec: &ClusterTaintPolicySpec) {
-        let Some(message) = self.effect.notice(spec) else {
+    fn record_notice(&self, policy: &ClusterTaintPolicy) {
+        let Some(message) = self.effect.notice(&policy.spec) else {
             return;
         };
         let name = policy.name_any();
@@ -337,12 +308,11 @@ impl TaintController {
 
     /// Starts a write of a cluster's taints if the desired taints differ from the current ones.
     fn reconcile(&mut self, name: &String, workers: &mut Workers<Outcome>) {
-        let Some(cluster) = self.clusters.get(name).cloned() else {
+        let Some(cluster) = self.clusters.objects.get(name).cloned() else {
             self.queue.finish(name);
             return;
         };
-        let policies: Vec<&ClusterTaintPolicySpec> = self.policies.values().collect();
-        let taints = desired(&cluster, &policies, Timestamp::now());
+        let taints = desired(&cluster, &self.policies_in_order(), Timestamp::now());
         if taints == cluster.spec.taints {
             self.queue.finish(name);
             return;
@@ -386,6 +356,7 @@ fn conditions(cluster: &Cluster) -> &[Condition] {
 
 #[cfg(test)]
 mod tests {
+    use kube::api::DynamicObject;
     use serde_json::Value;
 
     use super::*;
@@ -444,11 +415,11 @@ mod tests {
                 "metadata": { "name": "p", "creationTimestamp": format!("2026-01-{day}T00:00:00Z") },
                 "spec": policy(&json!({ "key": key, "effect": "NoExecute" })) }))
             .unwrap();
-            controller.put_policy(&object);
+            controller.handle_policy_event(WatchEvent::Applied(Box::new(object)));
         }
         let keys: Vec<&str> = controller
-            .policies
-            .values()
+            .policies_in_order()
+            .into_iter()
             .flat_map(|spec| spec.taints.iter().map(|taint| taint.key.as_str()))
             .collect();
         assert_eq!(keys, ["other"]);

@@ -8,22 +8,22 @@
 
 pub(crate) mod impersonation;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::Arc;
 
 use berth_api::Cluster;
 use berth_events::{Event, EventRecorder, Severity};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
-use kube::api::DynamicObject;
 use kube::core::ApiResource;
-use kube::{Client, Resource as _, ResourceExt as _};
-use serde::de::DeserializeOwned;
+use kube::{Client, Resource as _};
 use tokio_util::sync::CancellationToken;
 
 use crate::monitor::Monitor;
 use crate::owned_work::ensure_queue::{EnsureQueue, Report};
 use crate::owned_work::{Ensured, OwnedWork, WriteError, ensure};
 use crate::reconciler::informer::WatchEvent;
-use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
+use crate::reconciler::store::{Former, Store};
 use crate::reconciler::work_queue::Timers;
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 use impersonation::Grants;
@@ -51,10 +51,9 @@ pub async fn run(
     let controller = UnifiedAuth {
         client,
         events,
-        roles: BTreeMap::new(),
-        bindings: BTreeMap::new(),
-        clusters: BTreeMap::new(),
-        listed: HashSet::new(),
+        roles: Store::new(ignore_unreadable::<ClusterRole>),
+        bindings: Store::new(ignore_unreadable::<ClusterRoleBinding>),
+        clusters: Store::new(ignore_unreadable::<Cluster>),
         grants: Grants::default(),
         is_outdated: false,
         written: BTreeMap::new(),
@@ -88,11 +87,9 @@ impl Source {
 struct UnifiedAuth {
     client: Client,
     events: EventRecorder,
-    roles: BTreeMap<String, ClusterRole>,
-    bindings: BTreeMap<String, ClusterRoleBinding>,
-    clusters: BTreeMap<String, Cluster>,
-    /// The resources whose first list is complete. The grants can be computed only when all resources are listed.
-    listed: HashSet<Source>,
+    roles: Store<ClusterRole>,
+    bindings: Store<ClusterRoleBinding>,
+    clusters: Store<Cluster>,
     grants: Grants,
     /// True if a watched object changed since the grants were computed.
     is_outdated: bool,
@@ -113,13 +110,10 @@ impl Reconciler for UnifiedAuth {
     type Outcome = Outcome;
 
     fn handle_event(&mut self, (source, event): Self::Event, _: &mut Inputs<Self::Event>) {
-        if matches!(event, WatchEvent::Listed(_)) {
-            self.listed.insert(source);
-        }
         match source {
-            Source::Roles => self.roles.observe(&(), event),
-            Source::Bindings => self.bindings.observe(&(), event),
-            Source::Clusters => self.clusters.observe(&(), event),
+            Source::Roles => drop(self.roles.handle(event)),
+            Source::Bindings => drop(self.bindings.handle(event)),
+            Source::Clusters => drop(self.clusters.handle(event)),
         }
         self.is_outdated = true;
     }
@@ -155,7 +149,8 @@ impl Reconciler for UnifiedAuth {
     }
 
     fn dispatch(&mut self, workers: &mut Workers<Outcome>) {
-        if self.listed.len() < Source::ALL.len() {
+        // The grants can be computed only when all resources are listed.
+        if !(self.roles.has_synced && self.bindings.has_synced && self.clusters.has_synced) {
             return;
         }
         if self.is_outdated {
@@ -165,7 +160,7 @@ impl Reconciler for UnifiedAuth {
             let Some(name) = self.queue.start_next() else {
                 return;
             };
-            let cluster = self.clusters.get(&name);
+            let cluster = self.clusters.objects.get(&name);
             let Some(works) = cluster.and_then(|it| impersonation::works(it, &self.grants)) else {
                 self.queue.skip(&name);
                 continue;
@@ -187,9 +182,11 @@ impl UnifiedAuth {
     /// Computes the grants, and queues the clusters whose desired Works differ from the last written Works.
     fn enqueue_outdated(&mut self) {
         self.is_outdated = false;
-        let clusters = &self.clusters;
+        let clusters = &self.clusters.objects;
         self.written.retain(|name, _| clusters.contains_key(name));
-        self.grants = Grants::of(self.roles.values(), self.bindings.values());
+        let roles = self.roles.objects.values().map(Arc::as_ref);
+        let bindings = self.bindings.objects.values().map(Arc::as_ref);
+        self.grants = Grants::of(roles, bindings);
         for (name, cluster) in clusters {
             let works = impersonation::works(cluster, &self.grants);
             if works.is_some() && works.as_ref() != self.written.get(name) {
@@ -199,7 +196,7 @@ impl UnifiedAuth {
     }
 
     fn record(&self, cluster: &str, severity: Severity, reason: &'static str, message: String) {
-        if let Some(cluster) = self.clusters.get(cluster) {
+        if let Some(cluster) = self.clusters.objects.get(cluster) {
             self.events.record(Event {
                 object: cluster.object_ref(&()),
                 severity,
@@ -210,28 +207,11 @@ impl UnifiedAuth {
     }
 }
 
-impl<K> Observe for BTreeMap<String, K>
-where
-    K: kube::Resource<DynamicType = ()> + DeserializeOwned,
-{
-    type Source = ();
-
-    fn applied(&mut self, (): &(), object: DynamicObject) {
-        let name = object.name_any();
-        match object.try_parse() {
-            Ok(object) => drop(self.insert(name, object)),
-            Err(error) => {
-                let kind = K::kind(&());
-                tracing::warn!(%kind, name, %error, "cannot read an object: it is ignored");
-            }
-        }
-    }
-
-    fn removed(&mut self, (): &(), _: &str, name: &str) {
-        self.remove(name);
-    }
-
-    fn names(&self, (): &()) -> Vec<ObjectName> {
-        cluster_scoped(self.keys())
-    }
+fn ignore_unreadable<K: kube::Resource<DynamicType = ()>>(
+    name: &str,
+    error: &dyn Display,
+) -> Former {
+    let kind = K::kind(&());
+    tracing::warn!(%kind, name, %error, "cannot read an object: it is ignored");
+    Former::Kept
 }

@@ -8,14 +8,10 @@
 mod progress;
 mod writer;
 
-use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use berth_api::WorkloadRebalancer;
 use jiff::Timestamp;
-use kube::ResourceExt as _;
-use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +20,7 @@ use self::progress::Action;
 use self::writer::{RebalanceError, Writer};
 use crate::monitor::Monitor;
 use crate::reconciler::informer::WatchEvent;
-use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
+use crate::reconciler::store::{Former, Store};
 use crate::reconciler::work_queue::{Priority, Timers, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
 
@@ -50,7 +46,10 @@ pub async fn run(
     runtime.inputs().watch(&resource, |event| event);
     let rebalancer = Rebalancer {
         writer: Writer { client },
-        known: HashMap::new(),
+        known: Store::new(|name, error| {
+            tracing::warn!(rebalancer = name, %error, "cannot read a WorkloadRebalancer: it is ignored");
+            Former::Removed
+        }),
         queue: WorkQueue::with_longest_delay(LONGEST_DELAY).metered(meter),
     };
     runtime
@@ -60,7 +59,7 @@ pub async fn run(
 
 struct Rebalancer {
     writer: Writer,
-    known: HashMap<String, Arc<WorkloadRebalancer>>,
+    known: Store<WorkloadRebalancer>,
     queue: WorkQueue<String, ()>,
 }
 
@@ -69,7 +68,11 @@ impl Reconciler for Rebalancer {
     type Outcome = (String, Result<(), RebalanceError>);
 
     fn handle_event(&mut self, event: WatchEvent, _: &mut Inputs<WatchEvent>) {
-        self.observe(&(), event);
+        for change in self.known.handle(event) {
+            if change.new.is_some() {
+                self.queue.push(change.name, (), Priority::High);
+            }
+        }
     }
 
     fn handle_outcome(&mut self, (name, result): Self::Outcome, _: &mut Inputs<WatchEvent>) {
@@ -93,39 +96,13 @@ impl Reconciler for Rebalancer {
     }
 }
 
-impl Observe for Rebalancer {
-    type Source = ();
-
-    fn applied(&mut self, (): &(), object: DynamicObject) {
-        let name = object.name_any();
-        match object.try_parse() {
-            Ok(rebalancer) => {
-                self.known.insert(name.clone(), Arc::new(rebalancer));
-                self.queue.push(name, (), Priority::High);
-            }
-            Err(error) => {
-                tracing::warn!(rebalancer = name, %error, "cannot read a WorkloadRebalancer: it is ignored");
-                self.known.remove(&name);
-            }
-        }
-    }
-
-    fn removed(&mut self, (): &(), _: &str, name: &str) {
-        self.known.remove(name);
-    }
-
-    fn names(&self, (): &()) -> Vec<ObjectName> {
-        cluster_scoped(self.known.keys())
-    }
-}
-
 impl Rebalancer {
     fn reconcile(
         &mut self,
         name: String,
         workers: &mut Workers<(String, Result<(), RebalanceError>)>,
     ) {
-        let Some(rebalancer) = self.known.get(&name).cloned() else {
+        let Some(rebalancer) = self.known.objects.get(&name).cloned() else {
             self.queue.finish(&name);
             return;
         };
