@@ -8,7 +8,7 @@ use berth_api::Cluster;
 use berth_api::go_zero::is_empty;
 use berth_api::quantity::Quantity;
 use kube::api::ObjectMeta;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::join::command::cluster_name;
 use crate::kubeconfig::CONTEXT;
@@ -109,7 +109,7 @@ fn objects(mut document: Value) -> Vec<Value> {
     }
 }
 
-fn cluster(object: Value) -> Result<Cluster, String> {
+fn cluster(mut object: Value) -> Result<Cluster, String> {
     match (object["apiVersion"].as_str(), object["kind"].as_str()) {
         (Some("cluster.karmada.io/v1alpha1"), Some("Cluster")) => {}
         (Some(version), Some(kind)) => {
@@ -123,6 +123,10 @@ fn cluster(object: Value) -> Result<Cluster, String> {
                     .to_owned(),
             );
         }
+    }
+    // A missing name is reported by `check`, also if all metadata is missing.
+    if let Value::Object(fields) = &mut object {
+        fields.entry("metadata").or_insert_with(|| json!({}));
     }
     let mut cluster: Cluster =
         serde_json::from_value(object.clone()).map_err(|error| error.to_string())?;
