@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use berth_apimachinery::dns::{is_dns_1035_label, is_dns_label, is_dns_subdomain};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::field_error::{FieldError, Path, Reason};
 use super::url_parts::UrlParts;
-use crate::ResourceInterpreterWebhookConfiguration;
 use crate::interpreter_context::VERSION;
 use crate::interpreter_webhook::{
     InterpreterWebhook, RuleWithOperations, ServiceReference, WebhookClientConfig,
@@ -26,12 +26,11 @@ const OPERATIONS: [&str; 9] = [
 ];
 
 pub(super) fn check(configuration: &Value) -> Vec<FieldError> {
-    let typed = serde_json::from_value::<ResourceInterpreterWebhookConfiguration>;
-    let Ok(configuration) = typed(configuration.clone()) else {
+    let Ok(webhooks) = Vec::<InterpreterWebhook>::deserialize(&configuration["webhooks"]) else {
         return Vec::new();
     };
     let (mut errors, mut names) = (Vec::new(), BTreeSet::new());
-    for (index, webhook) in configuration.webhooks.iter().enumerate() {
+    for (index, webhook) in webhooks.iter().enumerate() {
         let path = Path::new("webhooks").index(index);
         check_webhook(webhook, &path, &mut errors);
         if !names.insert(&webhook.name) {
