@@ -2,10 +2,11 @@
 //! clusters that the scheduler chose, and the status of the resource in these clusters.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
 use k8s_openapi::api::core::v1::NodeSelector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
+use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,27 +16,37 @@ use crate::go_zero::{self, is_go_zero};
 use crate::open_enum::open_enum;
 use crate::placement::Placement;
 use crate::policy::{ConflictResolution, FailoverBehavior, PurgeMode, SuspendClusters};
-use crate::root_kind::root_kind;
 use crate::toleration::Toleration;
 
-root_kind! {
-    /// The binding of a namespaced resource to member clusters.
-    ResourceBinding {
-        group: "work.karmada.io", version: "v1alpha2", plural: "resourcebindings",
-        scope: NamespaceResourceScope, spec: BindingSpec, status: BindingStatus,
-    }
-}
-
-root_kind! {
-    /// The binding of a cluster-scoped resource to member clusters.
-    ClusterResourceBinding {
-        group: "work.karmada.io", version: "v1alpha2", plural: "clusterresourcebindings",
-        scope: ClusterResourceScope, spec: BindingSpec, status: BindingStatus,
-    }
-}
-
 /// The spec of both binding kinds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "work.karmada.io",
+    version = "v1alpha2",
+    kind = "ResourceBinding",
+    doc = "The binding of a namespaced resource to member clusters.",
+    namespaced,
+    shortname = "rb",
+    category = "karmada-io",
+    status = "BindingStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    printcolumn(
+        name = "SCHEDULED",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Scheduled")].status"#
+    ),
+    printcolumn(
+        name = "FULLYAPPLIED",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="FullyApplied")].status"#
+    ),
+    printcolumn(
+        name = "AGE",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
 #[serde(rename_all = "camelCase")]
 pub struct BindingSpec {
     /// The resource template.
@@ -48,7 +59,6 @@ pub struct BindingSpec {
     pub replica_requirements: Option<ReplicaRequirements>,
     /// The desired total number of replicas.
     #[serde(default, skip_serializing_if = "is_zero")]
-    #[schemars(extend("x-no-default" = true))]
     pub replicas: i32,
     /// The components of a workload with several pod templates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -58,6 +68,7 @@ pub struct BindingSpec {
     pub clusters: Vec<TargetCluster>,
     /// The placement of the policy; absent on bindings of dependencies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = field_schema::without_policy_constraints)]
     pub placement: Option<Placement>,
     /// Clusters that the resource is being evicted from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -70,6 +81,7 @@ pub struct BindingSpec {
     pub scheduler_name: Option<String>,
     /// The reaction to a failed application or cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = field_schema::without_policy_constraints)]
     pub failover: Option<FailoverBehavior>,
     /// The reaction to a resource that already exists in a member cluster.
     #[serde(default, skip_serializing_if = "is_go_zero")]
@@ -90,6 +102,46 @@ pub struct BindingSpec {
     /// The groups of inter-workload affinity (alpha).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload_affinity_groups: Option<WorkloadAffinityGroups>,
+}
+
+/// The spec of both binding kinds.
+// kube-derive needs one type for each kind.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "work.karmada.io",
+    version = "v1alpha2",
+    kind = "ClusterResourceBinding",
+    doc = "The binding of a cluster-scoped resource to member clusters.",
+    shortname = "crb",
+    category = "karmada-io",
+    status = "BindingStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    printcolumn(
+        name = "SCHEDULED",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Scheduled")].status"#
+    ),
+    printcolumn(
+        name = "FULLYAPPLIED",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="FullyApplied")].status"#
+    ),
+    printcolumn(
+        name = "AGE",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(transparent)]
+pub struct ClusterBindingSpec(pub BindingSpec);
+
+impl Deref for ClusterBindingSpec {
+    type Target = BindingSpec;
+
+    fn deref(&self) -> &BindingSpec {
+        &self.0
+    }
 }
 
 impl BindingSpec {
@@ -186,7 +238,7 @@ pub struct NodeClaim {
         skip_serializing_if = "Option::is_none",
         deserialize_with = "go_zero::node_selector"
     )]
-    #[schemars(with = "Option<NodeSelector>", extend("x-kubernetes-map-type" = "atomic"))]
+    #[schemars(with = "Option<NodeSelector>", transform = field_schema::atomic_node_selector)]
     pub hard_node_affinity: Option<NodeSelector>,
     /// Required node labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -233,7 +285,6 @@ pub struct TargetCluster {
     pub name: String,
     /// The number of replicas assigned to the cluster.
     #[serde(default, skip_serializing_if = "is_zero")]
-    #[schemars(extend("x-no-default" = true))]
     pub replicas: i32,
     /// The replicas by component.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -361,7 +412,7 @@ pub struct BindingStatus {
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "go_zero::conditions"
     )]
-    #[schemars(with = "Vec<Condition>")]
+    #[schemars(schema_with = "field_schema::conditions")]
     pub conditions: Vec<Condition>,
     /// The status that each member cluster reports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,21 +12,74 @@ use crate::field_schema;
 use crate::go_zero::{self, is_go_zero};
 use crate::open_enum::open_enum;
 use crate::quantity::QuantityText;
-use crate::root_kind::root_kind;
-
-root_kind! {
-    /// A member cluster of the control plane.
-    Cluster {
-        group: "cluster.karmada.io", version: "v1alpha1", plural: "clusters",
-        scope: ClusterResourceScope, spec: ClusterSpec, status: ClusterStatus,
-    }
-}
 
 /// Unparsed quantities by resource name.
 pub type ResourceList = BTreeMap<String, QuantityText>;
 
 /// The declared properties of a member cluster.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "cluster.karmada.io",
+    version = "v1alpha1",
+    kind = "Cluster",
+    doc = "A member cluster of the control plane.",
+    status = "ClusterStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    printcolumn(
+        name = "Version",
+        type_ = "string",
+        json_path = ".status.kubernetesVersion",
+        description = "The version of the member's API server."
+    ),
+    printcolumn(
+        name = "Mode",
+        type_ = "string",
+        json_path = ".spec.syncMode",
+        description = "The component that applies resources to the cluster."
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
+        description = "The API server of the cluster responds."
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    ),
+    printcolumn(
+        name = "Zones",
+        type_ = "string",
+        json_path = ".spec.zones",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Region",
+        type_ = "string",
+        json_path = ".spec.region",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Provider",
+        type_ = "string",
+        json_path = ".spec.provider",
+        priority = 1
+    ),
+    printcolumn(
+        name = "API-Endpoint",
+        type_ = "string",
+        json_path = ".spec.apiEndpoint",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Proxy-URL",
+        type_ = "string",
+        json_path = ".spec.proxyURL",
+        priority = 1
+    )
+)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSpec {
     /// A globally unique id, collected from the member cluster.

@@ -1,21 +1,12 @@
-//! The CustomResourceDefinitions, generated from the API types.
+//! The CustomResourceDefinitions of the kinds, which kube-derive generates from the API types.
 
-mod policy_constraints;
-mod schema;
+use std::collections::BTreeMap;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use kube::CustomResourceExt as _;
 
-use crate::binding::{BindingSpec, BindingStatus};
-use crate::cluster::{ClusterSpec, ClusterStatus};
-use crate::interpreter_customization::CustomizationSpec;
-use crate::interpreter_webhook::InterpreterWebhook;
-use crate::override_policy::OverrideSpec;
-use crate::policy::PropagationSpec;
-use crate::taint_policy::ClusterTaintPolicySpec;
-use crate::work::{WorkSpec, WorkStatus};
-use crate::workload_rebalancer::{WorkloadRebalancerSpec, WorkloadRebalancerStatus};
 use crate::{
     Cluster, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding,
     ClusterTaintPolicy, OverridePolicy, PropagationPolicy, ResourceBinding,
@@ -23,50 +14,49 @@ use crate::{
     WorkloadRebalancer,
 };
 
-/// An error while a definition is built or written. Each such error is a bug in the API types, and a test finds it.
+/// A definition cannot be written as YAML. Such an error is a bug in the API types, and a test finds it.
 #[derive(Debug, thiserror::Error)]
-pub enum CrdError {
-    /// The generated JSON is not a valid `CustomResourceDefinition`.
-    #[error("definition of {plural}.{group}: {source}")]
-    Shape {
-        /// The plural name of the kind.
-        plural: &'static str,
-        /// The API group of the kind.
-        group: &'static str,
-        /// The error of the deserialization.
-        source: serde_json::Error,
-    },
-    /// A definition cannot be written as YAML.
-    #[error("definition of {name} as YAML: {message}")]
-    Yaml {
-        /// The name of the file for the definition.
-        name: String,
-        /// The error of the YAML writer.
-        message: String,
-    },
+#[error("definition of {name} as YAML: {message}")]
+pub struct CrdError {
+    /// The name of the file for the definition.
+    pub name: String,
+    /// The error of the YAML writer.
+    pub message: String,
 }
 
-/// Builds all definitions.
-///
-/// # Errors
-/// When the schema of a type is not a valid CRD schema.
-pub fn all() -> Result<Vec<CustomResourceDefinition>, CrdError> {
-    DEFINITIONS.iter().map(Definition::build).collect()
+/// Returns all definitions.
+pub fn all() -> Vec<CustomResourceDefinition> {
+    let mut definitions = vec![
+        Cluster::crd(),
+        PropagationPolicy::crd(),
+        ClusterPropagationPolicy::crd(),
+        OverridePolicy::crd(),
+        ClusterOverridePolicy::crd(),
+        ClusterTaintPolicy::crd(),
+        ResourceBinding::crd(),
+        ClusterResourceBinding::crd(),
+        Work::crd(),
+        WorkloadRebalancer::crd(),
+        ResourceInterpreterCustomization::crd(),
+        ResourceInterpreterWebhookConfiguration::crd(),
+    ];
+    definitions.iter_mut().for_each(align);
+    definitions
 }
 
 /// Returns the names and contents of the files in `crds/`.
 ///
 /// # Errors
-/// When a definition cannot be built or written.
+/// When a definition cannot be written.
 pub fn files() -> Result<Vec<(String, String)>, CrdError> {
-    all()?
+    all()
         .into_iter()
         .map(|definition| {
             let file = format!(
                 "{}_{}.yaml",
                 definition.spec.group, definition.spec.names.plural
             );
-            let text = serde_saphyr::to_string(&definition).map_err(|error| CrdError::Yaml {
+            let text = serde_saphyr::to_string(&definition).map_err(|error| CrdError {
                 name: file.clone(),
                 message: error.to_string(),
             })?;
@@ -78,414 +68,65 @@ pub fn files() -> Result<Vec<(String, String)>, CrdError> {
         .collect()
 }
 
-struct Definition {
-    group: &'static str,
-    version: &'static str,
-    kind: &'static str,
-    plural: &'static str,
-    singular: &'static str,
-    short_names: &'static [&'static str],
-    categories: &'static [&'static str],
-    namespaced: bool,
-    description: &'static str,
-    content: Content,
-    status: Option<fn() -> Value>,
-    columns: &'static [Column],
-}
-
-/// The required top-level field of a kind, which is `spec` for most kinds.
-struct Content {
-    field: &'static str,
-    schema: fn() -> Value,
-}
-
-const fn spec(schema: fn() -> Value) -> Content {
-    Content {
-        field: "spec",
-        schema,
+/// Aligns a definition with the output of controller-gen, where kube-derive has no attribute for the difference.
+fn align(definition: &mut CustomResourceDefinition) {
+    let names = &mut definition.spec.names;
+    names.list_kind = Some(format!("{}List", names.kind));
+    let versions = definition.spec.versions.iter_mut();
+    let validations = versions.filter_map(|version| version.schema.as_mut());
+    for schema in validations.filter_map(|validation| validation.open_api_v3_schema.as_mut()) {
+        align_schema(schema);
+        let identity = [
+            (
+                "apiVersion",
+                "string",
+                Some("The versioned schema of this object."),
+            ),
+            ("kind", "string", Some("The kind of this object.")),
+            ("metadata", "object", None),
+        ];
+        let properties = schema.properties.get_or_insert_default();
+        properties.extend(identity.map(|(name, type_, description)| {
+            let mut property = of_type(type_);
+            property.description = description.map(str::to_owned);
+            (name.to_owned(), property)
+        }));
     }
 }
 
-struct Column {
-    name: &'static str,
-    kind: &'static str,
-    path: &'static str,
-    wide: bool,
-    description: &'static str,
-}
-
-const AGE: Column = column("AGE", "date", ".metadata.creationTimestamp", "");
-
-const fn column(
-    name: &'static str,
-    kind: &'static str,
-    path: &'static str,
-    description: &'static str,
-) -> Column {
-    Column {
-        name,
-        kind,
-        path,
-        wide: false,
-        description,
+/// Aligns a schema and its subschemas. An optional field is never null, because an absent value is omitted.
+fn align_schema(schema: &mut JSONSchemaProps) {
+    schema.nullable = None;
+    schema.title = None;
+    if let Some(values) = &mut schema.enum_ {
+        values.retain(|value| !value.0.is_null());
+    }
+    if schema.x_kubernetes_int_or_string == Some(true) {
+        schema.any_of = Some(vec![of_type("integer"), of_type("string")]);
+    }
+    let properties = schema.properties.iter_mut().flat_map(BTreeMap::values_mut);
+    properties.for_each(align_schema);
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
+        align_schema(items);
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        align_schema(values);
     }
 }
 
-const fn wide(name: &'static str, path: &'static str) -> Column {
-    Column {
-        name,
-        kind: "string",
-        path,
-        wide: true,
-        description: "",
+fn of_type(name: &str) -> JSONSchemaProps {
+    JSONSchemaProps {
+        type_: Some(name.to_owned()),
+        ..JSONSchemaProps::default()
     }
-}
-
-const CLUSTER_COLUMNS: &[Column] = &[
-    column(
-        "Version",
-        "string",
-        ".status.kubernetesVersion",
-        "The version of the member's API server.",
-    ),
-    column(
-        "Mode",
-        "string",
-        ".spec.syncMode",
-        "The component that applies resources to the cluster.",
-    ),
-    column(
-        "Ready",
-        "string",
-        r#".status.conditions[?(@.type=="Ready")].status"#,
-        "The API server of the cluster responds.",
-    ),
-    column("Age", "date", ".metadata.creationTimestamp", ""),
-    wide("Zones", ".spec.zones"),
-    wide("Region", ".spec.region"),
-    wide("Provider", ".spec.provider"),
-    wide("API-Endpoint", ".spec.apiEndpoint"),
-    wide("Proxy-URL", ".spec.proxyURL"),
-];
-
-const POLICY_COLUMNS: &[Column] = &[
-    column(
-        "CONFLICT-RESOLUTION",
-        "string",
-        ".spec.conflictResolution",
-        "The reaction to a resource that already exists in a member cluster.",
-    ),
-    column(
-        "PRIORITY",
-        "string",
-        ".spec.priority",
-        "The priority among policies that select the same resource.",
-    ),
-    AGE,
-];
-
-const BINDING_COLUMNS: &[Column] = &[
-    column(
-        "SCHEDULED",
-        "string",
-        r#".status.conditions[?(@.type=="Scheduled")].status"#,
-        "",
-    ),
-    column(
-        "FULLYAPPLIED",
-        "string",
-        r#".status.conditions[?(@.type=="FullyApplied")].status"#,
-        "",
-    ),
-    AGE,
-];
-
-const WORK_COLUMNS: &[Column] = &[
-    column(
-        "WORKLOAD-KIND",
-        "string",
-        ".spec.workload.manifests[*].kind",
-        "",
-    ),
-    column(
-        "APPLIED",
-        "string",
-        r#".status.conditions[?(@.type=="Applied")].status"#,
-        "",
-    ),
-    AGE,
-];
-
-const CUSTOMIZATION_COLUMNS: &[Column] = &[
-    column(
-        "TARGET-API-VERSION",
-        "string",
-        ".spec.target.apiVersion",
-        "",
-    ),
-    column("TARGET-KIND", "string", ".spec.target.kind", ""),
-    AGE,
-];
-
-const DEFINITIONS: &[Definition] = &[
-    Definition {
-        group: "cluster.karmada.io",
-        version: "v1alpha1",
-        kind: "Cluster",
-        plural: "clusters",
-        singular: "cluster",
-        short_names: &[],
-        categories: &[],
-        namespaced: false,
-        description: Cluster::DESCRIPTION,
-        content: spec(schema::of::<ClusterSpec>),
-        status: Some(schema::of::<ClusterStatus>),
-        columns: CLUSTER_COLUMNS,
-    },
-    Definition {
-        group: "policy.karmada.io",
-        version: "v1alpha1",
-        kind: "PropagationPolicy",
-        plural: "propagationpolicies",
-        singular: "propagationpolicy",
-        short_names: &["pp"],
-        categories: &["karmada-io"],
-        namespaced: true,
-        description: PropagationPolicy::DESCRIPTION,
-        content: spec(policy_schema),
-        status: None,
-        columns: POLICY_COLUMNS,
-    },
-    Definition {
-        group: "policy.karmada.io",
-        version: "v1alpha1",
-        kind: "ClusterPropagationPolicy",
-        plural: "clusterpropagationpolicies",
-        singular: "clusterpropagationpolicy",
-        short_names: &["cpp"],
-        categories: &["karmada-io"],
-        namespaced: false,
-        description: ClusterPropagationPolicy::DESCRIPTION,
-        content: spec(policy_schema),
-        status: None,
-        columns: POLICY_COLUMNS,
-    },
-    Definition {
-        group: "policy.karmada.io",
-        version: "v1alpha1",
-        kind: "OverridePolicy",
-        plural: "overridepolicies",
-        singular: "overridepolicy",
-        short_names: &["op"],
-        categories: &["karmada-io"],
-        namespaced: true,
-        description: OverridePolicy::DESCRIPTION,
-        content: spec(schema::of::<OverrideSpec>),
-        status: None,
-        columns: &[],
-    },
-    Definition {
-        group: "policy.karmada.io",
-        version: "v1alpha1",
-        kind: "ClusterOverridePolicy",
-        plural: "clusteroverridepolicies",
-        singular: "clusteroverridepolicy",
-        short_names: &["cop"],
-        categories: &["karmada-io"],
-        namespaced: false,
-        description: ClusterOverridePolicy::DESCRIPTION,
-        content: spec(schema::of::<OverrideSpec>),
-        status: None,
-        columns: &[],
-    },
-    Definition {
-        group: "policy.karmada.io",
-        version: "v1alpha1",
-        kind: "ClusterTaintPolicy",
-        plural: "clustertaintpolicies",
-        singular: "clustertaintpolicy",
-        short_names: &[],
-        categories: &[],
-        namespaced: false,
-        description: ClusterTaintPolicy::DESCRIPTION,
-        content: spec(schema::of::<ClusterTaintPolicySpec>),
-        status: None,
-        columns: &[],
-    },
-    Definition {
-        group: "work.karmada.io",
-        version: "v1alpha2",
-        kind: "ResourceBinding",
-        plural: "resourcebindings",
-        singular: "resourcebinding",
-        short_names: &["rb"],
-        categories: &["karmada-io"],
-        namespaced: true,
-        description: ResourceBinding::DESCRIPTION,
-        content: spec(schema::of::<BindingSpec>),
-        status: Some(schema::of_status::<BindingStatus>),
-        columns: BINDING_COLUMNS,
-    },
-    Definition {
-        group: "work.karmada.io",
-        version: "v1alpha2",
-        kind: "ClusterResourceBinding",
-        plural: "clusterresourcebindings",
-        singular: "clusterresourcebinding",
-        short_names: &["crb"],
-        categories: &["karmada-io"],
-        namespaced: false,
-        description: ClusterResourceBinding::DESCRIPTION,
-        content: spec(schema::of::<BindingSpec>),
-        status: Some(schema::of_status::<BindingStatus>),
-        columns: BINDING_COLUMNS,
-    },
-    Definition {
-        group: "work.karmada.io",
-        version: "v1alpha1",
-        kind: "Work",
-        plural: "works",
-        singular: "work",
-        short_names: &["wk"],
-        categories: &["karmada-io"],
-        namespaced: true,
-        description: Work::DESCRIPTION,
-        content: spec(schema::of::<WorkSpec>),
-        status: Some(schema::of_status::<WorkStatus>),
-        columns: WORK_COLUMNS,
-    },
-    Definition {
-        group: "apps.karmada.io",
-        version: "v1alpha1",
-        kind: "WorkloadRebalancer",
-        plural: "workloadrebalancers",
-        singular: "workloadrebalancer",
-        short_names: &[],
-        categories: &[],
-        namespaced: false,
-        description: WorkloadRebalancer::DESCRIPTION,
-        content: spec(schema::of::<WorkloadRebalancerSpec>),
-        status: Some(schema::of::<WorkloadRebalancerStatus>),
-        columns: &[],
-    },
-    Definition {
-        group: "config.karmada.io",
-        version: "v1alpha1",
-        kind: "ResourceInterpreterCustomization",
-        plural: "resourceinterpretercustomizations",
-        singular: "resourceinterpretercustomization",
-        short_names: &["ric"],
-        categories: &["karmada-io"],
-        namespaced: false,
-        description: ResourceInterpreterCustomization::DESCRIPTION,
-        content: spec(schema::of::<CustomizationSpec>),
-        status: None,
-        columns: CUSTOMIZATION_COLUMNS,
-    },
-    Definition {
-        group: "config.karmada.io",
-        version: "v1alpha1",
-        kind: "ResourceInterpreterWebhookConfiguration",
-        plural: "resourceinterpreterwebhookconfigurations",
-        singular: "resourceinterpreterwebhookconfiguration",
-        short_names: &[],
-        categories: &["karmada-io"],
-        namespaced: false,
-        description: ResourceInterpreterWebhookConfiguration::DESCRIPTION,
-        content: Content {
-            field: "webhooks",
-            schema: schema::of::<Vec<InterpreterWebhook>>,
-        },
-        status: None,
-        columns: &[],
-    },
-];
-
-impl Definition {
-    fn build(&self) -> Result<CustomResourceDefinition, CrdError> {
-        let mut properties = Map::new();
-        properties.insert(
-            "apiVersion".into(),
-            json!({ "type": "string", "description": "The versioned schema of this object." }),
-        );
-        properties.insert(
-            "kind".into(),
-            json!({ "type": "string", "description": "The kind of this object." }),
-        );
-        properties.insert("metadata".into(), json!({ "type": "object" }));
-        let Content { field, schema } = self.content;
-        properties.insert(field.into(), schema());
-        if let Some(status) = self.status {
-            properties.insert("status".into(), status());
-        }
-        let columns: Vec<Value> = self.columns.iter().map(Column::build).collect();
-        let subresources = self.status.map(|_| json!({ "status": {} }));
-        let definition = json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": { "name": format!("{}.{}", self.plural, self.group) },
-            "spec": {
-                "group": self.group,
-                "names": {
-                    "kind": self.kind,
-                    "listKind": format!("{}List", self.kind),
-                    "plural": self.plural,
-                    "singular": self.singular,
-                    "shortNames": non_empty(self.short_names),
-                    "categories": non_empty(self.categories),
-                },
-                "scope": if self.namespaced { "Namespaced" } else { "Cluster" },
-                "versions": [{
-                    "name": self.version,
-                    "served": true,
-                    "storage": true,
-                    "additionalPrinterColumns": non_empty(&columns),
-                    "subresources": subresources,
-                    "schema": { "openAPIV3Schema": {
-                        "type": "object",
-                        "description": self.description,
-                        "required": [field],
-                        "properties": properties,
-                    } },
-                }],
-            },
-        });
-        serde_json::from_value(definition).map_err(|source| CrdError::Shape {
-            plural: self.plural,
-            group: self.group,
-            source,
-        })
-    }
-}
-
-/// Returns the list, or `None` if the list is empty. A server stores no empty list. An apply with an empty list would
-/// therefore differ from the stored definition, and conflict with the manager that created it.
-fn non_empty<T: Serialize>(list: &[T]) -> Option<&[T]> {
-    (!list.is_empty()).then_some(list)
-}
-
-impl Column {
-    fn build(&self) -> Value {
-        let mut column = json!({ "name": self.name, "type": self.kind, "jsonPath": self.path });
-        if !self.description.is_empty() {
-            column["description"] = json!(self.description);
-        }
-        if self.wide {
-            column["priority"] = json!(1);
-        }
-        column
-    }
-}
-
-fn policy_schema() -> Value {
-    let mut schema = schema::of::<PropagationSpec>();
-    policy_constraints::add(&mut schema);
-    schema
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::field_schema;
 
     #[test]
     fn crd_files_are_up_to_date() {
@@ -496,6 +137,63 @@ mod tests {
                 kept == text,
                 "crds/{name} is stale: run hack/update-crds.sh"
             );
+        }
+    }
+
+    fn schema(kind: &str) -> Value {
+        let mut definitions = all().into_iter();
+        let definition = definitions.find(|definition| definition.spec.names.kind == kind);
+        let version = definition.unwrap().spec.versions.remove(0);
+        let schema = version.schema.unwrap().open_api_v3_schema;
+        serde_json::to_value(schema).unwrap()
+    }
+
+    #[test]
+    fn the_schema_contains_all_condition_bounds_and_atomic_node_selectors() {
+        let binding = schema("ResourceBinding");
+        for (field, keyword, bound) in field_schema::condition_bounds() {
+            let path = format!(
+                "/properties/status/properties/conditions/items/properties/{field}/{keyword}"
+            );
+            assert_eq!(binding.pointer(&path), Some(&bound), "{path}");
+        }
+        let claim = "/properties/spec/properties/replicaRequirements/properties/nodeClaim/properties/hardNodeAffinity";
+        for (path, keyword) in field_schema::NODE_SELECTOR {
+            let path = format!("{claim}{path}/{keyword}");
+            assert_eq!(binding.pointer(&path), Some(&json!("atomic")), "{path}");
+        }
+    }
+
+    #[test]
+    fn quantities_are_integers_or_strings() {
+        let binding = schema("ResourceBinding");
+        let path = "/properties/spec/properties/replicaRequirements/properties/resourceRequest/additionalProperties/anyOf";
+        let either = json!([{ "type": "integer" }, { "type": "string" }]);
+        assert_eq!(binding.pointer(path), Some(&either));
+    }
+
+    #[test]
+    fn constraints_of_policies_do_not_apply_to_bindings() {
+        let (policy, binding) = (schema("PropagationPolicy"), schema("ResourceBinding"));
+        let groups = "/placement/properties/spreadConstraints/items/properties";
+        let application = "/failover/properties/application";
+        for constraint in [
+            "/schedulerName/x-kubernetes-validations".to_owned(),
+            "/suspension/x-kubernetes-validations".to_owned(),
+            "/placement/x-kubernetes-validations".to_owned(),
+            "/placement/properties/workloadAffinity/x-kubernetes-validations".to_owned(),
+            format!("{application}/x-kubernetes-validations"),
+            format!("{application}/properties/gracePeriodSeconds/minimum"),
+            format!(
+                "{application}/properties/decisionConditions/properties/tolerationSeconds/minimum"
+            ),
+            format!("{groups}/maxGroups/minimum"),
+            format!("{groups}/minGroups/minimum"),
+            format!("{groups}/minGroups/default"),
+        ] {
+            let path = format!("/properties/spec/properties{constraint}");
+            assert!(policy.pointer(&path).is_some(), "{path}");
+            assert_eq!(binding.pointer(&path), None, "{path}");
         }
     }
 }

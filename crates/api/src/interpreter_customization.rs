@@ -1,21 +1,38 @@
 //! ResourceInterpreterCustomization: Lua scripts that interpret the objects of one kind.
 
-use k8s_openapi::ClusterResourceScope;
+use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::root_kind::root_kind;
-
-root_kind! {
-    /// Scripts that interpret the objects of one kind. They take precedence over every built-in rule.
-    ResourceInterpreterCustomization {
-        group: "config.karmada.io", version: "v1alpha1", plural: "resourceinterpretercustomizations",
-        scope: ClusterResourceScope, spec: CustomizationSpec,
-    }
-}
-
 /// The target and the scripts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,
+)]
+#[kube(
+    group = "config.karmada.io",
+    version = "v1alpha1",
+    kind = "ResourceInterpreterCustomization",
+    doc = "Scripts that interpret the objects of one kind. They take precedence over every built-in rule.",
+    shortname = "ric",
+    category = "karmada-io",
+    derive = "Default",
+    derive = "PartialEq",
+    printcolumn(
+        name = "TARGET-API-VERSION",
+        type_ = "string",
+        json_path = ".spec.target.apiVersion"
+    ),
+    printcolumn(
+        name = "TARGET-KIND",
+        type_ = "string",
+        json_path = ".spec.target.kind"
+    ),
+    printcolumn(
+        name = "AGE",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
 #[serde(rename_all = "camelCase")]
 pub struct CustomizationSpec {
     /// The kind that the scripts interpret.

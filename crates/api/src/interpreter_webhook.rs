@@ -4,18 +4,28 @@
 //! The module [`interpreter_context`](crate::interpreter_context) contains the requests to these webhooks and their
 //! responses.
 
-use k8s_openapi::ClusterResourceScope;
+use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::root_kind::root_kind;
-
-root_kind! {
-    /// Webhooks that interpret the objects of certain kinds. They take precedence over every built-in rule.
-    ResourceInterpreterWebhookConfiguration {
-        group: "config.karmada.io", version: "v1alpha1", plural: "resourceinterpreterwebhookconfigurations",
-        scope: ClusterResourceScope, webhooks: Vec<InterpreterWebhook>,
-    }
+/// The content of a configuration. The kind has no `spec`: the field is beside the metadata.
+#[derive(
+    CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,
+)]
+#[kube(
+    group = "config.karmada.io",
+    version = "v1alpha1",
+    kind = "ResourceInterpreterWebhookConfiguration",
+    doc = "Webhooks that interpret the objects of certain kinds. They take precedence over every built-in rule.",
+    no_spec,
+    category = "karmada-io",
+    derive = "Default",
+    derive = "PartialEq"
+)]
+pub struct InterpreterWebhooks {
+    /// The webhooks.
+    #[schemars(description = "")]
+    pub webhooks: Vec<InterpreterWebhook>,
 }
 
 /// A webhook, and the operations and kinds that it interprets.

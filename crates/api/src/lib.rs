@@ -62,7 +62,6 @@ pub mod placement;
 pub mod pod_requests;
 pub mod policy;
 pub mod protected_fields;
-mod root_kind;
 pub mod taint_policy;
 pub mod toleration;
 pub mod well_known;

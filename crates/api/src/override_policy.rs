@@ -1,8 +1,9 @@
 //! OverridePolicy and ClusterOverridePolicy, which change resources for particular member clusters.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
-use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
+use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,26 +13,20 @@ use crate::go_zero::is_go_zero;
 use crate::open_enum::open_enum;
 use crate::placement::ClusterAffinity;
 use crate::policy::ResourceSelector;
-use crate::root_kind::root_kind;
-
-root_kind! {
-    /// Changes resources of its own namespace before they are applied to member clusters.
-    OverridePolicy {
-        group: "policy.karmada.io", version: "v1alpha1", plural: "overridepolicies",
-        scope: NamespaceResourceScope, spec: OverrideSpec,
-    }
-}
-
-root_kind! {
-    /// Changes cluster-scoped resources, and resources of any namespace, before they are applied to member clusters.
-    ClusterOverridePolicy {
-        group: "policy.karmada.io", version: "v1alpha1", plural: "clusteroverridepolicies",
-        scope: ClusterResourceScope, spec: OverrideSpec,
-    }
-}
 
 /// The spec of both kinds of override policy.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "policy.karmada.io",
+    version = "v1alpha1",
+    kind = "OverridePolicy",
+    doc = "Changes resources of its own namespace before they are applied to member clusters.",
+    namespaced,
+    shortname = "op",
+    category = "karmada-io",
+    derive = "Default",
+    derive = "PartialEq"
+)]
 #[serde(rename_all = "camelCase")]
 pub struct OverrideSpec {
     /// The resources to change; empty means all.
@@ -45,8 +40,32 @@ pub struct OverrideSpec {
     pub target_cluster: Option<ClusterAffinity>,
     /// Deprecated: use `overrideRules`. The changes.
     #[serde(default)]
-    #[schemars(extend("x-no-default" = true))]
+    #[schemars(transform = field_schema::without_default)]
     pub overriders: Overriders,
+}
+
+/// The spec of both kinds of override policy.
+// kube-derive needs one type for each kind.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "policy.karmada.io",
+    version = "v1alpha1",
+    kind = "ClusterOverridePolicy",
+    doc = "Changes cluster-scoped resources, and resources of any namespace, before they are applied to member clusters.",
+    shortname = "cop",
+    category = "karmada-io",
+    derive = "Default",
+    derive = "PartialEq"
+)]
+#[serde(transparent)]
+pub struct ClusterOverrideSpec(pub OverrideSpec);
+
+impl Deref for ClusterOverrideSpec {
+    type Target = OverrideSpec;
+
+    fn deref(&self) -> &OverrideSpec {
+        &self.0
+    }
 }
 
 impl OverrideSpec {

@@ -1,5 +1,11 @@
 //! Placement: the rules by which the scheduler selects clusters and assigns replicas.
 
+#![expect(
+    unreachable_pub,
+    reason = "KubeSchema copies public structs into functions"
+)]
+
+use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +17,10 @@ use crate::open_enum::open_enum;
 use crate::toleration::Toleration;
 
 /// The rules by which the scheduler selects clusters and assigns replicas.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!(has(self.clusterAffinity) && has(self.clusterAffinities) && size(self.clusterAffinities) > 0)")
+    .message("clusterAffinities cannot co-exist with clusterAffinity"))]
 pub struct Placement {
     /// Restricts the clusters; exclusive with `clusterAffinities`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -136,11 +144,20 @@ pub struct SpreadConstraint {
     pub spread_by_label: Option<String>,
     /// The maximum number of groups; 0 means no limit.
     #[serde(default, skip_serializing_if = "is_zero")]
-    #[schemars(schema_with = "field_schema::integer")]
+    #[schemars(
+        schema_with = "field_schema::integer",
+        range(min = 0),
+        extend("x-policy-only" = ["minimum"])
+    )]
     pub max_groups: i64,
     /// The minimum number of groups.
     #[serde(default, skip_serializing_if = "is_zero")]
-    #[schemars(schema_with = "field_schema::integer")]
+    // The schema can set this default, because the default does not depend on other fields.
+    #[schemars(
+        schema_with = "field_schema::integer",
+        range(min = 0),
+        extend("default" = 1, "x-policy-only" = ["default", "minimum"])
+    )]
     pub min_groups: i64,
 }
 
@@ -226,8 +243,10 @@ open_enum! {
 }
 
 /// Inter-workload affinity and anti-affinity (alpha).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(self.affinity) || !has(self.antiAffinity) || self.affinity.groupByLabelKey != self.antiAffinity.groupByLabelKey")
+    .message("affinity and antiAffinity must not use the same groupByLabelKey"))]
 pub struct WorkloadAffinity {
     /// Workloads of the same group go to the same clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]

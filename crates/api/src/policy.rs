@@ -1,33 +1,52 @@
 //! PropagationPolicy and ClusterPropagationPolicy: the resources to propagate and their placement.
 
-use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
+#![expect(
+    unreachable_pub,
+    reason = "KubeSchema copies public structs into functions"
+)]
+
+use std::ops::Deref;
+
+use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::field_schema;
 use crate::go_zero::is_go_zero;
 use crate::label_selector::LabelSelector;
 use crate::open_enum::open_enum;
 use crate::placement::Placement;
-use crate::root_kind::root_kind;
-
-root_kind! {
-    /// Propagates resources of its own namespace to member clusters.
-    PropagationPolicy {
-        group: "policy.karmada.io", version: "v1alpha1", plural: "propagationpolicies",
-        scope: NamespaceResourceScope, spec: PropagationSpec,
-    }
-}
-
-root_kind! {
-    /// Propagates cluster-scoped resources, and resources of any namespace, to member clusters.
-    ClusterPropagationPolicy {
-        group: "policy.karmada.io", version: "v1alpha1", plural: "clusterpropagationpolicies",
-        scope: ClusterResourceScope, spec: PropagationSpec,
-    }
-}
 
 /// The spec of both policy kinds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "policy.karmada.io",
+    version = "v1alpha1",
+    kind = "PropagationPolicy",
+    doc = "Propagates resources of its own namespace to member clusters.",
+    namespaced,
+    shortname = "pp",
+    category = "karmada-io",
+    derive = "Default",
+    derive = "PartialEq",
+    printcolumn(
+        name = "CONFLICT-RESOLUTION",
+        type_ = "string",
+        json_path = ".spec.conflictResolution",
+        description = "The reaction to a resource that already exists in a member cluster."
+    ),
+    printcolumn(
+        name = "PRIORITY",
+        type_ = "string",
+        json_path = ".spec.priority",
+        description = "The priority among policies that select the same resource."
+    ),
+    printcolumn(
+        name = "AGE",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
 #[serde(rename_all = "camelCase")]
 pub struct PropagationSpec {
     /// The resources to propagate.
@@ -41,7 +60,7 @@ pub struct PropagationSpec {
     pub propagate_deps: bool,
     /// The clusters, and the number of replicas in each.
     #[serde(default)]
-    #[schemars(extend("x-no-default" = true))]
+    #[schemars(transform = field_schema::without_default)]
     pub placement: Placement,
     /// The priority among policies that select the same resource; may be negative.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,6 +76,8 @@ pub struct PropagationSpec {
     /// The name of the responsible scheduler; immutable.
     #[serde(default, skip_serializing_if = "is_go_zero")]
     #[schemars(extend("default" = "default-scheduler"))]
+    #[x_kube(validation = Rule::new("self == oldSelf")
+        .message("the schedulerName should not be updated"))]
     pub scheduler_name: Option<String>,
     /// The reaction to a failed application or cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,6 +98,47 @@ pub struct PropagationSpec {
     /// The source of the scheduling priority of the workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_priority: Option<SchedulePriority>,
+}
+
+/// The spec of both policy kinds.
+// kube-derive needs one type for each kind.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "policy.karmada.io",
+    version = "v1alpha1",
+    kind = "ClusterPropagationPolicy",
+    doc = "Propagates cluster-scoped resources, and resources of any namespace, to member clusters.",
+    shortname = "cpp",
+    category = "karmada-io",
+    derive = "Default",
+    derive = "PartialEq",
+    printcolumn(
+        name = "CONFLICT-RESOLUTION",
+        type_ = "string",
+        json_path = ".spec.conflictResolution",
+        description = "The reaction to a resource that already exists in a member cluster."
+    ),
+    printcolumn(
+        name = "PRIORITY",
+        type_ = "string",
+        json_path = ".spec.priority",
+        description = "The priority among policies that select the same resource."
+    ),
+    printcolumn(
+        name = "AGE",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(transparent)]
+pub struct ClusterPropagationSpec(pub PropagationSpec);
+
+impl Deref for ClusterPropagationSpec {
+    type Target = PropagationSpec;
+
+    fn deref(&self) -> &PropagationSpec {
+        &self.0
+    }
 }
 
 /// A selector of resource templates.
@@ -127,8 +189,10 @@ open_enum! {
 }
 
 /// Suspends dispatching of the resources of a policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!(has(self.dispatching) && self.dispatching && has(self.dispatchingOnClusters) && has(self.dispatchingOnClusters.clusterNames) && size(self.dispatchingOnClusters.clusterNames) > 0)")
+    .message("dispatching cannot co-exist with dispatchingOnClusters.clusterNames"))]
 pub struct Suspension {
     /// Suspends dispatching to all clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,8 +242,11 @@ pub struct FailoverBehavior {
 }
 
 /// The reaction to an unhealthy application.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(self.gracePeriodSeconds) || !has(self.purgeMode) || self.purgeMode == 'Gracefully'")
+    .message("gracePeriodSeconds only takes effect when purgeMode is Gracefully")
+    .field_path(".gracePeriodSeconds"))]
 pub struct ApplicationFailover {
     /// The conditions under which an application counts as failed.
     pub decision_conditions: DecisionConditions,
@@ -189,6 +256,7 @@ pub struct ApplicationFailover {
     pub purge_mode: Option<PurgeMode>,
     /// Maximum seconds to wait for the replacement. Only used with `Gracefully`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1), extend("x-policy-only" = ["minimum"]))]
     pub grace_period_seconds: Option<i32>,
     /// State that the application keeps when it moves to another cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -201,7 +269,7 @@ pub struct ApplicationFailover {
 pub struct DecisionConditions {
     /// Seconds for which an unhealthy application is tolerated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = 300))]
+    #[schemars(range(min = 0), extend("default" = 300, "x-policy-only" = ["minimum"]))]
     pub toleration_seconds: Option<i32>,
 }
 

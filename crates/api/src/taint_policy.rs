@@ -1,6 +1,6 @@
 //! ClusterTaintPolicy, which adds taints to clusters and removes taints, depending on the conditions of the clusters.
 
-use k8s_openapi::ClusterResourceScope;
+use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,18 +8,17 @@ use crate::cluster::Cluster;
 use crate::go_zero::is_go_zero;
 use crate::open_enum::open_enum;
 use crate::placement::ClusterAffinity;
-use crate::root_kind::root_kind;
-
-root_kind! {
-    /// Taints clusters by their conditions. The taints remain when the policy is deleted.
-    ClusterTaintPolicy {
-        group: "policy.karmada.io", version: "v1alpha1", plural: "clustertaintpolicies",
-        scope: ClusterResourceScope, spec: ClusterTaintPolicySpec,
-    }
-}
 
 /// The clusters, the conditions and the taints.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "policy.karmada.io",
+    version = "v1alpha1",
+    kind = "ClusterTaintPolicy",
+    doc = "Taints clusters by their conditions. The taints remain when the policy is deleted.",
+    derive = "Default",
+    derive = "PartialEq"
+)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterTaintPolicySpec {
     /// The clusters; absent means all. A cluster that no longer matches keeps its taints.

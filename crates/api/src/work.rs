@@ -1,7 +1,7 @@
 //! Work: the resources for one member cluster, and the status of these resources in the cluster.
 
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,23 +9,41 @@ use serde_json::Value;
 use crate::binding::ResourceHealth;
 use crate::field_schema;
 use crate::go_zero::{self, is_go_zero};
-use crate::root_kind::root_kind;
-
-root_kind! {
-    /// Resources for one member cluster. The namespace of the Work identifies the cluster.
-    Work {
-        group: "work.karmada.io", version: "v1alpha1", plural: "works",
-        scope: NamespaceResourceScope, spec: WorkSpec, status: WorkStatus,
-    }
-}
 
 /// The desired state in the member cluster.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "work.karmada.io",
+    version = "v1alpha1",
+    kind = "Work",
+    doc = "Resources for one member cluster. The namespace of the Work identifies the cluster.",
+    namespaced,
+    shortname = "wk",
+    category = "karmada-io",
+    status = "WorkStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    printcolumn(
+        name = "WORKLOAD-KIND",
+        type_ = "string",
+        json_path = ".spec.workload.manifests[*].kind"
+    ),
+    printcolumn(
+        name = "APPLIED",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Applied")].status"#
+    ),
+    printcolumn(
+        name = "AGE",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkSpec {
     /// The resources.
     #[serde(default)]
-    #[schemars(extend("x-no-default" = true))]
+    #[schemars(transform = field_schema::without_default)]
     pub workload: WorkloadTemplate,
     /// Suspends dispatching to the member cluster; status is still collected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,7 +73,7 @@ pub struct WorkStatus {
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "go_zero::conditions"
     )]
-    #[schemars(with = "Vec<Condition>")]
+    #[schemars(schema_with = "field_schema::conditions")]
     pub conditions: Vec<Condition>,
     /// The status that the member cluster reports for each resource.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

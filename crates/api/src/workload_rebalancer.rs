@@ -1,24 +1,26 @@
 //! WorkloadRebalancer: a one-time request to reschedule workloads.
 
-use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::go_zero::is_go_zero;
 use crate::open_enum::open_enum;
-use crate::root_kind::root_kind;
-
-root_kind! {
-    /// A one-time request to reschedule workloads.
-    WorkloadRebalancer {
-        group: "apps.karmada.io", version: "v1alpha1", plural: "workloadrebalancers",
-        scope: ClusterResourceScope, spec: WorkloadRebalancerSpec, status: WorkloadRebalancerStatus,
-    }
-}
 
 /// The workloads to reschedule.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,
+)]
+#[kube(
+    group = "apps.karmada.io",
+    version = "v1alpha1",
+    kind = "WorkloadRebalancer",
+    doc = "A one-time request to reschedule workloads.",
+    status = "WorkloadRebalancerStatus",
+    derive = "Default",
+    derive = "PartialEq"
+)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadRebalancerSpec {
     /// The workloads, at least one.
@@ -43,7 +45,6 @@ pub struct WorkloadReference {
     pub name: String,
     /// The namespace; empty for cluster-scoped resources.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(extend("x-no-default" = true))]
     pub namespace: String,
 }
 

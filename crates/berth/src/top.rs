@@ -86,7 +86,7 @@ pub async fn run(args: TopArgs) -> Result<(), TopError> {
     let cluster_scoped: Vec<ClusterResourceBinding> =
         list(&client, "clusterresourcebindings").await?;
     let specs = namespaced.iter().map(|binding| &binding.spec);
-    let specs = specs.chain(cluster_scoped.iter().map(|binding| &binding.spec));
+    let specs = specs.chain(cluster_scoped.iter().map(|binding| &*binding.spec));
     let report = Report {
         clusters: capacity::of_clusters(&clusters, specs, args.sort_by),
         waiting: waiting::waiting_bindings(&namespaced, &cluster_scoped),

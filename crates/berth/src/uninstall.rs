@@ -5,7 +5,6 @@
 
 use std::time::{Duration, Instant};
 
-use berth_api::crds::CrdError;
 use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_component_base::kube_client::{self, ConnectError, retry_requests};
 use berth_component_base::paged_list::list_all;
@@ -51,9 +50,6 @@ pub enum UninstallError {
     /// The command cannot connect to the control plane.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The definitions cannot be built.
-    #[error(transparent)]
-    Definitions(#[from] CrdError),
     /// Objects have finalizers.
     #[error(
         "objects with finalizers ({count}) would keep the API: {named}; only the controllers remove finalizers: delete workloads and policies and unjoin the members while the controllers run, or pass --force, which leaves the workloads in the members"
@@ -204,7 +200,7 @@ async fn installed(
     definitions: &Api<CustomResourceDefinition>,
 ) -> Result<Vec<CustomResourceDefinition>, UninstallError> {
     let mut installed = Vec::new();
-    for definition in berth_api::crds::all()? {
+    for definition in berth_api::crds::all() {
         let name = definition.name_any();
         let found = definitions.get_opt(&name).await;
         installed.extend(found.map_err(refused(format!("read the definition {name}")))?);

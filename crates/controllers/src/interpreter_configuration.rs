@@ -104,7 +104,7 @@ impl Customizations {
                 }
             }
             ConfigurationKind::Webhooks => {
-                let effect = handle(&mut self.webhooks, event, |a, b| a.webhooks == b.webhooks);
+                let effect = handle(&mut self.webhooks, event, |a, b| a.spec == b.spec);
                 if effect.must_load {
                     self.interpreter.load_webhooks(all(&self.webhooks));
                 }
@@ -112,7 +112,7 @@ impl Customizations {
                 ChangedKinds {
                     targets: Vec::new(),
                     webhooks: changed
-                        .flat_map(|configuration| configuration.webhooks.clone())
+                        .flat_map(|configuration| configuration.spec.webhooks.clone())
                         .collect(),
                 }
             }

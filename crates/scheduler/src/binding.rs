@@ -193,7 +193,7 @@ impl From<ResourceBinding> for Binding {
 
 impl From<ClusterResourceBinding> for Binding {
     fn from(object: ClusterResourceBinding) -> Self {
-        Self::new(object.metadata, object.spec, object.status)
+        Self::new(object.metadata, object.spec.0, object.status)
     }
 }
 

@@ -88,7 +88,7 @@ impl Fixture {
         })
         .await
         .unwrap();
-        for definition in berth_api::crds::all().unwrap() {
+        for definition in berth_api::crds::all() {
             server.install_crd(definition).await.unwrap();
         }
         let client = server.client();

@@ -30,12 +30,8 @@ const ESTABLISH_TIMEOUT: Duration = Duration::from_mins(1);
 /// # Errors
 /// When the server refuses an object.
 pub(super) async fn definitions(client: &kube::Client) -> Result<(), UpError> {
-    let definitions = berth_api::crds::all().map_err(|error| UpError::Definition {
-        name: "the definitions".to_owned(),
-        reason: error.to_string(),
-    })?;
-    for definition in &definitions {
-        install(client, definition).await?;
+    for definition in berth_api::crds::all() {
+        install(client, &definition).await?;
     }
     for namespace in [
         berth_api::well_known::NAMESPACE_SYSTEM,

@@ -71,7 +71,7 @@ impl StoredBinding {
         } else {
             let api = Api::<ClusterResourceBinding>::all(client.clone());
             let binding = api.get(&name.name).await?;
-            let template = binding.spec.resource;
+            let template = binding.spec.0.resource;
             (
                 binding.metadata,
                 template,

@@ -75,7 +75,7 @@ impl Configurations {
     pub(crate) fn new(list: Vec<ResourceInterpreterWebhookConfiguration>) -> Self {
         let webhooks = list.into_iter().flat_map(|configuration| {
             let name = configuration.metadata.name.unwrap_or_default();
-            let webhooks = configuration.webhooks.into_iter();
+            let webhooks = configuration.spec.webhooks.into_iter();
             webhooks.map(move |spec| {
                 Arc::new(Webhook {
                     name: format!("{name}/{}", spec.name),

@@ -76,7 +76,7 @@ async fn outcome(fixture: &Fixture, name: &str) -> String {
 #[tokio::test]
 async fn decisions_use_accurate_estimates_and_stale_answers_of_failing_estimators() {
     let fixture = Fixture::start().await;
-    for definition in berth_api::crds::all().unwrap() {
+    for definition in berth_api::crds::all() {
         fixture.server.install_crd(definition).await.unwrap();
     }
     let m1 = FakeEstimator::start("m1", Behaviour::Answers(1)).await;
