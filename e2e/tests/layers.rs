@@ -24,7 +24,6 @@ const APISERVER: &[(&str, &[&str])] = &[
             "error",
             "go_text",
             "identity",
-            "pattern",
             "percent_encoding",
             "protobuf",
             "query",

@@ -16,6 +16,7 @@
 //! | `json_fields`, `json_size` | fields of objects as JSON, and the size of JSON values | `json` |
 //! | `merge_diff` | the JSON merge patch between two documents | `json` |
 //! | `json_patch` | JSON patches with bounds | `json-patch` |
+//! | `go_regex` | regular expressions in Go's syntax | `go-regex` |
 //! | `cel_cost` | limits on the values of CEL expressions | `cel-cost` |
 //! | `api_error` | messages for errors of a kube client | `api-error` |
 //! | `conflict_retry` | writes of objects that other clients change at the same time | `api-error` |
@@ -32,6 +33,8 @@ pub mod dns;
 #[cfg(feature = "dynamic-object")]
 pub mod dynamic_object;
 pub mod go_platform;
+#[cfg(feature = "go-regex")]
+pub mod go_regex;
 #[cfg(feature = "json")]
 pub mod json_fields;
 #[cfg(feature = "json-patch")]

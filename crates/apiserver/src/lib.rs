@@ -21,7 +21,7 @@
 //! | resource | `resource`: scope, schema and columns of one resource; `text_rules`: syntax of names, labels, ports and addresses |
 //! | store | `store` (in memory) `storage` (on disk) |
 //! | schema | `schema` `codec` `table` |
-//! | leaves | `error` `identity` `query` `admission` `connect` `cel` `pattern` `protobuf` `clock` `table_names` `go_text` `percent_encoding` |
+//! | leaves | `error` `identity` `query` `admission` `connect` `cel` `protobuf` `clock` `table_names` `go_text` `percent_encoding` |
 //!
 //! A verb takes a call and returns values. Status codes, tables and content types belong to `http`.
 
@@ -43,7 +43,6 @@ mod identity;
 mod in_flight;
 mod metrics;
 mod patch;
-mod pattern;
 mod percent_encoding;
 mod protobuf;
 mod query;

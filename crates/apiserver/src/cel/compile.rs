@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use berth_apimachinery::cel_cost;
+use berth_apimachinery::{cel_cost, go_regex};
 use kube_cel::cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, SelectExpr, operators,
 };
@@ -12,7 +12,6 @@ use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
 
 use super::Variable;
 use super::functions::{ALL, EQUAL, EXISTS, FOUND, STEP, TYPES};
-use crate::pattern;
 
 /// Conversion functions that the compiler calls with constant arguments, to refuse constants that cannot be converted.
 const CONVERSIONS: [&str; 8] = [
@@ -217,7 +216,7 @@ impl Compiler<'_> {
         };
         match pattern.map(|pattern| &pattern.expr) {
             Some(Expr::Literal(LiteralValue::String(text))) => {
-                pattern::compile(text.inner()).map(drop)
+                go_regex::compile(text.inner()).map(drop)
             }
             _ => Ok(()),
         }

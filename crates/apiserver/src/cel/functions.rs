@@ -8,14 +8,13 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use berth_apimachinery::cel_cost;
+use berth_apimachinery::{cel_cost, go_regex};
 use kube_cel::KubeCelExt;
 use kube_cel::cel::extractors::This;
 use kube_cel::cel::objects::OptionalValue;
 use kube_cel::cel::{Context, ExecutionError, Value};
 
 use super::budget;
-use crate::pattern;
 pub(crate) use conversions::timestamp;
 pub(super) use logic::{ALL, EXISTS, FOUND};
 
@@ -109,7 +108,7 @@ fn matches(This(text): This<Arc<String>>, pattern: Arc<String>) -> Result<Value,
     REGEXES.with(|known| {
         let mut known = known.borrow_mut();
         if !known.contains_key(&pattern) {
-            let compiled = pattern::compile(&pattern)
+            let compiled = go_regex::compile(&pattern)
                 .map_err(|e| ExecutionError::function_error("matches", e))?;
             if known.len() >= MAX_REGEXES {
                 known.clear();

@@ -1,6 +1,7 @@
 //! Validation of the schemas of CustomResourceDefinitions. The server must be able to apply the schemas, and their CEL
 //! rules must compile. The validation reads the original JSON, so that causes name its fields.
 
+use berth_apimachinery::go_regex;
 use serde_json::{Value, json};
 
 use super::rules::variables;
@@ -109,7 +110,7 @@ impl Check {
     /// Checks the pattern of a node, and the patterns in its `allOf`, `anyOf`, `oneOf` and `not`.
     fn patterns(&mut self, schema: &Value, path: &str) {
         if let Some(pattern) = schema["pattern"].as_str()
-            && let Err(error) = crate::pattern::compile(pattern)
+            && let Err(error) = go_regex::compile(pattern)
         {
             let detail = format!("must be a valid regular expression, but isn't: {error}");
             self.invalid(path, "pattern", &schema["pattern"], &detail);

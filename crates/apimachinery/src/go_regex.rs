@@ -1,6 +1,6 @@
 //! Regular expressions of schemas and CEL rules. As in Go, the number of repetitions is limited.
 
-mod go_syntax;
+mod syntax;
 
 use regex::Regex;
 use regex_syntax::ast::{self, Ast, RepetitionKind, RepetitionRange};
@@ -9,9 +9,12 @@ use regex_syntax::ast::{self, Ast, RepetitionKind, RepetitionRange};
 const MAX_REPETITIONS: u32 = 1000;
 
 /// Compiles a regular expression.
-pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
+///
+/// # Errors
+/// If the pattern is malformed or too large.
+pub fn compile(pattern: &str) -> Result<Regex, String> {
     let failed = |message: String| format!("error parsing regexp: {message}");
-    let converted = go_syntax::to_regex(pattern);
+    let converted = syntax::to_regex(pattern);
     let tree = ast::parse::Parser::new()
         .parse(&converted)
         .map_err(|e| failed(format!("{}: `{pattern}`", e.kind())))?;
