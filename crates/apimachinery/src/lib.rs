@@ -17,7 +17,6 @@
 //! | `merge_diff` | the JSON merge patch between two documents | `json` |
 //! | `json_patch` | JSON patches with bounds | `json-patch` |
 //! | `go_regex` | regular expressions in Go's syntax | `go-regex` |
-//! | `cel_cost` | limits on the values of CEL expressions | `cel-cost` |
 //! | `api_error` | messages for errors of a kube client | `api-error` |
 //! | `conflict_retry` | writes of objects that other clients change at the same time | `api-error` |
 //! | `dynamic_object` | conversion between typed objects and dynamic objects | `dynamic-object` |
@@ -25,8 +24,6 @@
 
 #[cfg(feature = "api-error")]
 pub mod api_error;
-#[cfg(feature = "cel-cost")]
-pub mod cel_cost;
 #[cfg(feature = "api-error")]
 pub mod conflict_retry;
 pub mod dns;

@@ -1,48 +1,32 @@
-//! CEL expressions: parsing, checking and bounded evaluation.
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`expression`] | a compiled expression and its evaluation |
-//! | [`parse`], [`bounds`], [`macros`] | the syntax tree, with all macros expanded |
-//! | [`compile`] | the check of an expression, and its rewriting for the interpreter |
-//! | [`functions`] | the functions that the CEL crates lack or implement differently |
-//! | [`budget`] | the limits of an evaluation |
-//! | [`match_condition`] | the `matchConditions` of webhooks |
+//! CEL expressions of schemas and webhooks.
 //!
 //! This module must not know schemas or kinds.
 
-mod bounds;
-mod budget;
-mod compile;
 mod expression;
-mod functions;
-mod macros;
 mod match_condition;
-mod names;
-mod parse;
-mod uses;
 
-pub(crate) use budget::Budget;
-pub(crate) use compile::ResultType;
+pub(crate) use berth_cel::Variable;
+pub(crate) use berth_cel::compile::ResultType;
+pub(crate) use berth_cel::functions::timestamp;
+pub(crate) use berth_cel::limits::Budget;
+pub(crate) use berth_cel::names::escape;
 pub(crate) use expression::{Expression, Failure};
-pub(crate) use functions::timestamp;
 pub(crate) use match_condition::{Condition, ConditionInput};
-pub(crate) use names::escape;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::block_in_place;
 
-/// A variable of an expression.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Variable {
-    pub(crate) name: &'static str,
-    /// True if the value of the variable is a CEL optional.
-    pub(crate) optional: bool,
-}
-
-impl Variable {
-    /// Returns a variable that always has a value.
-    pub(crate) fn plain(name: &'static str) -> Self {
-        Self {
-            name,
-            optional: false,
-        }
+/// Calls `evaluate` with a small budget. If this budget does not suffice, calls it again with the full budget. The
+/// other tasks of this thread of the runtime then continue on another thread. `evaluate` returns its result, and
+/// whether it exhausted the budget.
+pub(crate) fn spend<T>(evaluate: impl Fn(Budget) -> (T, bool)) -> T {
+    let (result, exhausted) = evaluate(Budget::quick());
+    if !exhausted {
+        return result;
+    }
+    let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
+    match flavor {
+        Ok(RuntimeFlavor::MultiThread) => block_in_place(|| evaluate(Budget::new()).0),
+        // A runtime with one thread has no other thread for its tasks.
+        _ => evaluate(Budget::new()).0,
     }
 }

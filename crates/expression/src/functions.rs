@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use berth_apimachinery::cel_cost::{self, Charge};
+use berth_cel::metering::{self, Charge};
 use kube_cel::KubeCelExt;
 use kube_cel::cel::common::ast::{CallExpr, Expr};
 use kube_cel::cel::extractors::This;
@@ -36,7 +36,7 @@ pub(crate) static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
     let mut context = Context::default().with_all();
     context.add_function(COUNT_ITERATION, count_iteration);
     context.add_function("matches", matches);
-    cel_cost::add_functions(&mut context);
+    metering::add_functions(&mut context);
     context
 });
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use berth_apimachinery::cel_cost;
+use berth_cel::metering;
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::parser::Parser;
 
@@ -89,7 +89,7 @@ impl Program {
             return Err(error_at(source, (1, 1), problem));
         }
         rewrite(&mut root);
-        cel_cost::meter(&mut root, &exists);
+        metering::meter(&mut root, &exists);
         Ok(Self {
             source: source.to_owned(),
             root,

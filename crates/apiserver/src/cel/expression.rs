@@ -1,14 +1,13 @@
 //! A compiled expression and its evaluation.
 
+use berth_cel::compile::{compile, message};
+use berth_cel::depth::Depth;
+use berth_cel::functions;
+use berth_cel::parse::{parse, with_stack};
+use berth_cel::tree::Uses;
 use kube_cel::cel::{Context, IdedExpr, Value};
 
-use super::Variable;
-use super::bounds::Depth;
-use super::budget::Budget;
-use super::compile::{ResultType, compile, message};
-use super::functions;
-use super::parse::{parse, with_stack};
-use super::uses::Uses;
+use super::{Budget, ResultType, Variable};
 
 thread_local! {
     static FUNCTIONS: Context<'static> = functions::functions();

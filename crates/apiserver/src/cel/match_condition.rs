@@ -7,10 +7,8 @@ use kube_cel::cel;
 use kube_cel::cel::objects::{Key, Map};
 use serde_json::Value;
 
-use super::Variable;
-use super::budget::Budget;
-use super::compile::ResultType;
 use super::expression::{Expression, Failure};
+use super::{ResultType, Variable, spend};
 
 const VARIABLES: [&str; 3] = ["object", "oldObject", "request"];
 
@@ -42,7 +40,7 @@ impl Condition {
                 .map(|(name, value)| (name, convert(value)))
                 .collect()
         };
-        let result = Budget::spend(|mut budget| {
+        let result = spend(|mut budget| {
             let result = self.0.run(variables(), &mut budget);
             let is_exhausted = result == Err(Failure::Budget);
             (result, is_exhausted)

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use super::values::{ItemOrder, convert};
 use super::{Refusal, Rule};
-use crate::cel::{Budget, Failure};
+use crate::cel::{Budget, Failure, spend};
 use crate::error::Cause;
 use crate::schema::{Additional, Schema};
 
 /// Returns the causes for the rules that `value` breaks. `old` is the value that an update replaces.
 pub(crate) fn evaluate(value: &Value, old: Option<&Value>, schema: &Schema) -> Vec<Cause> {
-    Budget::spend(|budget| {
+    spend(|budget| {
         let mut run = Run {
             causes: Vec::new(),
             budget,

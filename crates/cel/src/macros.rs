@@ -6,14 +6,14 @@ use kube_cel::cel::common::ast::{
 };
 
 use super::names::is_reserved;
-use super::uses::visit;
+use super::tree::visit;
 
 /// Maximum number of nodes of the target of `optMap`. The expansion contains the target twice, because the interpreter
 /// cannot bind a CEL optional to a variable.
 const MAX_TARGET: usize = 2000;
 
 /// Expands these macros in an expression, and refuses reserved words as identifiers.
-pub(super) fn expand(e: &mut IdedExpr) -> Result<(), String> {
+pub fn expand(e: &mut IdedExpr) -> Result<(), String> {
     let mut expanded = Ok(());
     children(e, &mut |child| {
         if expanded.is_ok() {

@@ -7,14 +7,14 @@ use kube_cel::cel::context::Context;
 use kube_cel::cel::objects::Opaque;
 use kube_cel::cel::{ExecutionError, FunctionContext, IdedExpr, Value};
 
-use crate::cel::budget::exhausted;
+use crate::limits::exhausted;
 
 /// The internal function for a step of `all`. An error of a step is deferred to the end of the loop.
-pub(in crate::cel) const ALL: &str = "@all";
+pub(crate) const ALL: &str = "@all";
 /// The internal function for a step of `exists`. An error of a step is deferred to the end of the loop.
-pub(in crate::cel) const EXISTS: &str = "@exists";
+pub(crate) const EXISTS: &str = "@exists";
 /// The internal function that returns the result of a loop, or its deferred error.
-pub(in crate::cel) const FOUND: &str = "@found";
+pub(crate) const FOUND: &str = "@found";
 
 /// An error that a later item of the loop may outweigh.
 #[derive(Debug, PartialEq)]

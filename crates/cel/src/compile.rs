@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
-use berth_apimachinery::{cel_cost, go_regex};
+use berth_apimachinery::go_regex;
 use kube_cel::cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, SelectExpr, operators,
 };
 use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
 
-use super::Variable;
 use super::functions::{ALL, EQUAL, EXISTS, FOUND, STEP, TYPES};
+use super::{Variable, metering};
 
 /// Conversion functions that the compiler calls with constant arguments, to refuse constants that cannot be converted.
 const CONVERSIONS: [&str; 8] = [
@@ -27,13 +27,13 @@ const CONVERSIONS: [&str; 8] = [
 
 /// The type that an expression must evaluate to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ResultType {
+pub enum ResultType {
     Bool,
     String,
 }
 
 impl ResultType {
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Bool => "boolean",
             Self::String => "string",
@@ -42,7 +42,7 @@ impl ResultType {
 }
 
 /// Returns the message for a failed evaluation.
-pub(super) fn message(error: &ExecutionError) -> String {
+pub fn message(error: &ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
         ExecutionError::IndexOutOfBounds(Value::Int(at)) => format!("index out of bounds: {at}"),
@@ -56,7 +56,7 @@ pub(super) fn message(error: &ExecutionError) -> String {
 }
 
 /// Checks an expression and rewrites it for the interpreter.
-pub(super) fn compile(
+pub fn compile(
     mut root: IdedExpr,
     known: &Context<'static>,
     variables: &[Variable],
@@ -72,7 +72,7 @@ pub(super) fn compile(
     if excluded || compiler.is_optional(&root) {
         return Err(format!("must evaluate to a {}", result_type.name()));
     }
-    cel_cost::meter(&mut root, &|name| has_function(known, name));
+    metering::meter(&mut root, &|name| has_function(known, name));
     Ok(root)
 }
 

@@ -11,17 +11,17 @@ const LOOPS: [&str; 6] = ["all", "exists", "exists_one", "existsOne", "map", "fi
 
 /// An upper bound on the depth of a syntax tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Depth(usize);
+pub struct Depth(usize);
 
 impl Depth {
     /// Reports whether an expression of this depth may overflow the stack of an ordinary thread.
-    pub(super) fn needs_stack(self) -> bool {
+    pub fn needs_stack(self) -> bool {
         self.0 > 30
     }
 }
 
 /// Returns an upper bound on the depth of an expression. Fails if the expression is too long or too deep.
-pub(super) fn measure(source: &str) -> Result<Depth, String> {
+pub fn measure(source: &str) -> Result<Depth, String> {
     if source.len() > MAX_LENGTH {
         return Err(format!("longer than {MAX_LENGTH} bytes"));
     }

@@ -3,12 +3,12 @@
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::parser::Parser;
 
-use super::bounds::{self, Depth};
+use super::depth::{self, Depth};
 use super::macros;
 
 /// Parses an expression. Returns its syntax tree and an upper bound on the depth of the tree.
-pub(super) fn parse(source: &str) -> Result<(IdedExpr, Depth), String> {
-    let depth = bounds::measure(source)?;
+pub fn parse(source: &str) -> Result<(IdedExpr, Depth), String> {
+    let depth = depth::measure(source)?;
     let root = with_stack(depth, || -> Result<IdedExpr, String> {
         let mut root = Parser::new()
             .enable_optional_syntax(true)
@@ -31,10 +31,7 @@ const STACK: usize = 64 << 20;
 
 /// Runs `work`. If an expression of this depth needs more stack than an ordinary thread has, uses a thread with a
 /// larger stack.
-pub(super) fn with_stack<T: Send>(
-    depth: Depth,
-    work: impl FnOnce() -> T + Send,
-) -> Result<T, String> {
+pub fn with_stack<T: Send>(depth: Depth, work: impl FnOnce() -> T + Send) -> Result<T, String> {
     if !depth.needs_stack() {
         return Ok(work());
     }

@@ -8,27 +8,27 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use berth_apimachinery::{cel_cost, go_regex};
+use berth_apimachinery::go_regex;
 use kube_cel::KubeCelExt;
 use kube_cel::cel::extractors::This;
 use kube_cel::cel::objects::OptionalValue;
 use kube_cel::cel::{Context, ExecutionError, Value};
 
-use super::budget;
-pub(crate) use conversions::timestamp;
-pub(super) use logic::{ALL, EXISTS, FOUND};
+use super::{limits, metering};
+pub use conversions::timestamp;
+pub(crate) use logic::{ALL, EXISTS, FOUND};
 
 /// The internal function that counts a loop step.
-pub(super) const STEP: &str = "@step";
+pub const STEP: &str = "@step";
 /// The internal function for the operator `==`.
-pub(super) const EQUAL: &str = "@equal";
+pub const EQUAL: &str = "@equal";
 
 thread_local! {
     static REGEXES: RefCell<BTreeMap<Arc<String>, regex::Regex>> = RefCell::default();
 }
 
 /// The names of types, which are variables of every expression.
-pub(super) const TYPES: [&str; 14] = [
+pub const TYPES: [&str; 14] = [
     "bool",
     "bytes",
     "double",
@@ -46,10 +46,10 @@ pub(super) const TYPES: [&str; 14] = [
 ];
 
 /// Returns the context with all functions and type names.
-pub(super) fn functions() -> Context<'static> {
+pub fn functions() -> Context<'static> {
     let mut context = Context::default().with_all();
     context.add_function(STEP, || -> Result<Value, ExecutionError> {
-        budget::step()?;
+        limits::step()?;
         Ok(Value::Bool(true))
     });
     context.add_function(EQUAL, |a: Value, b: Value| {
@@ -58,7 +58,7 @@ pub(super) fn functions() -> Context<'static> {
     conversions::add(&mut context);
     logic::add(&mut context);
     context.add_function("matches", matches);
-    cel_cost::add_functions(&mut context);
+    metering::add_functions(&mut context);
     context.add_function("type", |value: Value| -> Result<Value, ExecutionError> {
         Ok(Value::String(Arc::new(type_name(&value).to_owned())))
     });

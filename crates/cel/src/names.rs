@@ -26,12 +26,12 @@ const RESERVED: [&str; 21] = [
 ];
 
 /// Reports whether a word cannot be an identifier.
-pub(crate) fn is_reserved(word: &str) -> bool {
+pub fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word)
 }
 
 /// Returns the identifier that selects the property with this name.
-pub(crate) fn escape(name: &str) -> String {
+pub fn escape(name: &str) -> String {
     if is_reserved(name) {
         return format!("__{name}__");
     }

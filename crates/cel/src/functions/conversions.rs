@@ -147,7 +147,7 @@ fn size(value: &Value) -> Converted {
 }
 
 /// Converts a value to a timestamp in UTC. An integer is the number of seconds since 1970.
-pub(crate) fn timestamp(value: Value) -> Converted {
+pub fn timestamp(value: Value) -> Converted {
     match &value {
         Value::String(text) => match cel::functions::timestamp(text.clone()) {
             Ok(Value::Timestamp(time)) => Ok(Value::Timestamp(time.to_utc().fixed_offset())),

@@ -3,10 +3,9 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use berth_apimachinery::cel_cost::Charge;
 use kube_cel::cel::ExecutionError;
-use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::task::block_in_place;
+
+use super::metering::Charge;
 
 /// Maximum number of loop steps of one evaluation.
 const PER_EVALUATION: u64 = 250_000;
@@ -21,7 +20,7 @@ const MAX_TIME: Duration = Duration::from_secs(5);
 
 /// The remaining loop steps and bytes, and the deadline, for the evaluations of one object.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Budget {
+pub struct Budget {
     left: u64,
     bytes: u64,
     deadline: Instant,
@@ -37,7 +36,7 @@ thread_local! {
 
 impl Budget {
     /// Returns the full budget for one object.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             left: PER_OBJECT,
             bytes: BYTES_PER_OBJECT,
@@ -45,29 +44,17 @@ impl Budget {
         }
     }
 
-    /// Calls `evaluate` with a small budget. If this budget does not suffice, calls it again with the full budget. The
-    /// other tasks of this thread of the runtime then continue on another thread. `evaluate` returns its result, and
-    /// whether it exhausted the budget.
-    pub(crate) fn spend<T>(evaluate: impl Fn(Self) -> (T, bool)) -> T {
-        let quick = Self {
+    /// Returns a small budget, for evaluations on a thread of the runtime.
+    pub fn quick() -> Self {
+        Self {
             left: QUICK.0,
             bytes: QUICK.1,
             ..Self::new()
-        };
-        let (result, exhausted) = evaluate(quick);
-        if !exhausted {
-            return result;
-        }
-        let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
-        match flavor {
-            Ok(RuntimeFlavor::MultiThread) => block_in_place(|| evaluate(Self::new()).0),
-            // A runtime with one thread has no other thread for its tasks.
-            _ => evaluate(Self::new()).0,
         }
     }
 
     /// Starts an evaluation on this thread.
-    pub(super) fn begin(self) {
+    pub fn begin(self) {
         Charge::start(self.bytes.min(BYTES_PER_EVALUATION), self.deadline);
         RUNNING.set(Self {
             left: self.left.min(PER_EVALUATION),
@@ -76,7 +63,7 @@ impl Budget {
     }
 
     /// Deducts the cost of the evaluation on this thread. Returns false if the evaluation exceeded its budget.
-    pub(super) fn end(&mut self) -> bool {
+    pub fn end(&mut self) -> bool {
         let given = self.left.min(PER_EVALUATION);
         let left = RUNNING.get().left;
         self.left -= given - left.min(given);
@@ -89,12 +76,12 @@ impl Budget {
 }
 
 /// Reports whether the evaluation on this thread has exceeded its budget.
-pub(super) fn exhausted() -> bool {
+pub fn exhausted() -> bool {
     RUNNING.get().left == 0 || Charge::is_exhausted()
 }
 
 /// Counts a loop step. Fails if the budget is exhausted.
-pub(super) fn step() -> Result<(), ExecutionError> {
+pub fn step() -> Result<(), ExecutionError> {
     let running = RUNNING.get();
     let late = Instant::now() > running.deadline;
     let left = if late {

@@ -4,11 +4,11 @@ use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{EntryExpr, Expr, operators};
 
 /// The variables and indexes that a compiled expression uses.
-pub(crate) struct Uses<'e>(pub(super) &'e IdedExpr);
+pub struct Uses<'e>(pub &'e IdedExpr);
 
 impl Uses<'_> {
     /// Reports whether the expression uses a variable.
-    pub(crate) fn variable(&self, variable: &str) -> bool {
+    pub fn variable(&self, variable: &str) -> bool {
         let mut found = false;
         visit(self.0, &mut |e| {
             found |=
@@ -18,7 +18,7 @@ impl Uses<'_> {
     }
 
     /// Reports whether the expression indexes a list or map.
-    pub(crate) fn indexes(&self) -> bool {
+    pub fn indexes(&self) -> bool {
         let mut found = false;
         visit(self.0, &mut |e| {
             found |= matches!(&e.expr, Expr::Call(c) if [operators::INDEX, operators::OPT_INDEX].contains(&c.func_name.as_str()));
@@ -28,7 +28,7 @@ impl Uses<'_> {
 }
 
 /// Calls `callback` for an expression and all its subexpressions.
-pub(super) fn visit(e: &IdedExpr, callback: &mut dyn FnMut(&IdedExpr)) {
+pub fn visit(e: &IdedExpr, callback: &mut dyn FnMut(&IdedExpr)) {
     callback(e);
     match &e.expr {
         Expr::Call(call) => {
