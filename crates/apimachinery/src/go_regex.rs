@@ -2,17 +2,28 @@
 
 mod syntax;
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 use regex_syntax::ast::{self, Ast, RepetitionKind, RepetitionRange};
 
 /// Maximum number of repetitions of a part of a pattern. The repetitions of nested parts are multiplied.
 const MAX_REPETITIONS: u32 = 1000;
+
+/// Maximum size of a compiled pattern, in bytes.
+const MAX_SIZE: usize = 10 << 20;
 
 /// Compiles a regular expression.
 ///
 /// # Errors
 /// If the pattern is malformed or too large.
 pub fn compile(pattern: &str) -> Result<Regex, String> {
+    compile_within(pattern, MAX_SIZE)
+}
+
+/// Compiles a regular expression whose compiled form has at most this size, in bytes.
+///
+/// # Errors
+/// If the pattern is malformed or too large.
+pub fn compile_within(pattern: &str, size: usize) -> Result<Regex, String> {
     let failed = |message: String| format!("error parsing regexp: {message}");
     let converted = syntax::to_regex(pattern);
     let tree = ast::parse::Parser::new()
@@ -25,7 +36,10 @@ pub fn compile(pattern: &str) -> Result<Regex, String> {
             shown.unwrap_or(pattern)
         )));
     }
-    Regex::new(&converted).map_err(|e| failed(e.to_string()))
+    RegexBuilder::new(&converted)
+        .size_limit(size)
+        .build()
+        .map_err(|e| failed(e.to_string()))
 }
 
 /// Returns the position of the first repetition above the limit.

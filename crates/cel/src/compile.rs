@@ -2,16 +2,17 @@
 //! a call that counts the loop steps, and rewrites operators and loops that the interpreter evaluates differently from
 //! Kubernetes.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 use berth_apimachinery::go_regex;
 use kube_cel::cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, SelectExpr, operators,
+    CallExpr, ComprehensionExpr, Expr, LiteralValue, SelectExpr, operators,
 };
-use kube_cel::cel::{Context, ExecutionError, IdedExpr, Value};
+use kube_cel::cel::{IdedExpr, Value};
 
-use super::functions::{ALL, EQUAL, EXISTS, FOUND, STEP, TYPES};
-use super::{Variable, metering};
+use super::error::{CompileError, message};
+use super::functions::{ALL, EQUAL, EXISTS, FOUND, FUNCTIONS, STEP, is_function, is_type};
+use super::tree::{self, call, children_mut, node};
 
 /// Conversion functions that the compiler calls with constant arguments, to refuse constants that cannot be converted.
 const CONVERSIONS: [&str; 8] = [
@@ -25,98 +26,93 @@ const CONVERSIONS: [&str; 8] = [
     "uint",
 ];
 
-/// The type that an expression must evaluate to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResultType {
-    Bool,
-    String,
+/// A variable of an expression.
+#[derive(Debug, Clone, Copy)]
+pub struct Variable {
+    /// The name of the variable.
+    pub name: &'static str,
+    /// True if the value of the variable is a CEL optional.
+    pub optional: bool,
 }
 
-impl ResultType {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bool => "boolean",
-            Self::String => "string",
+impl Variable {
+    /// Returns a variable that always has a value.
+    pub fn plain(name: &'static str) -> Self {
+        Self {
+            name,
+            optional: false,
         }
     }
 }
 
-/// Returns the message for a failed evaluation.
-pub fn message(error: &ExecutionError) -> String {
-    match error {
-        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
-        ExecutionError::IndexOutOfBounds(Value::Int(at)) => format!("index out of bounds: {at}"),
-        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
-        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
-        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
-        ExecutionError::UndeclaredReference(name) => format!("undeclared reference to '{name}'"),
-        ExecutionError::FunctionError { message, .. } => message.clone(),
-        _ => "no such overload".to_owned(),
-    }
+/// A compiled expression, and the properties of its source.
+pub(crate) struct Compiled {
+    pub(crate) root: IdedExpr,
+    /// The names of variables, also of loops.
+    pub(crate) names: BTreeSet<String>,
+    /// True if the expression indexes a list or map.
+    pub(crate) indexes: bool,
+    /// True if the result is certainly a CEL optional.
+    pub(crate) is_optional: bool,
 }
 
 /// Checks an expression and rewrites it for the interpreter.
-pub fn compile(
+pub(crate) fn compile(
     mut root: IdedExpr,
-    known: &Context<'static>,
     variables: &[Variable],
-    result_type: ResultType,
-) -> Result<IdedExpr, String> {
-    let excluded = is_other_than(&root.expr, result_type);
+    max_pattern: usize,
+) -> Result<Compiled, CompileError> {
     let mut compiler = Compiler {
-        known,
         variables,
+        max_pattern,
         scope: Vec::new(),
+        names: BTreeSet::new(),
+        indexes: false,
     };
     compiler.node(&mut root)?;
-    if excluded || compiler.is_optional(&root) {
-        return Err(format!("must evaluate to a {}", result_type.name()));
-    }
-    metering::meter(&mut root, &|name| has_function(known, name));
-    Ok(root)
+    let is_optional = compiler.is_optional(&root);
+    Ok(Compiled {
+        root,
+        names: compiler.names,
+        indexes: compiler.indexes,
+        is_optional,
+    })
 }
 
 struct Compiler<'e> {
-    known: &'e Context<'static>,
     variables: &'e [Variable],
+    max_pattern: usize,
     /// The variables of the enclosing loops, innermost last.
     scope: Vec<String>,
+    names: BTreeSet<String>,
+    indexes: bool,
 }
 
 impl Compiler<'_> {
-    fn node(&mut self, e: &mut IdedExpr) -> Result<(), String> {
-        e.expr = match std::mem::replace(&mut e.expr, Expr::Unspecified) {
+    fn node(&mut self, e: &mut IdedExpr) -> Result<(), CompileError> {
+        e.expr = match std::mem::take(&mut e.expr) {
             Expr::Ident(name) => {
                 let name = name.trim_start_matches('.').to_owned();
                 let is_known = self.scope.contains(&name)
                     || self.variables.iter().any(|v| v.name == name)
-                    || TYPES.contains(&name.as_str());
+                    || is_type(&name);
                 if !is_known {
-                    return Err(undeclared(&name));
+                    return Err(undeclared("variable", &name));
                 }
+                self.names.insert(name.clone());
                 Expr::Ident(name)
             }
             Expr::Select(select) => self.select(select)?,
             Expr::Call(call) => self.call(call)?,
             Expr::Comprehension(c) => self.comprehension(c)?,
-            Expr::List(mut list) => {
-                for element in &mut list.elements {
-                    self.node(element)?;
+            Expr::Struct(of) => return Err(undeclared("type", &of.type_name)),
+            Expr::Unspecified => return Err("incomplete expression".to_owned().into()),
+            mut other @ (Expr::List(_) | Expr::Map(_) | Expr::Literal(_)) => {
+                for child in children_mut(&mut other) {
+                    self.node(child)?;
                 }
-                Expr::List(list)
+                other
             }
-            Expr::Map(mut map) => {
-                for entry in &mut map.entries {
-                    if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                        self.node(&mut entry.key)?;
-                        self.node(&mut entry.value)?;
-                    }
-                }
-                Expr::Map(map)
-            }
-            Expr::Struct(of) => return Err(undeclared(&of.type_name)),
-            Expr::Unspecified => return Err("incomplete expression".to_owned()),
-            literal @ Expr::Literal(_) => literal,
         };
         Ok(())
     }
@@ -129,100 +125,105 @@ impl Compiler<'_> {
                 self.variables.iter().any(is) && !self.scope.contains(name)
             }
             Expr::Call(call) => match (call.func_name.as_str(), call.args.as_slice()) {
-                (operators::OPT_INDEX | "or", _) => true,
+                (operators::OPT_INDEX | "or" | "optional.of" | "optional.none", _) => true,
                 (operators::CONDITIONAL, [_, yes, _]) => self.is_optional(yes),
                 (operators::INDEX, [of, _]) => self.is_optional(of),
-                ("of" | "none", _) => call
-                    .target
-                    .as_ref()
-                    .is_some_and(|of| qualified(&of.expr).as_deref() == Some("optional")),
                 _ => false,
             },
             _ => false,
         }
     }
 
-    fn select(&mut self, mut select: SelectExpr) -> Result<Expr, String> {
+    /// Selects a field by its index, because the interpreter copies a selected field, but borrows an indexed one.
+    fn select(&mut self, mut select: SelectExpr) -> Result<Expr, CompileError> {
         // The names of some types contain dots.
         if let Some(prefix) = qualified(&select.operand.expr) {
             let name = format!("{prefix}.{}", select.field);
-            if TYPES.contains(&name.as_str()) {
+            if is_type(&name) {
                 return Ok(Expr::Ident(name));
             }
         }
         self.node(&mut select.operand)?;
-        if select.test || !self.is_optional(&select.operand) {
+        if select.test {
             return Ok(Expr::Select(select));
         }
-        let name = literal(LiteralValue::String(select.field.into()));
-        Ok(call(operators::OPT_INDEX, vec![*select.operand, name]).expr)
+        self.indexes |= self.is_optional(&select.operand);
+        let name = node(Expr::Literal(LiteralValue::String(select.field.into())));
+        Ok(call(operators::INDEX, vec![*select.operand, name]).expr)
     }
 
-    fn call(&mut self, mut call: CallExpr) -> Result<Expr, String> {
-        // An absent field yields an empty optional, and so does an absent key.
-        if call.func_name == operators::OPT_SELECT {
-            operators::OPT_INDEX.clone_into(&mut call.func_name);
-            if let Some(operand) = call.args.first_mut() {
-                self.node(operand)?;
-            }
-            return Ok(Expr::Call(call));
-        }
+    fn call(&mut self, mut call: CallExpr) -> Result<Expr, CompileError> {
         let dots = call.func_name.len() - call.func_name.trim_start_matches('.').len();
         call.func_name.drain(..dots);
+        if call.func_name == operators::OPT_SELECT {
+            // The optional field `a.?b` becomes the optional key `a[?'b']`, which may be absent.
+            operators::OPT_INDEX.clone_into(&mut call.func_name);
+        }
         let prefix = call.target.as_ref().and_then(|t| qualified(&t.expr));
         let qualified = prefix
             .map(|prefix| format!("{}.{}", prefix.trim_start_matches('.'), call.func_name))
-            .filter(|name| has_function(self.known, name));
-        if let Some(on) = call.target.as_mut().filter(|_| qualified.is_none()) {
+            .filter(|name| is_function(name));
+        if let Some(qualified) = qualified {
+            call.target = None;
+            call.func_name = qualified;
+        }
+        if let Some(on) = &mut call.target {
             self.node(on)?;
         }
-        let name = qualified.unwrap_or_else(|| call.func_name.clone());
+        let name = call.func_name.as_str();
         let is_operator = name.starts_with(['_', '!', '-', '@']);
-        if !is_operator && !has_function(self.known, &name) {
-            return Err(undeclared(&name));
+        if !is_operator && !is_function(name) {
+            return Err(undeclared("function", name));
         }
         for arg in &mut call.args {
             self.node(arg)?;
         }
         if name.starts_with("get") && !call.args.is_empty() {
-            return Err(format!("{name}: time zones are not supported"));
+            return Err(format!("{name}: time zones are not supported").into());
         }
-        self.check_constants(&name, &call)?;
+        self.check_constants(&call)?;
+        self.indexes |= [operators::INDEX, operators::OPT_INDEX].contains(&name);
         // The interpreter's `==` is replaced: numbers of different types are equal if their values are equal.
-        let is_equality = [operators::EQUALS, operators::NOT_EQUALS].contains(&name.as_str());
-        if !is_equality {
-            return Ok(Expr::Call(call));
-        }
-        let equal = self::call(EQUAL, call.args);
-        Ok(match name.as_str() {
-            operators::EQUALS => equal.expr,
-            _ => self::call(operators::LOGICAL_NOT, vec![equal]).expr,
+        let is_text = |e: &IdedExpr| matches!(e.expr, Expr::Literal(LiteralValue::String(_)));
+        Ok(match name {
+            _ if call.args.iter().any(is_text) => Expr::Call(call),
+            operators::EQUALS => tree::call(EQUAL, call.args).expr,
+            operators::NOT_EQUALS => {
+                let equal = tree::call(EQUAL, call.args);
+                tree::call(operators::LOGICAL_NOT, vec![equal]).expr
+            }
+            _ => Expr::Call(call),
         })
     }
 
     /// Refuses constants that cannot be converted, and constant patterns that cannot be compiled.
-    fn check_constants(&self, name: &str, call: &CallExpr) -> Result<(), String> {
+    fn check_constants(&self, call: &CallExpr) -> Result<(), CompileError> {
         if is_conversion(call) {
-            let call = ided(Expr::Call(call.clone()));
-            return Value::resolve(&call, self.known)
+            let call = node(Expr::Call(call.clone()));
+            return Value::resolve(&call, &FUNCTIONS)
                 .map(drop)
-                .map_err(|e| message(&e));
+                .map_err(|e| message(&e).into());
         }
         // The text is the target of a method call, and the first argument of a call of the global function `matches`.
-        let pattern = match name {
+        let pattern = match call.func_name.as_str() {
             "matches" if call.target.is_none() => call.args.get(1),
             "find" | "findAll" | "matches" => call.args.first(),
             _ => None,
         };
         match pattern.map(|pattern| &pattern.expr) {
             Some(Expr::Literal(LiteralValue::String(text))) => {
-                go_regex::compile(text.inner()).map(drop)
+                go_regex::compile_within(text.inner(), self.max_pattern)
+                    .map(drop)
+                    .map_err(|message| CompileError::Pattern {
+                        function: call.func_name.clone(),
+                        message,
+                    })
             }
             _ => Ok(()),
         }
     }
 
-    fn comprehension(&mut self, mut c: Box<ComprehensionExpr>) -> Result<Expr, String> {
+    fn comprehension(&mut self, mut c: Box<ComprehensionExpr>) -> Result<Expr, CompileError> {
         self.node(&mut c.iter_range)?;
         self.node(&mut c.accu_init)?;
         let before = self.scope.len();
@@ -246,37 +247,10 @@ impl Compiler<'_> {
     }
 }
 
-fn undeclared(name: &str) -> String {
-    format!("undeclared reference to '{name}'")
-}
-
-/// Reports whether the result of an expression certainly has another type than `result_type`.
-fn is_other_than(expr: &Expr, result_type: ResultType) -> bool {
-    match expr {
-        Expr::Literal(LiteralValue::Boolean(_)) => result_type != ResultType::Bool,
-        Expr::Literal(LiteralValue::String(_)) => result_type != ResultType::String,
-        Expr::Literal(_) | Expr::List(_) | Expr::Map(_) => true,
-        Expr::Select(select) => select.test && result_type != ResultType::Bool,
-        Expr::Call(call) => match call.func_name.as_str() {
-            operators::SUBSTRACT
-            | operators::MULTIPLY
-            | operators::DIVIDE
-            | operators::MODULO
-            | operators::NEGATE => true,
-            operators::ADD => result_type != ResultType::String,
-            operators::EQUALS
-            | operators::NOT_EQUALS
-            | operators::LESS
-            | operators::LESS_EQUALS
-            | operators::GREATER
-            | operators::GREATER_EQUALS
-            | operators::IN
-            | operators::LOGICAL_AND
-            | operators::LOGICAL_OR
-            | operators::LOGICAL_NOT => result_type != ResultType::Bool,
-            _ => false,
-        },
-        _ => false,
+fn undeclared(noun: &'static str, name: &str) -> CompileError {
+    CompileError::Undeclared {
+        noun,
+        name: name.to_owned(),
     }
 }
 
@@ -312,27 +286,4 @@ fn qualified(expr: &Expr) -> Option<String> {
 fn decides(step: &CallExpr, function: &str, accumulated: &str) -> bool {
     let first = step.args.first().map(|first| &first.expr);
     step.func_name == function && matches!(first, Some(Expr::Ident(name)) if name == accumulated)
-}
-
-/// Reports whether a function exists. `Context` has no lookup, so the function is called without arguments. Only an
-/// unknown function fails with an undeclared reference.
-fn has_function(known: &Context<'_>, name: &str) -> bool {
-    let undeclared = ExecutionError::UndeclaredReference(Arc::new(name.to_owned()));
-    Value::resolve(&call(name, Vec::new()), known) != Err(undeclared)
-}
-
-fn call(name: &str, args: Vec<IdedExpr>) -> IdedExpr {
-    ided(Expr::Call(CallExpr {
-        func_name: name.to_owned(),
-        target: None,
-        args,
-    }))
-}
-
-fn literal(value: LiteralValue) -> IdedExpr {
-    ided(Expr::Literal(value))
-}
-
-fn ided(expr: Expr) -> IdedExpr {
-    IdedExpr { id: 0, expr }
 }

@@ -5,6 +5,10 @@
 const MAX_LENGTH: usize = 100_000;
 /// Maximum nesting of brackets and of the syntax tree.
 const MAX_DEPTH: usize = 250;
+/// Maximum depth for the stack of an ordinary thread.
+const ORDINARY_DEPTH: usize = 30;
+/// The stack size in bytes for the deepest accepted expression. It suffices without compiler optimisation.
+const STACK: usize = 64 << 20;
 /// The levels that a call of a macro in [`LOOPS`] adds to the syntax tree.
 const LOOP: usize = 8;
 const LOOPS: [&str; 6] = ["all", "exists", "exists_one", "existsOne", "map", "filter"];
@@ -14,14 +18,39 @@ const LOOPS: [&str; 6] = ["all", "exists", "exists_one", "existsOne", "map", "fi
 pub struct Depth(usize);
 
 impl Depth {
-    /// Reports whether an expression of this depth may overflow the stack of an ordinary thread.
-    pub fn needs_stack(self) -> bool {
-        self.0 > 30
+    /// Returns an upper bound on the depth of an expression.
+    ///
+    /// # Errors
+    /// If the expression is too long or too deep.
+    pub fn measure(source: &str) -> Result<Self, String> {
+        measure(source)
+    }
+
+    /// Calls `work`. If an expression of this depth needs more stack than an ordinary thread has, uses a thread with a
+    /// larger stack.
+    ///
+    /// # Errors
+    /// If the thread cannot start.
+    pub fn with_stack<T: Send>(self, work: impl FnOnce() -> T + Send) -> Result<T, String> {
+        if self.0 <= ORDINARY_DEPTH {
+            return Ok(work());
+        }
+        on_large_stack(work)
+            .ok_or_else(|| "cannot start a thread for a deeply nested expression".to_owned())
     }
 }
 
+/// Calls `work` on a thread whose stack suffices for the deepest accepted expression. Returns `None` if the thread
+/// cannot start or panics.
+pub fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK);
+        thread.spawn_scoped(scope, work).ok()?.join().ok()
+    })
+}
+
 /// Returns an upper bound on the depth of an expression. Fails if the expression is too long or too deep.
-pub fn measure(source: &str) -> Result<Depth, String> {
+fn measure(source: &str) -> Result<Depth, String> {
     if source.len() > MAX_LENGTH {
         return Err(format!("longer than {MAX_LENGTH} bytes"));
     }

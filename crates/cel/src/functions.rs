@@ -6,29 +6,31 @@ mod logic;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use berth_apimachinery::go_regex;
 use kube_cel::KubeCelExt;
+use kube_cel::cel::common::types::CelString;
 use kube_cel::cel::extractors::This;
 use kube_cel::cel::objects::OptionalValue;
-use kube_cel::cel::{Context, ExecutionError, Value};
+use kube_cel::cel::{Context, ExecutionError, FunctionContext, Value};
 
-use super::{limits, metering};
+use super::{limits, metering, tree};
 pub use conversions::timestamp;
+pub use kube_cel::cel::functions::duration;
 pub(crate) use logic::{ALL, EXISTS, FOUND};
 
 /// The internal function that counts a loop step.
-pub const STEP: &str = "@step";
+pub(crate) const STEP: &str = "@step";
 /// The internal function for the operator `==`.
-pub const EQUAL: &str = "@equal";
+pub(crate) const EQUAL: &str = "@equal";
 
 thread_local! {
     static REGEXES: RefCell<BTreeMap<Arc<String>, regex::Regex>> = RefCell::default();
 }
 
 /// The names of types, which are variables of every expression.
-pub const TYPES: [&str; 14] = [
+const TYPES: [&str; 14] = [
     "bool",
     "bytes",
     "double",
@@ -45,16 +47,14 @@ pub const TYPES: [&str; 14] = [
     "uint",
 ];
 
-/// Returns the context with all functions and type names.
-pub fn functions() -> Context<'static> {
+/// The functions and type names, shared by all expressions.
+pub(crate) static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
     let mut context = Context::default().with_all();
     context.add_function(STEP, || -> Result<Value, ExecutionError> {
         limits::step()?;
         Ok(Value::Bool(true))
     });
-    context.add_function(EQUAL, |a: Value, b: Value| {
-        Ok::<_, ExecutionError>(Value::Bool(a == b))
-    });
+    context.add_function(EQUAL, |call: &FunctionContext| equal(call));
     conversions::add(&mut context);
     logic::add(&mut context);
     context.add_function("matches", matches);
@@ -68,6 +68,35 @@ pub fn functions() -> Context<'static> {
     context.add_function("optional.unwrap", |list: Value| unwrapped(&list));
     context.add_function("unwrapOpt", |This(list): This<Value>| unwrapped(&list));
     context
+});
+
+/// Reports whether a function exists. `Context` has no lookup, so the function is called without arguments. Only an
+/// unknown function fails with an undeclared reference.
+pub fn is_function(name: &str) -> bool {
+    let undeclared = ExecutionError::UndeclaredReference(Arc::new(name.to_owned()));
+    Value::resolve(&tree::call(name, Vec::new()), &FUNCTIONS) != Err(undeclared)
+}
+
+/// Reports whether a name, which may contain dots, is that of a type.
+pub fn is_type(name: &str) -> bool {
+    TYPES.contains(&name)
+}
+
+/// Returns the result of the operator `==`.
+fn equal(call: &FunctionContext<'_, '_>) -> Result<Value, ExecutionError> {
+    let [left, right] = call.args else {
+        return Err(ExecutionError::NoSuchOverload);
+    };
+    let [left, right] = [left, right].map(|operand| Value::resolve_val(operand, call.ptx));
+    let (left, right) = (left?, right?);
+    let (left, right) = (left.as_ref(), right.as_ref());
+    // Texts are compared without a copy.
+    if left.downcast_ref::<CelString>().is_some() {
+        return Ok(Value::Bool(left.equals(right)));
+    }
+    Ok(Value::Bool(
+        Value::try_from(left)? == Value::try_from(right)?,
+    ))
 }
 
 fn type_name(value: &Value) -> &str {
@@ -108,7 +137,7 @@ fn matches(This(text): This<Arc<String>>, pattern: Arc<String>) -> Result<Value,
     REGEXES.with(|known| {
         let mut known = known.borrow_mut();
         if !known.contains_key(&pattern) {
-            let compiled = go_regex::compile(&pattern)
+            let compiled = go_regex::compile_within(&pattern, limits::pattern_size())
                 .map_err(|e| ExecutionError::function_error("matches", e))?;
             if known.len() >= MAX_REGEXES {
                 known.clear();

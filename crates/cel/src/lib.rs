@@ -1,30 +1,41 @@
-//! CEL expressions: parsing, checking and bounded evaluation.
+//! A sandbox for CEL expressions. It parses and compiles an expression, and evaluates it within limits on steps, bytes
+//! and time. Expressions of the scheduler and rules of an API server have the same functions and the same semantics,
+//! those of Kubernetes.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `parse`, `macros`, `names`, `tree` | the syntax tree, with all macros expanded |
+//! | `depth` | the nesting of an expression, and threads for deep expressions |
+//! | `compile` | the check of names and constants, and the rewriting for the interpreter |
+//! | `program` | a compiled expression and its evaluation |
+//! | `functions` | the functions that the CEL crates lack or implement differently |
+//! | `limits`, `metering` | the limits of an evaluation |
+//!
+//! This crate must not know schemas, kinds, clients or runtimes. No other crate depends on the CEL crates: the types
+//! of syntax trees and values are exported here.
 
-pub mod compile;
-pub mod depth;
-pub mod functions;
-pub mod limits;
+mod compile;
+mod depth;
+mod error;
+mod functions;
+mod limits;
 mod macros;
-pub mod metering;
-pub mod names;
-pub mod parse;
-pub mod tree;
+mod metering;
+mod names;
+mod parse;
+mod program;
+mod tree;
 
-/// A variable of an expression.
-#[derive(Debug, Clone, Copy)]
-pub struct Variable {
-    /// The name of the variable.
-    pub name: &'static str,
-    /// True if the value of the variable is a CEL optional.
-    pub optional: bool,
-}
-
-impl Variable {
-    /// Returns a variable that always has a value.
-    pub fn plain(name: &'static str) -> Self {
-        Self {
-            name,
-            optional: false,
-        }
-    }
-}
+pub use compile::Variable;
+pub use depth::{Depth, on_large_stack};
+pub use error::{CompileError, Failure};
+pub use functions::{duration, is_function, is_type, timestamp};
+pub use kube_cel::cel::Value;
+pub use kube_cel::cel::common::value::Val;
+pub use kube_cel::cel::common::{ast, types};
+pub use kube_cel::cel::objects::{Key, Map, OptionalValue};
+pub use limits::{Exceeded, Limits};
+pub use names::escape;
+pub use parse::parse;
+pub use program::{Program, Scope, Variables};
+pub use tree::children;

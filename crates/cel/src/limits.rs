@@ -1,97 +1,117 @@
 //! Limits on the work of evaluations: on the number of their loop steps, on the size of their values, and on their time.
+//! A compiled expression contains calls that deduct from the limits of the evaluation on the thread.
 
-use std::cell::Cell;
-use std::time::{Duration, Instant};
+use std::cell::RefCell;
+use std::time::Instant;
 
 use kube_cel::cel::ExecutionError;
 
-use super::metering::Charge;
-
-/// Maximum number of loop steps of one evaluation.
-const PER_EVALUATION: u64 = 250_000;
-/// Maximum number of loop steps in all evaluations of one object.
-const PER_OBJECT: u64 = 10 * PER_EVALUATION;
-/// Maximum size of the values that one evaluation creates or copies, in bytes.
-const BYTES_PER_EVALUATION: u64 = 32 << 20;
-/// Maximum size of the values in all evaluations of one object, in bytes.
-const BYTES_PER_OBJECT: u64 = 4 * BYTES_PER_EVALUATION;
-/// Maximum time of all evaluations of one object.
-const MAX_TIME: Duration = Duration::from_secs(5);
-
-/// The remaining loop steps and bytes, and the deadline, for the evaluations of one object.
-#[derive(Debug, Clone, Copy)]
-pub struct Budget {
-    left: u64,
-    bytes: u64,
-    deadline: Instant,
+/// The limits of evaluations. An evaluation deducts its steps and bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Maximum number of loop steps.
+    pub steps: u64,
+    /// Maximum size of the values that are created, copied or searched, in bytes.
+    pub bytes: u64,
+    /// Maximum size of a compiled pattern of `matches`, in bytes.
+    pub pattern: usize,
+    /// The end of the time.
+    pub deadline: Instant,
 }
 
-/// Maximum number of loop steps, and maximum size of the values in bytes, of evaluations on a thread of the runtime.
-const QUICK: (u64, u64) = (20_000, 2 << 20);
+/// An exceeded limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exceeded {
+    /// The loops took too many steps.
+    Steps,
+    /// The values were too large.
+    Bytes,
+    /// The time ended.
+    Time,
+}
+
+/// The state of the evaluation on a thread.
+struct Running {
+    /// The limits at the beginning of the evaluation.
+    whole: Limits,
+    left: Limits,
+    exceeded: Option<Exceeded>,
+}
 
 thread_local! {
-    /// The remaining budget of the evaluation that runs on this thread.
-    static RUNNING: Cell<Budget> = Cell::new(Budget::new());
+    static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
 }
 
-impl Budget {
-    /// Returns the full budget for one object.
-    pub fn new() -> Self {
-        Self {
-            left: PER_OBJECT,
-            bytes: BYTES_PER_OBJECT,
-            deadline: Instant::now() + MAX_TIME,
+impl Limits {
+    /// Calls `evaluate` within these limits, and deducts its steps and bytes. Operators such as `||` can hide the error
+    /// of an exceeded limit, so the limits decide about the result.
+    pub(crate) fn run<T>(&mut self, evaluate: impl FnOnce() -> T) -> Result<T, Exceeded> {
+        if Instant::now() > self.deadline {
+            return Err(Exceeded::Time);
         }
-    }
-
-    /// Returns a small budget, for evaluations on a thread of the runtime.
-    pub fn quick() -> Self {
-        Self {
-            left: QUICK.0,
-            bytes: QUICK.1,
-            ..Self::new()
-        }
-    }
-
-    /// Starts an evaluation on this thread.
-    pub fn begin(self) {
-        Charge::start(self.bytes.min(BYTES_PER_EVALUATION), self.deadline);
-        RUNNING.set(Self {
-            left: self.left.min(PER_EVALUATION),
-            ..self
-        });
-    }
-
-    /// Deducts the cost of the evaluation on this thread. Returns false if the evaluation exceeded its budget.
-    pub fn end(&mut self) -> bool {
-        let given = self.left.min(PER_EVALUATION);
-        let left = RUNNING.get().left;
-        self.left -= given - left.min(given);
-        let Some(used) = Charge::end() else {
-            return false;
+        RUNNING.set(Some(Running {
+            whole: *self,
+            left: *self,
+            exceeded: None,
+        }));
+        let result = evaluate();
+        let Some(running) = RUNNING.take() else {
+            return Ok(result);
         };
-        self.bytes -= used.min(self.bytes);
-        left > 0
+        *self = running.left;
+        running.exceeded.map_or(Ok(result), Err)
     }
 }
 
-/// Reports whether the evaluation on this thread has exceeded its budget.
-pub fn exhausted() -> bool {
-    RUNNING.get().left == 0 || Charge::is_exhausted()
+/// Reports whether the evaluation on this thread has exceeded a limit.
+pub(crate) fn is_exceeded() -> bool {
+    RUNNING.with_borrow(|running| running.as_ref().is_some_and(|r| r.exceeded.is_some()))
 }
 
-/// Counts a loop step. Fails if the budget is exhausted.
-pub fn step() -> Result<(), ExecutionError> {
-    let running = RUNNING.get();
-    let late = Instant::now() > running.deadline;
-    let left = if late {
-        0
-    } else {
-        running.left.saturating_sub(1)
-    };
-    RUNNING.set(Budget { left, ..running });
-    if left == 0 {
-        return Err(ExecutionError::function_error("budget", "too expensive"));
-    }
+/// Returns the maximum size of a compiled pattern in the evaluation on this thread.
+pub(crate) fn pattern_size() -> usize {
+    RUNNING.with_borrow(|running| running.as_ref().map_or(0, |r| r.left.pattern))
+}
+
+/// Counts a loop step.
+pub(crate) fn step() -> Result<(), ExecutionError> {
+    update(|running| deduct(&mut running.left.steps, 1, Exceeded::Steps))
+}
+
+/// Charges for bytes that are created, copied or searched.
+pub(crate) fn charge(bytes: u64) -> Result<(), ExecutionError> {
+    update(|running| deduct(&mut running.left.bytes, bytes, Exceeded::Bytes))
+}
+
+/// Fails if a variable of this size exceeds the limit of the whole evaluation.
+pub(crate) fn fits(bytes: u64) -> Result<(), ExecutionError> {
+    update(|running| {
+        let is_small = bytes <= running.whole.bytes;
+        is_small.then_some(()).ok_or(Exceeded::Bytes)
+    })
+}
+
+fn deduct(left: &mut u64, used: u64, limit: Exceeded) -> Result<(), Exceeded> {
+    *left = left.checked_sub(used).ok_or(limit)?;
     Ok(())
+}
+
+/// Updates the state of the evaluation on this thread. Fails if the evaluation has exceeded a limit.
+fn update(change: impl FnOnce(&mut Running) -> Result<(), Exceeded>) -> Result<(), ExecutionError> {
+    RUNNING.with_borrow_mut(|running| {
+        let Some(running) = running else {
+            return Ok(());
+        };
+        if running.exceeded.is_none() {
+            running.exceeded = if Instant::now() > running.left.deadline {
+                Some(Exceeded::Time)
+            } else {
+                change(running).err()
+            };
+        }
+        match running.exceeded {
+            Some(_) => Err(ExecutionError::function_error("limits", "too expensive")),
+            None => Ok(()),
+        }
+    })
 }

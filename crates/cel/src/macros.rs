@@ -2,25 +2,21 @@
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{
-    CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, operators,
+    CallExpr, ComprehensionExpr, Expr, ListExpr, LiteralValue, operators,
 };
 
 use super::names::is_reserved;
-use super::tree::visit;
+use super::tree::{children, children_mut};
 
 /// Maximum number of nodes of the target of `optMap`. The expansion contains the target twice, because the interpreter
 /// cannot bind a CEL optional to a variable.
 const MAX_TARGET: usize = 2000;
 
 /// Expands these macros in an expression, and refuses reserved words as identifiers.
-pub fn expand(e: &mut IdedExpr) -> Result<(), String> {
-    let mut expanded = Ok(());
-    children(e, &mut |child| {
-        if expanded.is_ok() {
-            expanded = expand(child);
-        }
-    });
-    expanded?;
+pub(crate) fn expand(e: &mut IdedExpr) -> Result<(), String> {
+    for child in children_mut(&mut e.expr) {
+        expand(child)?;
+    }
     let id = e.id;
     e.expr = match &e.expr {
         Expr::Ident(name) if is_reserved(name) => {
@@ -40,39 +36,9 @@ pub fn expand(e: &mut IdedExpr) -> Result<(), String> {
     Ok(())
 }
 
-/// Calls `callback` for each direct subexpression.
-fn children(e: &mut IdedExpr, callback: &mut dyn FnMut(&mut IdedExpr)) {
-    match &mut e.expr {
-        Expr::Call(call) => {
-            call.target.iter_mut().for_each(|t| callback(t));
-            call.args.iter_mut().for_each(callback);
-        }
-        Expr::Comprehension(c) => {
-            callback(&mut c.iter_range);
-            callback(&mut c.accu_init);
-            callback(&mut c.loop_cond);
-            callback(&mut c.loop_step);
-            callback(&mut c.result);
-        }
-        Expr::List(list) => list.elements.iter_mut().for_each(callback),
-        Expr::Map(map) => {
-            for entry in &mut map.entries {
-                if let EntryExpr::MapEntry(entry) = &mut entry.expr {
-                    callback(&mut entry.key);
-                    callback(&mut entry.value);
-                }
-            }
-        }
-        Expr::Select(select) => callback(&mut select.operand),
-        Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) | Expr::Unspecified => {}
-    }
-}
-
 /// Returns the number of nodes of an expression.
 fn size(e: &IdedExpr) -> usize {
-    let mut nodes = 0;
-    visit(e, &mut |_| nodes += 1);
-    nodes
+    1 + children(&e.expr).into_iter().map(size).sum::<usize>()
 }
 
 /// Returns `target.hasValue() ? optional.of(body) : optional.none()`, with the value of the target bound to `variable`.

@@ -2,17 +2,18 @@
 //! `map` calls with `+` could create strings of a gigabyte.
 //!
 //! [`meter`] rewrites an expression once. Each call that creates or traverses values then becomes a call of [`METERED`].
-//! This function evaluates the operands, prices the call before its execution, and charges the budget of the thread,
-//! which [`Charge::start`] sets. The values of the expression stay the same.
+//! This function evaluates the operands, prices the call before its execution, and charges the limits of the evaluation.
+//! The values of the expression stay the same.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::time::Instant;
 
-use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, operators};
+use kube_cel::cel::common::ast::{EntryExpr, Expr, LiteralValue, operators};
 use kube_cel::cel::common::types::{CelBytes, CelInt, CelList, CelMap, CelOptional, CelString};
 use kube_cel::cel::common::value::Val;
 use kube_cel::cel::{Context, ExecutionError, FunctionContext, IdedExpr, Value};
+
+use super::limits::{charge, fits};
+use super::tree::{call, children_mut, ident};
 
 /// The function that evaluates a metered call. Expressions of users cannot contain this name.
 const METERED: &str = "@metered";
@@ -25,55 +26,20 @@ const HEADER: u64 = 16;
 /// The price of the compilation of one byte of a pattern.
 const PATTERN: u64 = 200;
 
-/// The budget of the evaluation on this thread.
-#[derive(Clone, Copy, Debug)]
-pub struct Charge {
-    bytes: u64,
-    left: u64,
-    deadline: Instant,
-}
-
-thread_local! {
-    static RUNNING: Cell<Option<Charge>> = const { Cell::new(None) };
-}
-
-impl Charge {
-    /// Starts an evaluation on this thread, which may use this number of bytes until the deadline.
-    pub fn start(bytes: u64, deadline: Instant) {
-        RUNNING.set(Some(Self {
-            bytes,
-            left: bytes,
-            deadline,
-        }));
-    }
-
-    /// Ends the evaluation on this thread. Returns the used bytes, or `None` if the budget is exhausted.
-    pub fn end() -> Option<u64> {
-        let charge = RUNNING.take()?;
-        (charge.left > 0).then_some(charge.bytes - charge.left)
-    }
-
-    /// Reports whether the evaluation on this thread has exhausted its budget.
-    pub fn is_exhausted() -> bool {
-        RUNNING.get().is_some_and(|charge| charge.left == 0)
-    }
-}
-
 /// Adds the internal functions of metered expressions.
-pub fn add_functions(context: &mut Context<'_>) {
+pub(crate) fn add_functions(context: &mut Context<'_>) {
     context.add_function(METERED, |call: &FunctionContext| metered(call));
     context.add_function(SMALL, |call: &FunctionContext| {
         let [variable] = call.args else {
             return Err(ExecutionError::NoSuchOverload);
         };
-        check(size(Value::resolve_val(variable, call.ptx)?.as_ref()))?;
+        fits(size(Value::resolve_val(variable, call.ptx)?.as_ref()))?;
         Ok(Value::Bool(true))
     });
 }
 
-/// Makes the calls, lists and maps of an expression charge the budget. `is_function` reports whether a function with a
-/// qualified name, such as `math.abs`, exists.
-pub fn meter(expression: &mut IdedExpr, is_function: &dyn Fn(&str) -> bool) {
+/// Makes the calls, lists and maps of a compiled expression charge the limits.
+pub(crate) fn meter(expression: &mut IdedExpr) {
     if let Expr::Comprehension(comprehension) = &mut expression.expr {
         for part in [
             &mut comprehension.iter_range,
@@ -81,10 +47,10 @@ pub fn meter(expression: &mut IdedExpr, is_function: &dyn Fn(&str) -> bool) {
             &mut comprehension.loop_cond,
             &mut comprehension.result,
         ] {
-            meter(part, is_function);
+            meter(part);
         }
         let accumulated = comprehension.accu_var.clone();
-        if meter_step(&mut comprehension.loop_step, &accumulated, is_function) {
+        if meter_step(&mut comprehension.loop_step, &accumulated) {
             let small = call(SMALL, vec![ident(accumulated)]);
             let condition = std::mem::take(&mut comprehension.loop_cond);
             comprehension.loop_cond = call(operators::LOGICAL_AND, vec![small, condition]);
@@ -93,8 +59,8 @@ pub fn meter(expression: &mut IdedExpr, is_function: &dyn Fn(&str) -> bool) {
     }
     let is_metered = is_metered(&expression.expr);
     let mut operands = Vec::new();
-    for operand in operands_of(&mut expression.expr, is_function) {
-        meter(operand, is_function);
+    for operand in children_mut(&mut expression.expr) {
+        meter(operand);
         if is_metered {
             let variable = ident(variable(operands.len()));
             operands.push(std::mem::replace(operand, variable));
@@ -109,29 +75,26 @@ pub fn meter(expression: &mut IdedExpr, is_function: &dyn Fn(&str) -> bool) {
 
 /// Meters the step of a loop. Reports whether the step appends to the accumulated list. The step then stays a plain
 /// addition, because the interpreter would copy the list once more for a function.
-fn meter_step(step: &mut IdedExpr, accumulated: &str, is_function: &dyn Fn(&str) -> bool) -> bool {
+fn meter_step(step: &mut IdedExpr, accumulated: &str) -> bool {
     if let Expr::Call(call) = &mut step.expr {
         match (call.func_name.as_str(), call.args.as_mut_slice()) {
             (operators::ADD, [list, appended]) if matches!(&list.expr, Expr::Ident(name) if name == accumulated) =>
             {
                 match &mut appended.expr {
-                    Expr::List(list) => list
-                        .elements
-                        .iter_mut()
-                        .for_each(|element| meter(element, is_function)),
-                    _ => meter(appended, is_function),
+                    Expr::List(list) => list.elements.iter_mut().for_each(meter),
+                    _ => meter(appended),
                 }
                 return true;
             }
             (operators::CONDITIONAL, [condition, yes, no]) => {
-                meter(condition, is_function);
-                let yes = meter_step(yes, accumulated, is_function);
-                return meter_step(no, accumulated, is_function) || yes;
+                meter(condition);
+                let yes = meter_step(yes, accumulated);
+                return meter_step(no, accumulated) || yes;
             }
             _ => {}
         }
     }
-    meter(step, is_function);
+    meter(step);
     false
 }
 
@@ -156,68 +119,14 @@ fn is_metered(expression: &Expr) -> bool {
 }
 
 fn is_number(expression: &IdedExpr) -> bool {
-    use kube_cel::cel::common::ast::LiteralValue;
     matches!(
         &expression.expr,
         Expr::Literal(LiteralValue::Int(_) | LiteralValue::UInt(_) | LiteralValue::Double(_))
     )
 }
 
-/// Returns the direct subexpressions of an expression other than a comprehension. The prefix of a qualified function
-/// name is no subexpression.
-fn operands_of<'e>(
-    expression: &'e mut Expr,
-    is_function: &dyn Fn(&str) -> bool,
-) -> Vec<&'e mut IdedExpr> {
-    match expression {
-        Expr::Call(call) => {
-            let qualified = qualified_name(call).filter(|name| is_function(name));
-            let target = call.target.iter_mut().map(|target| &mut **target);
-            let target = target.filter(|_| qualified.is_none());
-            target.chain(&mut call.args).collect()
-        }
-        Expr::List(list) => list.elements.iter_mut().collect(),
-        Expr::Map(map) => {
-            let entries = map.entries.iter_mut();
-            let parts = entries.filter_map(|entry| match &mut entry.expr {
-                EntryExpr::MapEntry(entry) => Some([&mut entry.key, &mut entry.value]),
-                EntryExpr::StructField(_) => None,
-            });
-            parts.flatten().collect()
-        }
-        Expr::Select(select) => vec![&mut select.operand],
-        _ => Vec::new(),
-    }
-}
-
-/// Returns the name of a call such as `math.abs(x)`.
-fn qualified_name(call: &CallExpr) -> Option<String> {
-    match &call.target.as_ref()?.expr {
-        Expr::Ident(prefix) => Some(format!("{prefix}.{}", call.func_name)),
-        _ => None,
-    }
-}
-
 fn variable(index: usize) -> String {
     format!("@{index}")
-}
-
-fn ident(name: String) -> IdedExpr {
-    IdedExpr {
-        id: 0,
-        expr: Expr::Ident(name),
-    }
-}
-
-fn call(name: &str, args: Vec<IdedExpr>) -> IdedExpr {
-    IdedExpr {
-        id: 0,
-        expr: Expr::Call(CallExpr {
-            func_name: name.to_owned(),
-            target: None,
-            args,
-        }),
-    }
 }
 
 /// Evaluates the operands of a metered call, and the call if the budget suffices.
@@ -252,13 +161,7 @@ fn price(template: &IdedExpr, operands: [Option<&dyn Val>; 3], total: u64) -> u6
     };
     let [first, second, third] = operands;
     let (text, other) = (length(first), length(second));
-    let name = match &call.target {
-        Some(target) if matches!(&target.expr, Expr::Ident(name) if !name.starts_with('@')) => {
-            qualified_name(call).unwrap_or_default()
-        }
-        _ => call.func_name.clone(),
-    };
-    let more = match name.as_str() {
+    let more = match call.func_name.as_str() {
         "replace" => (text / other.max(1) + 1).saturating_mul(length(third)),
         "join" => text.saturating_mul(other),
         "split" => (text / other.max(1) + 1).saturating_mul(4 * HEADER),
@@ -334,71 +237,28 @@ fn size(value: &dyn Val) -> u64 {
     HEADER + parts
 }
 
-fn charge(bytes: u64) -> Result<(), ExecutionError> {
-    let Some(mut charge) = RUNNING.get() else {
-        return Ok(());
-    };
-    let is_late = Instant::now() > charge.deadline;
-    charge.left = if is_late {
-        0
-    } else {
-        charge.left.saturating_sub(bytes)
-    };
-    RUNNING.set(Some(charge));
-    if charge.left == 0 {
-        return Err(exceeded());
-    }
-    Ok(())
-}
-
-/// Fails if a variable of this size exceeds the whole budget.
-fn check(bytes: u64) -> Result<(), ExecutionError> {
-    let Some(mut charge) = RUNNING.get() else {
-        return Ok(());
-    };
-    if bytes < charge.bytes {
-        return Ok(());
-    }
-    charge.left = 0;
-    RUNNING.set(Some(charge));
-    Err(exceeded())
-}
-
-fn exceeded() -> ExecutionError {
-    ExecutionError::function_error("budget", "the values are too large")
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use kube_cel::KubeCelExt as _;
-    use kube_cel::cel::parser::Parser;
+    use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::compile::compile;
+    use crate::functions::FUNCTIONS;
+    use crate::limits::{Exceeded, Limits};
+    use crate::parse::parse;
 
-    const BUDGET: u64 = 1 << 20;
-
-    fn run(source: &str, is_metered: bool) -> (Result<Value, ExecutionError>, Option<u64>) {
-        let mut context = Context::default().with_all();
-        add_functions(&mut context);
-        let parser = Parser::new().enable_optional_syntax(true);
-        let mut root = parser.parse(source).unwrap();
+    fn run(source: &str, is_metered: bool) -> Result<Result<Value, ExecutionError>, Exceeded> {
+        let mut root = compile(parse(source).unwrap(), &[], 1 << 20).unwrap().root;
         if is_metered {
-            meter(&mut root, &|name| {
-                [
-                    "math.abs",
-                    "lists.range",
-                    "sets.contains",
-                    "optional.of",
-                    "optional.none",
-                ]
-                .contains(&name)
-            });
+            meter(&mut root);
         }
-        Charge::start(BUDGET, Instant::now() + Duration::from_mins(1));
-        let result = Value::resolve(&root, &context);
-        (result, Charge::end())
+        let mut limits = Limits {
+            steps: u64::MAX,
+            bytes: 1 << 20,
+            pattern: 1 << 20,
+            deadline: Instant::now() + Duration::from_mins(1),
+        };
+        limits.run(|| Value::resolve(&root, &FUNCTIONS))
     }
 
     #[test]
@@ -423,14 +283,12 @@ mod tests {
             "[1][3]",
             "'a' + 1",
         ] {
-            let (expected, _) = run(source, false);
-            let (found, used) = run(source, true);
-            match (expected, found) {
+            let [expected, found] = [false, true].map(|is_metered| run(source, is_metered));
+            match (expected.unwrap(), found.unwrap()) {
                 (Ok(expected), Ok(found)) => assert_eq!(found, expected, "{source}"),
                 (Err(_), Err(_)) => {}
                 (expected, found) => panic!("{source}: {found:?}, not {expected:?}"),
             }
-            assert!(used.is_some(), "{source}");
         }
     }
 
@@ -462,8 +320,7 @@ mod tests {
             format!("{doubled}{} == [] || true", grow.repeat(6)),
         ] {
             let started = Instant::now();
-            let (_, used) = run(&source, true);
-            assert_eq!(used, None, "{source}");
+            assert_eq!(run(&source, true), Err(Exceeded::Bytes), "{source}");
             assert!(started.elapsed() < Duration::from_secs(10), "{source}");
         }
     }

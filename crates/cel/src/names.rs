@@ -26,7 +26,7 @@ const RESERVED: [&str; 21] = [
 ];
 
 /// Reports whether a word cannot be an identifier.
-pub fn is_reserved(word: &str) -> bool {
+pub(crate) fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word)
 }
 

@@ -3,10 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use kube_cel::cel::IdedExpr;
-use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, LiteralValue, operators};
+use berth_cel::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
+use berth_cel::{children, is_function, is_type};
 
-use super::functions;
 use super::variables::{BINDING, CLUSTER, Kind, kind_of};
 
 /// Maximum depth of an expression.
@@ -132,51 +131,22 @@ impl Check {
                 self.loop_variables.truncate(before);
                 Ok(())
             }
-            Expr::List(list) => list
-                .elements
-                .iter()
-                .try_for_each(|element| self.expression(element, depth, loops)),
-            Expr::Map(map) => map.entries.iter().try_for_each(|entry| match &entry.expr {
-                EntryExpr::MapEntry(entry) => {
-                    self.expression(&entry.key, depth, loops)?;
-                    self.expression(&entry.value, depth, loops)
-                }
-                EntryExpr::StructField(field) => self.expression(&field.value, depth, loops),
-            }),
-            Expr::Select(select) => self.expression(&select.operand, depth, loops),
-            Expr::Struct(literal) => Err(undeclared("type", &literal.type_name)),
-            Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Ok(()),
+            other => children(other)
+                .into_iter()
+                .try_for_each(|child| self.expression(child, depth, loops)),
         }
     }
 
     fn call(&mut self, call: &CallExpr, depth: usize, loops: usize) -> Result<(), Problem> {
-        let name = call.func_name.as_str();
-        let qualified = call.target.as_ref().and_then(|target| match &target.expr {
-            Expr::Ident(prefix) => Some(format!("{prefix}.{name}")),
-            _ => None,
+        // The prefix of a function such as `math.abs` is no variable.
+        let is_qualified = call.target.as_ref().is_some_and(|target| {
+            matches!(&target.expr, Expr::Ident(prefix) if is_function(&format!("{prefix}.{}", call.func_name)))
         });
-        let is_qualified = qualified.as_deref().is_some_and(functions::exists);
-        let is_operator = name.starts_with(['_', '!', '-', '@']);
-        if !is_operator && !is_qualified && !functions::exists(name) {
-            return Err(undeclared("function", name));
-        }
-        if let ("matches", Some(Err(error))) = (
-            name,
-            call.args
-                .last()
-                .and_then(string_literal)
-                .map(functions::pattern),
-        ) {
-            let message = error.to_string();
-            let message = message.lines().last().unwrap_or_default();
-            return Err(problem(name, format!("invalid pattern: {message}")));
-        }
-        if let Some(target) = call.target.as_ref().filter(|_| !is_qualified) {
-            self.expression(target, depth, loops)?;
-        }
-        call.args
-            .iter()
-            .try_for_each(|arg| self.expression(arg, depth, loops))
+        let target = call.target.as_deref().filter(|_| !is_qualified);
+        target
+            .into_iter()
+            .chain(&call.args)
+            .try_for_each(|operand| self.expression(operand, depth, loops))
     }
 
     fn read(&mut self, variable: &str, path: &[&str]) -> Result<(), Problem> {
@@ -186,6 +156,7 @@ impl Check {
         let paths = match variable {
             CLUSTER => &mut self.reads.cluster,
             BINDING => &mut self.reads.binding,
+            _ if is_type(&[&[variable], path].concat().join(".")) => return Ok(()),
             _ => {
                 let text =
                     format!("undeclared variable {variable:?}: use {CLUSTER:?} or {BINDING:?}");
@@ -315,8 +286,4 @@ fn problem(name: &str, text: impl Into<String>) -> Problem {
         name: name.to_owned(),
         text: text.into(),
     }
-}
-
-fn undeclared(what: &str, name: &str) -> Problem {
-    problem(name, format!("undeclared {what} {name:?}"))
 }

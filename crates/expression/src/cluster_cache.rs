@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use berth_api::Cluster;
+use berth_cel::Scope;
 use berth_core::ClusterView;
-use kube_cel::cel::Context;
 
+use super::budget::Budget;
 use super::check::Paths;
-use super::functions::Budget;
 use super::objects;
 
 /// The cached clusters by name, and the time budget for reasons. A reason explains why a cluster does not pass the
@@ -35,7 +35,7 @@ pub(crate) struct CachedCluster {
     /// A weak reference to the converted object. No other object can have the same address while this reference exists.
     object: Weak<Cluster>,
     /// The CEL scope with the functions and the variable `cluster`.
-    pub(crate) scope: Context<'static>,
+    pub(crate) scope: Scope<'static>,
     /// Results of the filter expressions that do not read the binding, by the index of the expression.
     pub(crate) filter: HashMap<usize, Result<(), Arc<str>>>,
     pub(crate) score: HashMap<usize, Result<i64, Arc<str>>>,

@@ -4,22 +4,19 @@
 //! Cluster and binding objects.
 //!
 //! - `args` has the arguments of the plugin. This module has the plugin itself.
-//! - `program` parses an expression. `check` and `variables` find unknown names and wrong types. `source_position`
-//!   finds the positions of errors. `rewrite` makes loops count their iterations, and makes field selections borrow the
-//!   field instead of copying the object.
-//! - `functions` has the functions and the limits of an evaluation.
+//! - `program` parses and compiles an expression. `check` and `variables` find unknown fields and wrong types.
+//!   `source_position` finds the positions of errors. `budget` has the limits of an evaluation.
 //! - `objects` converts objects to CEL values. `cluster_cache` keeps the converted clusters, and the results of
 //!   expressions that do not read the binding.
 //!
 //! This crate must not know clients, runtimes or the scheduler service. It uses only the plugin traits of `berth-core`.
 
 mod args;
+mod budget;
 mod check;
 mod cluster_cache;
-mod functions;
 mod objects;
 mod program;
-mod rewrite;
 mod source_position;
 #[cfg(test)]
 mod tests;
@@ -28,16 +25,15 @@ mod variables;
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use berth_cel::{Exceeded, Failure, Scope, Value, Variables};
 use berth_core::{
     BindingContext, BindingFilter, Bits, ClusterView, CycleContext, CycleState, PluginError,
     PreFilter, PreFilterResult, Reason, Score, Scores,
 };
-use kube_cel::cel::{Context, ExecutionError, Value};
 
+use self::budget::{Budget, MAX_BYTES, MAX_ITERATIONS, MAX_TIME};
 use self::check::Paths;
 use self::cluster_cache::{CachedCluster, ClusterCache};
-use self::functions::{Budget, Exceeded, MAX_BYTES, MAX_ITERATIONS, MAX_TIME};
-use self::objects::Variables;
 use self::program::Program;
 use self::variables::Kind;
 
@@ -374,33 +370,29 @@ impl Score for Expression {
 fn evaluate(
     budget: Budget,
     program: &Program,
-    cluster: &Context<'static>,
+    cluster: &Scope<'static>,
     binding: &mut Variables,
 ) -> Result<Value, EvaluationError> {
-    let mut scope = Context::Child {
-        parent: cluster,
-        variables: std::mem::take(binding),
-        resolver: None,
-    };
-    let result = budget.run(&program.root, &scope);
-    if let Context::Child { variables, .. } = &mut scope {
-        std::mem::swap(binding, variables);
-    }
+    let scope = cluster.with(std::mem::take(binding));
+    let result = budget.run(&program.compiled, &scope);
+    *binding = scope.into_variables();
     match result {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(EvaluationError::Cluster(failed(program, &describe(&error)))),
-        Err(Exceeded::Iterations) => {
+        Ok(value) => Ok(value),
+        Err(Failure::Error(error)) => Err(EvaluationError::Cluster(failed(program, &error))),
+        Err(Failure::Exceeded(Exceeded::Steps)) => {
             let error = format!("its loops took more than {MAX_ITERATIONS} iterations");
             Err(EvaluationError::Cluster(failed(program, &error)))
         }
-        Err(Exceeded::Bytes) => {
+        Err(Failure::Exceeded(Exceeded::Bytes)) => {
             let error = format!("its values took more than {} MiB", MAX_BYTES >> 20);
             Err(EvaluationError::Cluster(failed(program, &error)))
         }
-        Err(Exceeded::Time) => Err(EvaluationError::Decision(PluginError::failed(format!(
-            "the expressions took longer than {MAX_TIME:?} at one extension point, in {:?}",
-            program.source
-        )))),
+        Err(Failure::Exceeded(Exceeded::Time)) => {
+            Err(EvaluationError::Decision(PluginError::failed(format!(
+                "the expressions took longer than {MAX_TIME:?} at one extension point, in {:?}",
+                program.source
+            ))))
+        }
     }
 }
 
@@ -419,21 +411,5 @@ fn rounded(value: &Value) -> Option<i64> {
         )]
         Value::Float(number) if number.is_finite() => Some(number.round() as i64),
         _ => None,
-    }
-}
-
-/// Describes an error with the messages that Kubernetes uses.
-fn describe(error: &ExecutionError) -> String {
-    match error {
-        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
-        ExecutionError::IndexOutOfBounds(Value::Int(at)) => format!("index out of bounds: {at}"),
-        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
-        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
-        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
-        ExecutionError::MissingArgumentOrTarget => {
-            "an argument of a function is missing".to_owned()
-        }
-        ExecutionError::FunctionError { message, .. } => message.clone(),
-        _ => "no such overload".to_owned(),
     }
 }

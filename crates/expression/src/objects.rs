@@ -1,28 +1,23 @@
 //! Conversion of objects to CEL values. Only the fields that some expression reads are converted, because the status of
 //! a cluster can be larger than all other fields.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use berth_api::Cluster;
 use berth_api::cluster::ClusterStatus;
-use berth_core::BindingObject;
-use kube_cel::cel::Context;
-use kube_cel::cel::common::types::{
+use berth_cel::types::{
     CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString, CelUInt,
 };
-use kube_cel::cel::common::value::Val;
+use berth_cel::{Scope, Val, Variables};
+use berth_core::BindingObject;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::check::Paths;
-use super::functions::FUNCTIONS;
 use super::variables::{BINDING, CLUSTER};
 
-/// Variables by name.
-pub(crate) type Variables = BTreeMap<String, Box<dyn Val>>;
-
 /// Returns a CEL scope with the functions and the variable `cluster`.
-pub(crate) fn cluster(object: &Cluster, reads: &Paths) -> Result<Context<'static>, String> {
+pub(crate) fn cluster(object: &Cluster, reads: &Paths) -> Result<Scope<'static>, String> {
     let mut fields = Fields::new(reads);
     fields.add("apiVersion", &"cluster.karmada.io/v1alpha1")?;
     fields.add("kind", &"Cluster")?;
@@ -45,11 +40,8 @@ pub(crate) fn cluster(object: &Cluster, reads: &Paths) -> Result<Context<'static
             )?;
         }
     }
-    Ok(Context::Child {
-        parent: &FUNCTIONS,
-        variables: Variables::from([(CLUSTER.to_owned(), fields.build())]),
-        resolver: None,
-    })
+    let variables = Variables::from([(CLUSTER.to_owned(), fields.build())]);
+    Ok(Scope::new(variables))
 }
 
 /// Returns the variable `binding`, or no variable if no expression reads the binding.

@@ -2,28 +2,23 @@
 
 use std::fmt;
 
-use berth_cel::metering;
-use kube_cel::cel::IdedExpr;
-use kube_cel::cel::parser::Parser;
+use berth_cel::{CompileError, Variable, on_large_stack, parse};
 
+use super::budget::MAX_PATTERN_SIZE;
 use super::check::{Check, Problem, Reads};
-use super::functions::exists;
-use super::rewrite::rewrite;
 use super::source_position::{SyntaxError, error_at, outside_strings, position_of};
-use super::variables::Kind;
+use super::variables::{BINDING, CLUSTER, Kind};
 
 /// Maximum length of an expression, in bytes.
 const MAX_LENGTH: usize = 4096;
 /// Maximum number of nested brackets, and of question marks in one expression. Conditionals and optional fields contain
 /// question marks.
 const MAX_NESTING: usize = 32;
-/// Stack size of the parser's thread, in bytes. The parser is recursive, so nested expressions need a large stack.
-const PARSER_STACK: usize = 64 << 20;
 
 /// A parsed and checked expression.
 pub(crate) struct Program {
     pub(crate) source: String,
-    pub(crate) root: IdedExpr,
+    pub(crate) compiled: berth_cel::Program,
     pub(crate) reads: Reads,
 }
 
@@ -39,13 +34,8 @@ impl Program {
     /// # Errors
     /// If the expression is invalid or too large.
     pub(crate) fn parse(source: &str, wanted: Kind) -> Result<Self, SyntaxError> {
-        let parse = || Self::parse_here(source, wanted);
-        std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().stack_size(PARSER_STACK);
-            let thread = thread.spawn_scoped(scope, parse);
-            thread.ok().and_then(|thread| thread.join().ok())
-        })
-        .unwrap_or_else(|| {
+        // The parser is recursive, so nested expressions need a large stack.
+        on_large_stack(|| Self::parse_here(source, wanted)).unwrap_or_else(|| {
             let problem = "the parser failed".to_owned();
             Err(error_at(source, (1, 1), problem))
         })
@@ -62,20 +52,8 @@ impl Program {
             );
             return Err(error_at(source, position, problem));
         }
-        let mut root = Parser::new()
-            .enable_optional_syntax(true)
-            .parse(source)
-            .map_err(|errors| {
-                let first = errors.errors.first();
-                let position = first.map_or((1, 1), |error| error.pos);
-                let problem = first.map_or("", |error| error.msg.as_str());
-                let problem = problem.trim_start_matches("Syntax error: ");
-                let position = (
-                    usize::try_from(position.0).unwrap_or(1),
-                    usize::try_from(position.1).unwrap_or(1),
-                );
-                error_at(source, position, format!("syntax error: {problem}"))
-            })?;
+        let invalid = |error: CompileError| invalid(source, error);
+        let root = parse(source).map_err(invalid)?;
         let locate = |problem: Problem| {
             let position = position_of(source, &problem.name);
             error_at(source, position, problem.text)
@@ -88,14 +66,38 @@ impl Program {
             let problem = format!("the expression is {actual}, not {wanted}");
             return Err(error_at(source, (1, 1), problem));
         }
-        rewrite(&mut root);
-        metering::meter(&mut root, &exists);
+        let variables = [CLUSTER, BINDING].map(Variable::plain);
+        let compiled = berth_cel::Program::compile(root, &variables, MAX_PATTERN_SIZE);
         Ok(Self {
             source: source.to_owned(),
-            root,
+            compiled: compiled.map_err(invalid)?,
             reads: check.reads,
         })
     }
+}
+
+/// Returns the error with its position.
+fn invalid(source: &str, error: CompileError) -> SyntaxError {
+    let (name, problem) = match error {
+        CompileError::Syntax {
+            line,
+            column,
+            message,
+        } => {
+            let message = message.trim_start_matches("Syntax error: ");
+            return error_at(source, (line, column), format!("syntax error: {message}"));
+        }
+        CompileError::Undeclared { noun, name } => {
+            let problem = format!("undeclared {noun} {name:?}");
+            (name, problem)
+        }
+        CompileError::Pattern { function, message } => {
+            let message = message.lines().last().unwrap_or_default();
+            (function, format!("invalid pattern: {message}"))
+        }
+        CompileError::Other(problem) => (String::new(), problem),
+    };
+    error_at(source, position_of(source, &name), problem)
 }
 
 /// Returns the position at which the nested brackets, or the question marks so far, exceed [`MAX_NESTING`]. The check

@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use berth_api::ResourceBinding;
 use berth_api::binding::BindingSpec;
+use berth_cel::{Exceeded, Failure, Scope, Variables};
 use berth_core::{
     BindingObject, Engine, EngineOptions, Filter, Fleet, Gates, Outcome, Plugins, Request,
     Snapshot, Weighted,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube_cel::cel::Context;
 use serde_json::{Value as Json, json};
 
+use super::budget::{Budget, MAX_TIME};
 use super::cluster_cache::ClusterCache;
-use super::functions::{Budget, Exceeded, FUNCTIONS, MAX_TIME};
 use super::program::Program;
 use super::variables::Kind;
 use super::{Expression, ExpressionError, rounded};
@@ -227,6 +227,42 @@ fn errors_name_the_expression_and_the_position() {
     assert!(plugin(json!({})).is_err());
 }
 
+/// Checks that `matches` reads patterns in Go's syntax, as it does in the rules of an API server.
+#[test]
+fn patterns_match_as_in_go() {
+    let region = |pattern: &str, region: &str| {
+        let matches = format!("cluster.spec.region.matches(r'{pattern}')");
+        let expression = format!("cluster.metadata.name == 'low' && {matches}");
+        let mut fixture = fixture(json!({ "filter": [{ "expression": expression }] }));
+        let mut changed = cluster("low", json!({}), json!({}));
+        changed.spec.region = Some(region.to_owned());
+        fixture.fleet.apply(&changed);
+        fixture.schedule("red") == Ok("low".to_owned())
+    };
+    for (pattern, matching, other) in [
+        (r"^\d+$", "123", "١٢٣"),
+        (r"^\w+$", "a_1", "é"),
+        (r"\bcd", "écd", "abcd"),
+        ("^[^[]+$", "a]", "a[b"),
+    ] {
+        assert!(region(pattern, matching), "{pattern} matches {matching}");
+        assert!(!region(pattern, other), "{pattern} does not match {other}");
+    }
+}
+
+#[test]
+fn expressions_have_the_semantics_of_kubernetes() {
+    for expression in [
+        "cluster.metadata.?labels.optMap(labels, labels[?'cost-tier'].orValue('')).orValue('') == 'low'",
+        "dyn(1) == dyn(1.0) && cluster.metadata.name == 'low'",
+        "type(cluster.metadata.name) == string && cluster.metadata.name == 'low'",
+        "[{'a': 1}, {'b': cluster.metadata.name}].exists(x, x.b == 'low')",
+    ] {
+        let mut fixture = fixture(json!({ "filter": [{ "expression": expression }] }));
+        assert_eq!(fixture.schedule("red"), Ok("low".into()), "{expression}");
+    }
+}
+
 #[test]
 fn loop_iterations_are_limited() {
     let list = format!("[{}]", ["1"; 100].join(","));
@@ -254,16 +290,19 @@ fn the_size_of_values_is_limited() {
 #[test]
 fn the_time_of_a_decision_is_limited() {
     let program = Program::parse("[1, 2].all(a, a > 0)", Kind::Bool).unwrap();
-    let scope: Context<'_> = FUNCTIONS.new_inner_scope();
+    let scope = Scope::new(Variables::new());
     let late = Budget::within(Duration::ZERO);
     let begun = Instant::now();
     while Instant::now() == begun {
         std::hint::spin_loop();
     }
-    assert_eq!(late.run(&program.root, &scope), Err(Exceeded::Time));
+    assert_eq!(
+        late.run(&program.compiled, &scope),
+        Err(Failure::Exceeded(Exceeded::Time))
+    );
     assert!(
         Budget::within(MAX_TIME * 60)
-            .run(&program.root, &scope)
+            .run(&program.compiled, &scope)
             .is_ok()
     );
 }
@@ -296,7 +335,7 @@ fn the_reasons_of_a_cycle_share_one_budget() {
 
 #[test]
 fn numbers_are_rounded() {
-    use kube_cel::cel::Value;
+    use berth_cel::Value;
     for (value, expected) in [
         (Value::Int(-3), Some(-3)),
         (Value::UInt(u64::MAX), Some(i64::MAX)),

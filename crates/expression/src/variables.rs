@@ -73,10 +73,10 @@ fn schema<T: schemars::JsonSchema>() -> Value {
 /// # Errors
 /// The first unknown name in the path, with the known fields at its position.
 pub(crate) fn kind_of(variable: &str, path: &[&str]) -> Result<Kind, (String, Vec<String>)> {
-    let mut at = if variable == CLUSTER {
-        &*CLUSTERS
-    } else {
-        &*BINDINGS
+    let mut at = match variable {
+        CLUSTER => &*CLUSTERS,
+        BINDING => &*BINDINGS,
+        _ => return Ok(Kind::Unknown),
     };
     for name in path {
         let properties = at.get("properties").and_then(Value::as_object);

@@ -1,31 +1,61 @@
 //! A compiled expression and its evaluation.
 
-use berth_cel::compile::{compile, message};
-use berth_cel::depth::Depth;
-use berth_cel::functions;
-use berth_cel::parse::{parse, with_stack};
-use berth_cel::tree::Uses;
-use kube_cel::cel::{Context, IdedExpr, Value};
+use berth_cel::ast::{Expr, LiteralValue, operators};
+use berth_cel::{CompileError, Depth, Failure, Program, Scope, Value, Variable, Variables, parse};
 
-use super::{Budget, ResultType, Variable};
+use super::budget::{Budget, MAX_PATTERN};
 
-thread_local! {
-    static FUNCTIONS: Context<'static> = functions::functions();
+/// The type that an expression must evaluate to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResultType {
+    Bool,
+    String,
+}
+
+impl ResultType {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "boolean",
+            Self::String => "string",
+        }
+    }
+
+    /// Reports whether the result of an expression certainly has another type.
+    fn excludes(self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Literal(LiteralValue::Boolean(_)) => self != Self::Bool,
+            Expr::Literal(LiteralValue::String(_)) => self != Self::String,
+            Expr::Literal(_) | Expr::List(_) | Expr::Map(_) => true,
+            Expr::Select(select) => select.test && self != Self::Bool,
+            Expr::Call(call) => match call.func_name.as_str() {
+                operators::SUBSTRACT
+                | operators::MULTIPLY
+                | operators::DIVIDE
+                | operators::MODULO
+                | operators::NEGATE => true,
+                operators::ADD => self != Self::String,
+                operators::EQUALS
+                | operators::NOT_EQUALS
+                | operators::LESS
+                | operators::LESS_EQUALS
+                | operators::GREATER
+                | operators::GREATER_EQUALS
+                | operators::IN
+                | operators::LOGICAL_AND
+                | operators::LOGICAL_OR
+                | operators::LOGICAL_NOT => self != Self::Bool,
+                _ => false,
+            },
+            _ => false,
+        }
+    }
 }
 
 /// A compiled expression.
 #[derive(Debug)]
 pub(crate) struct Expression {
-    root: IdedExpr,
+    program: Program,
     depth: Depth,
-}
-
-/// The reason for which an evaluation has no result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Failure {
-    /// The evaluation exceeded the budget.
-    Budget,
-    Error(String),
 }
 
 impl Expression {
@@ -38,13 +68,18 @@ impl Expression {
         variables: &[Variable],
         result_type: ResultType,
     ) -> Result<Self, String> {
-        let (root, depth) = parse(source)?;
-        let compiled = with_stack(depth, move || {
-            Budget::new().begin();
-            FUNCTIONS.with(|known| compile(root, known, variables, result_type))
+        let depth = Depth::measure(source)?;
+        let compiled = depth.with_stack(|| -> Result<Program, CompileError> {
+            let root = parse(source)?;
+            let excluded = result_type.excludes(&root.expr);
+            let program = Program::compile(root, variables, MAX_PATTERN)?;
+            if excluded || program.is_optional() {
+                return Err(format!("must evaluate to a {}", result_type.name()).into());
+            }
+            Ok(program)
         });
-        let root = compiled??;
-        Ok(Self { root, depth })
+        let program = compiled?.map_err(|error| error.to_string())?;
+        Ok(Self { program, depth })
     }
 
     /// Evaluates the expression and deducts its cost from the budget.
@@ -53,34 +88,32 @@ impl Expression {
         variables: Vec<(&'static str, Value)>,
         budget: &mut Budget,
     ) -> Result<Value, Failure> {
-        with_stack(self.depth, || {
-            budget.begin();
-            let result = FUNCTIONS.with(|functions| {
-                let mut scope = functions.new_inner_scope();
+        self.depth
+            .with_stack(|| {
+                let mut scope = Scope::new(Variables::new());
                 for (name, value) in variables {
-                    scope.add_variable_from_value(name, value);
+                    scope.add(name, value);
                 }
-                Value::resolve(&self.root, &scope)
-            });
-            if budget.end() {
-                result.map_err(|e| Failure::Error(message(&e)))
-            } else {
-                Err(Failure::Budget)
-            }
-        })
-        .map_err(Failure::Error)?
+                budget.run(&self.program, &scope)
+            })
+            .map_err(Failure::Error)?
     }
 
-    /// Reports whether the expression uses a variable.
-    pub(crate) fn mentions(&self, variable: &str) -> bool {
-        self.uses().variable(variable)
-    }
-
-    /// Returns the variables and indexes that the expression uses.
-    pub(crate) fn uses(&self) -> Uses<'_> {
-        Uses(&self.root)
+    /// Returns the compiled form, which knows the variables and indexes of the expression.
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
     }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_of_other_types_are_refused() {
+        for source in ["'text'", "1 + 1", "optional.of(true)"] {
+            let compiled = Expression::compile(source, &[], ResultType::Bool);
+            assert_eq!(compiled.unwrap_err(), "must evaluate to a boolean");
+        }
+    }
+}

@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use kube_cel::cel;
-use kube_cel::cel::objects::{Key, Map};
+use berth_cel::{Failure, Key, Map, Variable};
 use serde_json::Value;
 
-use super::expression::{Expression, Failure};
-use super::{ResultType, Variable, spend};
+use super::budget::Budget;
+use super::expression::{Expression, ResultType};
 
 const VARIABLES: [&str; 3] = ["object", "oldObject", "request"];
 
@@ -35,40 +34,42 @@ impl Condition {
         let values = [input.object, input.old_object, input.request];
         let variables = || {
             let variables = VARIABLES.into_iter().zip(values);
-            let mentioned = variables.filter(|(name, _)| self.0.mentions(name));
+            let mentioned = variables.filter(|(name, _)| self.0.program().mentions(name));
             mentioned
                 .map(|(name, value)| (name, convert(value)))
                 .collect()
         };
-        let result = spend(|mut budget| {
+        let result = Budget::spend(|mut budget| {
             let result = self.0.run(variables(), &mut budget);
-            let is_exhausted = result == Err(Failure::Budget);
+            let is_exhausted = matches!(result, Err(Failure::Exceeded(_)));
             (result, is_exhausted)
         });
         match result {
-            Ok(cel::Value::Bool(holds)) => Ok(holds),
+            Ok(berth_cel::Value::Bool(holds)) => Ok(holds),
             Ok(_) => Err("the expression does not evaluate to bool".to_owned()),
-            Err(Failure::Budget) => Err("the expression is too expensive".to_owned()),
+            Err(Failure::Exceeded(_)) => Err("the expression is too expensive".to_owned()),
             Err(Failure::Error(problem)) => Err(problem),
         }
     }
 }
 
 /// Converts a JSON value, without a schema, to a CEL value.
-fn convert(value: &Value) -> cel::Value {
+fn convert(value: &Value) -> berth_cel::Value {
     match value {
-        Value::Null => cel::Value::Null,
-        Value::Bool(truth) => cel::Value::Bool(*truth),
+        Value::Null => berth_cel::Value::Null,
+        Value::Bool(truth) => berth_cel::Value::Bool(*truth),
         Value::Number(number) => number.as_i64().map_or_else(
-            || cel::Value::Float(number.as_f64().unwrap_or(f64::NAN)),
-            cel::Value::Int,
+            || berth_cel::Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+            berth_cel::Value::Int,
         ),
-        Value::String(text) => cel::Value::String(Arc::new(text.clone())),
-        Value::Array(items) => cel::Value::List(Arc::new(items.iter().map(convert).collect())),
+        Value::String(text) => berth_cel::Value::String(Arc::new(text.clone())),
+        Value::Array(items) => {
+            berth_cel::Value::List(Arc::new(items.iter().map(convert).collect()))
+        }
         Value::Object(object) => {
             let key = |name: &str| Key::String(Arc::new(name.to_owned()));
             let entries = object.iter().map(|(name, of)| (key(name), convert(of)));
-            cel::Value::Map(Map {
+            berth_cel::Value::Map(Map {
                 map: Arc::new(entries.collect()),
             })
         }

@@ -5,9 +5,10 @@ mod values;
 
 use std::sync::Arc;
 
+use berth_cel::Variable;
 use serde_json::Value;
 
-use crate::cel::{Expression, ResultType, Variable};
+use crate::cel::{Expression, ResultType};
 
 /// The type of the cause for a broken rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -82,11 +83,11 @@ pub(crate) fn compile(schema: &Value) -> Vec<Rule> {
             let rule = json["rule"].as_str()?;
             let expression = compile(rule, ResultType::Bool)?;
             let optional_old = json["optionalOldSelf"] == true;
-            let uses = expression.uses();
-            let transition = uses.variable("oldSelf");
+            let program = expression.program();
+            let transition = program.mentions("oldSelf");
             Some(Rule {
                 transition,
-                unordered: transition && !uses.indexes(),
+                unordered: transition && !program.indexes(),
                 message: text("message").map(str::to_owned),
                 message_expression: text("messageExpression")
                     .and_then(|source| compile(source, ResultType::String)),

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use kube_cel::KubeCelExt;
-use kube_cel::cel::common::ast::{CallExpr, Expr};
 use kube_cel::cel::extractors::This;
-use kube_cel::cel::{self, Context, ExecutionError, IdedExpr, Value};
+use kube_cel::cel::{self, Context, ExecutionError, Value};
+
+use crate::tree::{call, ident};
 
 type Converted = Result<Value, ExecutionError>;
 
@@ -95,16 +96,10 @@ fn conversion_error(function: &str, from: &str, to: &str) -> ExecutionError {
 /// Calls a function of the CEL crates with one argument.
 fn with_crates(function: &str, value: Value) -> Converted {
     const ARGUMENT: &str = "@argument";
-    let node = |expr: Expr| IdedExpr { id: 0, expr };
     CRATES.with(|crates| {
         let mut scope = crates.new_inner_scope();
         scope.add_variable_from_value(ARGUMENT, value);
-        let call = node(Expr::Call(CallExpr {
-            func_name: function.to_owned(),
-            target: None,
-            args: vec![node(Expr::Ident(ARGUMENT.to_owned()))],
-        }));
-        Value::resolve(&call, &scope)
+        Value::resolve(&call(function, vec![ident(ARGUMENT)]), &scope)
     })
 }
 
@@ -147,6 +142,9 @@ fn size(value: &Value) -> Converted {
 }
 
 /// Converts a value to a timestamp in UTC. An integer is the number of seconds since 1970.
+///
+/// # Errors
+/// If the value is no time.
 pub fn timestamp(value: Value) -> Converted {
     match &value {
         Value::String(text) => match cel::functions::timestamp(text.clone()) {

@@ -7,7 +7,7 @@ use kube_cel::cel::context::Context;
 use kube_cel::cel::objects::Opaque;
 use kube_cel::cel::{ExecutionError, FunctionContext, IdedExpr, Value};
 
-use crate::limits::exhausted;
+use crate::limits::is_exceeded;
 
 /// The internal function for a step of `all`. An error of a step is deferred to the end of the loop.
 pub(crate) const ALL: &str = "@all";
@@ -67,10 +67,10 @@ fn as_bool(value: &Value) -> Result<bool, ExecutionError> {
     }
 }
 
-/// Converts an error to a deferred error, unless the budget is exhausted.
+/// Converts an error to a deferred error, unless a limit is exceeded.
 fn defer_error(found: Result<Value, ExecutionError>) -> Result<Value, ExecutionError> {
     match found {
-        Err(error) if !exhausted() => Ok(Value::Opaque(Arc::new(DeferredError(error)))),
+        Err(error) if !is_exceeded() => Ok(Value::Opaque(Arc::new(DeferredError(error)))),
         found => found,
     }
 }

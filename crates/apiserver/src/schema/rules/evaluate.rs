@@ -1,19 +1,18 @@
 //! Evaluation of the CEL rules of a schema against an object.
 
-use kube_cel::cel;
-use kube_cel::cel::objects::OptionalValue;
+use berth_cel::{Failure, OptionalValue};
 use serde_json::Value;
 use std::sync::Arc;
 
 use super::values::{ItemOrder, convert};
 use super::{Refusal, Rule};
-use crate::cel::{Budget, Failure, spend};
+use crate::cel::Budget;
 use crate::error::Cause;
 use crate::schema::{Additional, Schema};
 
 /// Returns the causes for the rules that `value` breaks. `old` is the value that an update replaces.
 pub(crate) fn evaluate(value: &Value, old: Option<&Value>, schema: &Schema) -> Vec<Cause> {
-    spend(|budget| {
+    Budget::spend(|budget| {
         let mut run = Run {
             causes: Vec::new(),
             budget,
@@ -107,7 +106,7 @@ impl Run {
             let old = old.map(|o| convert(o, Some(schema), order));
             if rule.optional_old {
                 let optional = old.map_or_else(OptionalValue::none, OptionalValue::of);
-                variables.push(("oldSelf", cel::Value::Opaque(Arc::new(optional))));
+                variables.push(("oldSelf", berth_cel::Value::Opaque(Arc::new(optional))));
             } else if let Some(old) = old {
                 variables.push(("oldSelf", old));
             }
@@ -116,14 +115,14 @@ impl Run {
         let failed =
             |problem: String| Cause::invalid(path, &Value::from(schema.kind.name()), &problem);
         match rule.expression.run(variables(), &mut self.budget) {
-            Ok(cel::Value::Bool(true)) => {}
-            Ok(cel::Value::Bool(false)) => {
+            Ok(berth_cel::Value::Bool(true)) => {}
+            Ok(berth_cel::Value::Bool(false)) => {
                 let computed = rule
                     .message_expression
                     .as_ref()
                     .and_then(|e| match e.run(variables(), &mut self.budget) {
-                        Ok(cel::Value::String(text)) => Some(text.trim().to_owned()),
-                        Err(Failure::Budget) => {
+                        Ok(berth_cel::Value::String(text)) => Some(text.trim().to_owned()),
+                        Err(Failure::Exceeded(_)) => {
                             self.exhausted = true;
                             None
                         }
@@ -140,7 +139,7 @@ impl Run {
                 "no such overload evaluating rule: {}",
                 rule.shown()
             ))),
-            Err(Failure::Budget) => {
+            Err(Failure::Exceeded(_)) => {
                 self.exhausted = true;
                 self.causes.push(failed(format!(
                     "too expensive, further rules are not evaluated: {}",
@@ -253,6 +252,22 @@ mod tests {
                 "spec.set: Invalid value: same",
             ]
         );
+    }
+
+    /// Checks that `matches` reads patterns in Go's syntax, as it does in the scheduler's expressions.
+    #[test]
+    fn patterns_match_as_in_go() {
+        for (pattern, matching, other) in [
+            (r"^\d+$", "123", "١٢٣"),
+            (r"^\w+$", "a_1", "é"),
+            (r"\bcd", "écd", "abcd"),
+            ("^[^[]+$", "a]", "a[b"),
+        ] {
+            let rule = format!("self.matches(r'{pattern}')");
+            let spec = json!({"type": "string", "x-kubernetes-validations": [{"rule": rule}]});
+            assert!(causes(spec.clone(), None, json!(matching)).is_empty());
+            assert_eq!(causes(spec, None, json!(other)).len(), 1, "{pattern}");
+        }
     }
 
     #[test]

@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kube_cel::cel;
-use kube_cel::cel::objects::{Key, Map};
+use berth_cel::{Key, Map, duration, escape, timestamp};
 use serde_json::Value;
 
-use crate::cel::{escape, timestamp};
 use crate::schema::{ListType, Schema};
 
 /// The order of the items in sets and keyed lists. If the items are sorted, comparisons ignore their original order.
@@ -20,15 +18,19 @@ pub(super) enum ItemOrder {
 }
 
 /// Converts a JSON value to a CEL value.
-pub(super) fn convert(value: &Value, schema: Option<&Schema>, order: ItemOrder) -> cel::Value {
+pub(super) fn convert(
+    value: &Value,
+    schema: Option<&Schema>,
+    order: ItemOrder,
+) -> berth_cel::Value {
     match value {
-        Value::Null => cel::Value::Null,
-        Value::Bool(b) => cel::Value::Bool(*b),
+        Value::Null => berth_cel::Value::Null,
+        Value::Bool(b) => berth_cel::Value::Bool(*b),
         Value::Number(number) => {
             let is_float = schema.is_some_and(|s| s.kind == crate::schema::Type::Number);
             match number.as_i64() {
-                Some(i) if !is_float => cel::Value::Int(i),
-                _ => cel::Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+                Some(i) if !is_float => berth_cel::Value::Int(i),
+                _ => berth_cel::Value::Float(number.as_f64().unwrap_or(f64::NAN)),
             }
         }
         Value::String(text) => string(text, schema),
@@ -40,7 +42,7 @@ pub(super) fn convert(value: &Value, schema: Option<&Schema>, order: ItemOrder) 
             {
                 sort(&mut sorted, list_type);
             }
-            cel::Value::List(Arc::new(
+            berth_cel::Value::List(Arc::new(
                 sorted.into_iter().map(|i| convert(i, of, order)).collect(),
             ))
         }
@@ -69,7 +71,7 @@ pub(super) fn convert(value: &Value, schema: Option<&Schema>, order: ItemOrder) 
                 }
                 map.insert(Key::String(Arc::new(key)), value);
             }
-            cel::Value::Map(Map { map: Arc::new(map) })
+            berth_cel::Value::Map(Map { map: Arc::new(map) })
         }
     }
 }
@@ -86,23 +88,22 @@ fn sort(items: &mut [&Value], list_type: &ListType) {
     }
 }
 
-fn string(text: &str, schema: Option<&Schema>) -> cel::Value {
-    let plain = || cel::Value::String(Arc::new(text.to_owned()));
+fn string(text: &str, schema: Option<&Schema>) -> berth_cel::Value {
+    let plain = || berth_cel::Value::String(Arc::new(text.to_owned()));
     let format = schema
         .and_then(|s| s.limits.as_ref())
         .and_then(|l| l.format.as_deref());
     match format {
-        Some("byte") => STANDARD
-            .decode(text)
-            .map_or_else(|_| plain(), |bytes| cel::Value::Bytes(Arc::new(bytes))),
+        Some("byte") => STANDARD.decode(text).map_or_else(
+            |_| plain(),
+            |bytes| berth_cel::Value::Bytes(Arc::new(bytes)),
+        ),
         Some("date-time") => timestamp(plain()).unwrap_or_else(|_| plain()),
         Some("date") => {
             let midnight = Arc::new(format!("{text}T00:00:00Z"));
-            timestamp(cel::Value::String(midnight)).unwrap_or_else(|_| plain())
+            timestamp(berth_cel::Value::String(midnight)).unwrap_or_else(|_| plain())
         }
-        Some("duration") => {
-            cel::functions::duration(Arc::new(text.to_owned())).unwrap_or_else(|_| plain())
-        }
+        Some("duration") => duration(Arc::new(text.to_owned())).unwrap_or_else(|_| plain()),
         _ => plain(),
     }
 }

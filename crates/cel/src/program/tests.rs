@@ -1,13 +1,32 @@
-use super::*;
+use std::time::{Duration, Instant};
 
+use super::*;
+use crate::depth::Depth;
+use crate::limits::Exceeded;
+use crate::parse::parse;
+
+const MAX_PATTERN: usize = 1 << 20;
+
+/// Evaluates an expression with the variable `self`, whose value is 3.
 fn value(source: &str) -> Result<Value, Failure> {
-    let expression = compiled(source).map_err(Failure::Error)?;
-    expression.run(vec![("self", Value::Int(3))], &mut Budget::new())
+    let depth = Depth::measure(source).map_err(Failure::Error)?;
+    let evaluate = || {
+        let program = compiled(source).map_err(|error| Failure::Error(error.to_string()))?;
+        let mut scope = Scope::new(Variables::new());
+        scope.add("self", Value::Int(3));
+        let mut limits = Limits {
+            steps: 250_000,
+            bytes: 32 << 20,
+            pattern: MAX_PATTERN,
+            deadline: Instant::now() + Duration::from_mins(1),
+        };
+        program.run(&scope, &mut limits)
+    };
+    depth.with_stack(evaluate).unwrap()
 }
 
-/// Compiles an expression with the variable `self`.
-fn compiled(source: &str) -> Result<Expression, String> {
-    Expression::compile(source, &[Variable::plain("self")], ResultType::Bool)
+fn compiled(source: &str) -> Result<Program, CompileError> {
+    Program::compile(parse(source)?, &[Variable::plain("self")], MAX_PATTERN)
 }
 
 #[test]
@@ -48,11 +67,32 @@ fn optional_values_and_macros_are_evaluated() {
     }
 }
 
+/// The expected results are those of Go's package `regexp`.
+#[test]
+fn patterns_match_as_in_go() {
+    for source in [
+        r"'123'.matches(r'^\d+$') && !'١٢٣'.matches(r'^\d+$')",
+        r"'a_1'.matches(r'^\w+$') && !'é'.matches(r'^\w+$')",
+        r"'écd'.matches(r'\bcd') && !'abcd'.matches(r'\bcd')",
+        "'a]'.matches('^[^[]+$') && !'a[b'.matches('^[^[]+$')",
+    ] {
+        assert_eq!(value(source), Ok(Value::Bool(true)), "{source}");
+    }
+}
+
+#[test]
+fn fields_of_other_values_than_maps_are_errors() {
+    for source in ["self.a == 1", "[1].a == 1", "dyn(null).a == 1"] {
+        let error = Failure::Error("no such overload".to_owned());
+        assert_eq!(value(source), Err(error), "{source}");
+    }
+}
+
 #[test]
 fn expensive_loops_are_stopped() {
     let list = format!("[{}]", vec!["1"; 200].join(","));
     let source = format!("{list}.all(a, {list}.all(b, {list}.all(c, true)))");
-    assert_eq!(value(&source), Err(Failure::Budget));
+    assert_eq!(value(&source), Err(Failure::Exceeded(Exceeded::Steps)));
 }
 
 #[test]
@@ -64,7 +104,8 @@ fn large_values_are_stopped() {
         format!("[1, 2, 3, 4, 5, 6, 7, 8, 9].all(x, {text}.lowerAscii().reverse() != '')"),
         "size(lists.range(100000000)) > 0".to_owned(),
     ] {
-        assert_eq!(value(&source), Err(Failure::Budget), "{source}");
+        let exceeded = Err(Failure::Exceeded(Exceeded::Bytes));
+        assert_eq!(value(&source), exceeded, "{source}");
     }
 }
 
@@ -99,8 +140,6 @@ fn invalid_expressions_are_refused() {
         "int('x') == 1",
         "'a'.matches('[')",
         "matches('a', '[')",
-        "'text'",
-        "1 + 1",
     ] {
         assert!(compiled(source).is_err(), "{source}");
     }
