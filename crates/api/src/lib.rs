@@ -40,6 +40,11 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
+#![expect(
+    clippy::duplicated_attributes,
+    reason = "the columns of `kube` attributes have the same keys"
+)]
+
 pub mod admission;
 pub mod binding;
 pub mod cluster;

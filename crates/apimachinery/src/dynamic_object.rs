@@ -8,6 +8,7 @@ use kube::api::DynamicObject;
 use kube::runtime::watcher::Event;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 /// Returns the typed form of an object.
 ///
@@ -16,7 +17,12 @@ use serde::de::DeserializeOwned;
 pub fn decode<K: Resource + DeserializeOwned>(
     object: DynamicObject,
 ) -> Result<K, serde_json::Error> {
-    let mut typed: K = serde_json::from_value(object.data)?;
+    let mut data = object.data;
+    // Kinds of kube-derive require the field. Its content follows below without a conversion.
+    if let Some(fields) = data.as_object_mut() {
+        fields.insert("metadata".to_owned(), Value::Object(Map::new()));
+    }
+    let mut typed: K = serde_json::from_value(data)?;
     *typed.meta_mut() = object.metadata;
     Ok(typed)
 }

@@ -31,6 +31,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Returns a scope with further variables.
+    #[must_use]
     pub fn with(&'a self, variables: Variables) -> Self {
         Self::child(&self.0, variables)
     }

@@ -138,14 +138,15 @@ fn handle<K: kube::Resource + DeserializeOwned>(
     let had_synced = store.has_synced;
     // A server that does not serve the kind has no objects of this kind.
     let is_unserved = matches!(event, WatchEvent::Unserved);
-    let changes = store.handle(event).into_iter();
+    let replacements = store.handle(event).into_iter();
     store.has_synced |= is_unserved;
-    let changes = changes.filter(|change| {
-        let both = change.old.as_ref().zip(change.new.as_ref());
+    let replacements = replacements.filter(|one| {
+        let both = one.old.as_ref().zip(one.new.as_ref());
         !both.is_some_and(|(old, new)| is_same(old, new))
     });
-    let changed = changes.flat_map(|change| change.old.into_iter().chain(change.new));
-    let mut changed: Vec<Arc<K>> = changed.collect();
+    let mut changed: Vec<Arc<K>> = replacements
+        .flat_map(|one| one.old.into_iter().chain(one.new))
+        .collect();
     let just_synced = store.has_synced && !had_synced;
     let must_load = just_synced || (had_synced && !changed.is_empty());
     if !had_synced {

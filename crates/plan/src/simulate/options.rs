@@ -43,7 +43,7 @@ impl SimulateOptions {
         for (flag, change) in &self.changes {
             if change.apply(&mut clusters).is_err() {
                 return Err(SimulateError::NoSuchCluster {
-                    flag: *flag,
+                    flag,
                     cluster: change.cluster().to_owned(),
                     clusters: clusters.into_keys().collect(),
                 });

@@ -20,7 +20,9 @@ use super::ownership::{ControlPlaneId, other_owner};
 use super::recorded_events;
 use super::removed_objects::identifying_manifest;
 use super::work_action::WorkAction;
-use super::work_status::{ApplyOutcome, ManifestOutcome, NextStatus, Observations, next_status};
+use super::work_status::{
+    ApplyOutcome, ManifestOutcome, NextStatus, Observations, StatusChanges, next_status,
+};
 use crate::condition;
 use crate::monitor::{MemberKind, Monitor, Outcome};
 use crate::resource_interpreter::ResourceInterpreter;
@@ -231,15 +233,7 @@ impl WorkExecutor {
         }
         // The members' controllers change the status of a written object at once. One report contains both.
         if input.may_defer_report && result.failure.is_none() && has_only_written(&observations) {
-            let outcomes = &observations.outcomes;
-            let work = &input.work;
-            recorded_events::record_templates(
-                &self.events,
-                work,
-                &input.cluster,
-                outcomes,
-                next.changes,
-            );
+            self.record_templates(&input, &observations, next.changes);
             result.is_report_deferred = next.changes.any();
             return result;
         }
@@ -248,6 +242,11 @@ impl WorkExecutor {
             Err(error) => result.failure = Some(error.into()),
         }
         result
+    }
+
+    fn record_templates(&self, input: &WorkInput, seen: &Observations, changes: StatusChanges) {
+        let (work, cluster) = (&input.work, input.cluster.as_str());
+        recorded_events::record_templates(&self.events, work, cluster, &seen.outcomes, changes);
     }
 
     /// Writes the status of a Work if it changed, and records events about the changes.
@@ -264,8 +263,7 @@ impl WorkExecutor {
             failures,
         } = next;
         recorded_events::record_failures(&self.events, work, &failures);
-        let outcomes = &observations.outcomes;
-        recorded_events::record_templates(&self.events, work, cluster, outcomes, changes);
+        self.record_templates(input, observations, changes);
         if !changes.any() {
             return Ok(None);
         }
