@@ -201,7 +201,11 @@ pub async fn run_binding_controllers(
     monitor: Monitor,
     cancel: CancellationToken,
 ) -> Result<(), ControllerSetError> {
-    run_selected_binding_controllers(client, gates, Selection::default(), monitor, cancel).await
+    let selection = Selection::default();
+    Box::pin(run_selected_binding_controllers(
+        client, gates, selection, monitor, cancel,
+    ))
+    .await
 }
 
 async fn run_selected_binding_controllers(
