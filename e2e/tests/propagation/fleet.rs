@@ -217,7 +217,7 @@ impl Fleet {
             .await
             .unwrap();
         });
-        let (client, token) = (control_plane.clone(), cancel.clone());
+        let (client, token) = (control_plane, cancel.clone());
         let scheduling = tokio::spawn(async move {
             let options = Options {
                 routine_events,
