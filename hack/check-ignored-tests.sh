@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks that each ignored test is on the list .ci/ignored-tests. Takes the output of `cargo test` or `cargo nextest run`.
 #
-# Where CI is not set, a test may also be ignored because of a requirement that is not in BERTH_REQUIRE.
+# Where REQUIRE_ALL is not set, a test may also be ignored because of a requirement that is not in BERTH_REQUIRE.
 set -euo pipefail
 
 if [ $# != 1 ]; then
@@ -18,7 +18,7 @@ while IFS= read -r name; do
   fi
 done < <(sed -n '/^#/d; s/: .*//p' .ci/ignored-tests)
 
-awk -v ci="${CI:-}" -v required=",${BERTH_REQUIRE:-}," '
+awk -v ci="${REQUIRE_ALL:-}" -v required=",${BERTH_REQUIRE:-}," '
   # Reports whether the reason names only requirements that this run does not demand.
   function lacks_only(reason,    names, count, i) {
     if (reason !~ /^needs /) return 0
