@@ -97,8 +97,8 @@ impl SchedulerFixture {
         placed_clusters(&self.bare, name).await
     }
 
-    /// Waits until events about a binding and about its template exist. Returns all events about objects with the name
-    /// of the binding.
+    /// Waits until an event about the template of a binding exists. Returns all events about objects with the name of the
+    /// binding.
     ///
     /// # Panics
     /// If the events are not recorded in time.
@@ -107,13 +107,10 @@ impl SchedulerFixture {
         eventually(&format!("events of {binding}"), async || {
             let mut all = events.list(&ListParams::default()).await.unwrap().items;
             all.retain(|event| event.involved_object.name.as_deref() == Some(binding));
-            let about = |kind: &str| {
-                let mut kinds = all
-                    .iter()
-                    .map(|event| event.involved_object.kind.as_deref());
-                kinds.any(|known| known == Some(kind))
-            };
-            if about("ResourceBinding") && about("Deployment") {
+            let mut kinds = all
+                .iter()
+                .map(|event| event.involved_object.kind.as_deref());
+            if kinds.any(|kind| kind == Some("Deployment")) {
                 Ok(all)
             } else {
                 Err(format!("{all:?}"))

@@ -63,7 +63,7 @@ They are off in `berth scheduler`, so that replacing karmada-scheduler moves not
 ";
 
 /// The effects of the feature gates, by the name of the gate.
-const EFFECTS: [(&str, &str); 22] = [
+const EFFECTS: [(&str, &str); 23] = [
     (
         "PriorityBasedScheduling",
         "bindings of higher priority are scheduled first; failed bindings wait in separate queues",
@@ -107,6 +107,10 @@ const EFFECTS: [(&str, &str); 22] = [
     (
         "FollowMemberAPIs",
         "Berth's own: a resource leaves a cluster that no longer serves its kind, if the list of the cluster's APIs is complete",
+    ),
+    (
+        "RoutineEvents",
+        "Berth's own: scheduler and controllers record an event for each successful step, as Karmada does: replicas read, object applied, status collected, and a copy of each event of the template on the binding",
     ),
     (
         "MultiClusterService",

@@ -1,7 +1,7 @@
 //! The reconciler of failover. It examines a binding when the binding changes or its scheduled time is reached, and
 //! dispatches writes. Writes to one binding run one after another.
 //!
-//! The reconciler uses a [`Schedule`] instead of a `WorkQueue`, because a binding also waits in an [`EvictionQueue`]
+//! The reconciler uses a [`Schedule`] instead of a `WorkQueue`, because a binding also waits in [`EvictionQueues`]
 //! before its eviction. The rate limit of this queue depends on the reason for the eviction.
 
 use berth_apimachinery::api_error::is_unreachable;

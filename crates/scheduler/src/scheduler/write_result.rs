@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_events::Severity;
 use berth_telemetry::Span;
 
 use super::Scheduler;
@@ -15,7 +14,7 @@ use crate::binding::{Binding, BindingKey};
 use crate::metrics::{CycleResult, Incoming};
 use crate::queue::Verdict;
 use crate::rules::condition::Reason;
-use crate::rules::plan::Plan;
+use crate::rules::plan::{Plan, REASON_SUCCEEDED};
 use crate::rules::schedule_trigger::ScheduleType;
 use crate::writer::Report;
 
@@ -191,10 +190,11 @@ impl Scheduler {
         let recorder = self.recorder.of(finished.cycle.binding.spec.scheduler());
         for note in &finished.plan.notes {
             let of_binding = note.clone().about(reference.clone());
-            match note.severity {
-                // The binding shows the decision in its spec.
-                Severity::Normal => recorder.record_routine(of_binding),
-                Severity::Warning => recorder.record(of_binding),
+            // The binding shows its clusters in its spec.
+            if note.reason == REASON_SUCCEEDED {
+                recorder.record_routine(of_binding);
+            } else {
+                recorder.record(of_binding);
             }
             recorder.record(note.clone().about(finished.resource.clone()));
         }
