@@ -61,7 +61,8 @@ async fn a_restarted_scheduler_leaves_placed_workloads_alone() {
             )
         };
         assert_eq!(scheduling_state(&now), scheduling_state(&before), "{name}");
-        let mut events = events_about(&plane, "ResourceBinding", name).await;
+        let template = name.trim_end_matches("-deployment");
+        let mut events = events_about(&plane, "Deployment", template).await;
         events.retain(|event| event_source(event) == "my-scheduler");
         assert_eq!(events.len(), 1, "{events:?}");
         assert_eq!(events[0].count, Some(1), "{events:?}");

@@ -77,7 +77,12 @@ async fn a_second_scheduler_writes_nothing() {
     let recording = Recording::read();
     let bare = BareControlPlane::start(&recording.clusters).await;
     bare.bind_all(&recording.bindings).await;
-    let first = RunningScheduler::start(Options::embedded(), bare.remote_client().await);
+    // Karmada records all events.
+    let options = Options {
+        routine_events: true,
+        ..Options::embedded()
+    };
+    let first = RunningScheduler::start(options, bare.remote_client().await);
     eventually("the first scheduler to settle", async || {
         let remaining = all_differences(&bare, &recording).await.len();
         if remaining == 0 {
