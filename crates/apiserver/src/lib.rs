@@ -5,7 +5,7 @@
 //! server.
 //!
 //! Modules form layers. A module imports only modules of its own layer and of lower layers, without cycles. The test
-//! `e2e/tests/layers.rs` checks these imports.
+//! `e2e/tests/layers/imports.rs` checks these imports.
 //!
 //! | Layer | Modules |
 //! |---|---|

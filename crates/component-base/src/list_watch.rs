@@ -15,7 +15,7 @@
 //!   watch that ends at once.
 //! - **Failures are logged here**, a repeated failure at most every 10 minutes. Callers need not log them.
 //!
-//! No other code repeats a watch: `e2e/tests/watches.rs` checks this.
+//! No other code repeats a watch: `e2e/tests/layers/watches.rs` checks this.
 
 mod backoff;
 mod budget;

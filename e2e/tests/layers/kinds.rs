@@ -1,23 +1,11 @@
 //! Checks that every kind comes from kube-derive: a kind in `crds/` is declared with `#[derive(CustomResource)]`, and no
 //! code implements the traits of a kind by hand.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Adds the Rust files of a folder and its subfolders.
-fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            source_files(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-}
+use crate::source_files::source_files;
 
 /// Returns the kinds in the `kube` attributes of a file. Only the derive macro accepts these attributes.
 fn derived_kinds(text: &str) -> impl Iterator<Item = &str> {
@@ -39,10 +27,8 @@ fn is_written_by_hand(line: &str) -> bool {
 #[test]
 fn every_kind_comes_from_kube_derive() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut files = Vec::new();
-    for entry in fs::read_dir(root.join("crates")).unwrap() {
-        source_files(&entry.unwrap().path().join("src"), &mut files);
-    }
+    let crates = fs::read_dir(root.join("crates")).unwrap();
+    let files = crates.flat_map(|entry| source_files(&entry.unwrap().path().join("src")));
     let mut derived = BTreeSet::new();
     let mut written_by_hand = Vec::new();
     for file in files {

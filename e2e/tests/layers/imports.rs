@@ -4,12 +4,12 @@
 //! The tests find imports in the text of `use` declarations and of inline `crate::` and `super::` paths. They ignore
 //! test modules.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::source_files::source_files;
 
 /// The layers of `berth-apiserver` from low to high, each with its modules. A module may import modules of its own
 /// layer if the imports have no cycle.
@@ -73,18 +73,6 @@ fn crates() -> Vec<(String, PathBuf)> {
         .collect();
     crates.sort();
     crates
-}
-
-/// Adds the Rust files of a folder and its subfolders.
-fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            source_files(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
 }
 
 /// Returns the module path of a file. The path of the root of a crate is empty.
@@ -260,8 +248,7 @@ fn resolve(module: &[String], path: &str) -> Option<Vec<String>> {
 
 /// Returns the imports between the sibling modules of a crate.
 fn imports(source: &Path) -> Imports {
-    let mut files = Vec::new();
-    source_files(source, &mut files);
+    let files = source_files(source);
     let mut sources = BTreeMap::new();
     let mut test_modules = BTreeSet::new();
     for file in files {

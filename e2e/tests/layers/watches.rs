@@ -3,10 +3,10 @@
 //!
 //! The test searches the sources, but not the tests, for the watches of the crate `kube`.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use crate::source_files::source_files;
 
 /// Parts of code that send a watch request, or repeat watches.
 const WATCHES: &[&str] = &[
@@ -21,22 +21,6 @@ const WATCHES: &[&str] = &[
 
 /// The only folder that may contain [`WATCHES`].
 const LIST_WATCH: &str = "crates/component-base/src/list_watch";
-
-/// Returns the Rust files of a folder and its subfolders.
-fn source_files(folder: &Path) -> Vec<PathBuf> {
-    let paths = fs::read_dir(folder).unwrap();
-    let paths = paths.map(|entry| entry.unwrap().path());
-    let files = paths.flat_map(|path| {
-        if path.is_dir() {
-            source_files(&path)
-        } else {
-            vec![path]
-        }
-    });
-    files
-        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
-        .collect()
-}
 
 /// Returns the lines of code that contain one of [`WATCHES`], with their numbers.
 fn watches(text: &str) -> Vec<(usize, &str)> {

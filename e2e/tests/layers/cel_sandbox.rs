@@ -1,7 +1,5 @@
 //! Check that CEL has one sandbox: only the crate `berth-cel` depends on the crates of the CEL interpreter.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

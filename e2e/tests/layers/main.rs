@@ -1,0 +1,10 @@
+//! Rules about the sources that the compiler does not check: the imports between modules, and nouns and mechanisms that
+//! have one home.
+
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+mod cel_sandbox;
+mod imports;
+mod kinds;
+mod source_files;
+mod watches;
