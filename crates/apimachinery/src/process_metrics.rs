@@ -40,12 +40,7 @@ pub fn metrics() -> Vec<Metric> {
 
 /// Returns the resident memory of the current process in bytes, if the system tells it.
 pub fn resident_memory() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kibibytes * 1024)
+    bytes_of(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
 fn read_from(proc: &Path) -> Vec<Metric> {
@@ -63,6 +58,11 @@ fn read_from(proc: &Path) -> Vec<Metric> {
     let open_files = fs::read_dir(proc.join("self/fd")).ok();
     let open_files = open_files.map(|open| u32::try_from(open.count()).unwrap_or(u32::MAX));
     let started = field(22).zip(boot_time(&read("stat")));
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "values of metrics are floating-point numbers"
+    )]
+    let size = |name| bytes_of(&status, name).map(|bytes| bytes as f64);
     let counter = |name, help, value: Option<f64>| (name, help, Kind::Counter, value);
     let gauge = |name, help, value: Option<f64>| (name, help, Kind::Gauge, value);
     let all = [
@@ -94,7 +94,7 @@ fn read_from(proc: &Path) -> Vec<Metric> {
         gauge(
             "process_resident_memory_bytes",
             "Resident memory size in bytes.",
-            kibibytes(&status, "VmRSS:"),
+            size("VmRSS:"),
         ),
         gauge(
             "process_start_time_seconds",
@@ -104,7 +104,7 @@ fn read_from(proc: &Path) -> Vec<Metric> {
         gauge(
             "process_virtual_memory_bytes",
             "Virtual memory size in bytes.",
-            kibibytes(&status, "VmSize:"),
+            size("VmSize:"),
         ),
         gauge(
             "process_virtual_memory_max_bytes",
@@ -125,10 +125,10 @@ fn read_from(proc: &Path) -> Vec<Metric> {
 }
 
 /// Returns the number of bytes in a line of `/proc/self/status`, such as `VmRSS:  123 kB`.
-fn kibibytes(status: &str, name: &str) -> Option<f64> {
+fn bytes_of(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    let kibibytes: f64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kibibytes * 1024.0)
+    let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    kibibytes.checked_mul(1024)
 }
 
 /// Returns the soft limit in the line of `/proc/self/limits` with this name.
