@@ -11,6 +11,7 @@ mod verdict;
 pub use corpus::{Corpus, CorpusError, Expected, Scenario, read_lines};
 pub use verdict::{Mismatch, judge};
 
+use berth_api::BindingKey;
 use berth_core::{Engine, EngineOptions, Fleet, Outcome, Request};
 
 /// Schedules the binding of a scenario as a scheduler with default feature gates does.
@@ -38,8 +39,7 @@ pub fn decide(scenario: &Scenario) -> Result<Outcome, String> {
 pub fn request(scenario: &Scenario) -> Result<Request, berth_core::RequestError> {
     let binding = &scenario.binding;
     Request::new(
-        binding.metadata.namespace.as_deref(),
-        binding.metadata.name.as_deref().unwrap_or_default(),
+        &BindingKey::of(&binding.metadata),
         &binding.spec,
         &binding.status.clone().unwrap_or_default(),
     )

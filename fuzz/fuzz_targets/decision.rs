@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use berth_api::Cluster;
+use berth_api::{BindingKey, Cluster};
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_core::{Engine, EngineOptions, Fleet, Request};
 use libfuzzer_sys::{Corpus, fuzz_target};
@@ -21,7 +21,8 @@ fuzz_target!(|input: &[u8]| -> Corpus {
     for cluster in &clusters {
         fleet.apply(cluster);
     }
-    let Ok(request) = Request::new(Some("default"), "web", &spec, &status) else {
+    let key = BindingKey::new("default", "web");
+    let Ok(request) = Request::new(&key, &spec, &status) else {
         return Corpus::Keep;
     };
     let mut engine = Engine::new(EngineOptions::default()).expect("an engine");

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`policy`], [`override_policy`], [`taint_policy`] | the policies |
 //! | [`placement`], [`field_selector`], [`label_selector`], [`toleration`] | the placement in a policy or binding |
-//! | [`binding`], [`work`] | bindings and Works |
+//! | [`binding`], [`binding_key`], [`work`] | bindings, their identity, and Works |
 //! | [`cluster`] | member clusters |
 //! | [`interpreter_customization`] | scripts that interpret the objects of a kind |
 //! | [`interpreter_webhook`], [`interpreter_context`] | webhooks that interpret objects; their requests and responses |
@@ -47,6 +47,7 @@
 
 pub mod admission;
 pub mod binding;
+pub mod binding_key;
 pub mod cluster;
 mod cluster_match;
 pub mod condition_message;
@@ -75,6 +76,7 @@ pub mod workload_rebalancer;
 
 pub use berth_apimachinery::{label_selector, quantity};
 pub use binding::{ClusterResourceBinding, ResourceBinding};
+pub use binding_key::{BindingKey, BindingKind};
 pub use cluster::Cluster;
 pub use interpreter_customization::ResourceInterpreterCustomization;
 pub use interpreter_webhook::ResourceInterpreterWebhookConfiguration;

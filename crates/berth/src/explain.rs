@@ -9,11 +9,11 @@ mod text;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use berth_api::BindingKey;
 use berth_plan::control_plane_lists::placement_resources;
 use berth_plan::explain::{ExplainError, NameQuery, SchedulerRecord, Subject};
 use berth_plan::scheduler_configuration::DecisionConfiguration;
 use berth_plan::what_if::Estimators;
-use berth_scheduler::binding::BindingKey;
 use berth_scheduler::estimator::EstimatorArgs;
 use clap::{Args, ValueEnum};
 

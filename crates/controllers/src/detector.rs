@@ -37,15 +37,14 @@ mod writer;
 
 pub use options::{DetectorOptions, Gates, OptionsError};
 
-use berth_api::Cluster;
+use berth_api::{BindingKind, Cluster};
 use kube::core::ApiResource;
 use tokio_util::sync::CancellationToken;
 
 use self::claim::PolicyKind;
 use self::reconciler::Detector;
 use self::reconciler::Source;
-use self::writer::{Writer, binding_resource, policy_resource};
-use crate::binding_key::BindingKind;
+use self::writer::{Writer, policy_resource};
 use crate::interpreter_configuration::{ConfigurationKind, Customizations};
 use crate::monitor::Monitor;
 use crate::recent_templates::RecentTemplates;
@@ -97,7 +96,7 @@ pub async fn run(
         detector.watch(Source::Policies(kind), &policy_resource(kind), inputs);
     }
     for kind in [BindingKind::Namespaced, BindingKind::Cluster] {
-        detector.watch(Source::Bindings(kind), &binding_resource(kind), inputs);
+        detector.watch(Source::Bindings(kind), &kind.api_resource(), inputs);
     }
     let clusters = ApiResource::erase::<Cluster>(&());
     detector.watch(Source::Clusters, &clusters, inputs);

@@ -31,14 +31,14 @@
 //! | `rest_mapper` | finds the resource of a kind |
 //!
 //! The other modules are leaves, which import none of these modules: [`resource_selector`], [`resource_type`],
-//! [`binding_key`], [`self_created_objects`], [`did_you_mean`], `execution_namespace`, `fingerprint`, `condition`,
+//! `binding_api`, [`self_created_objects`], [`did_you_mean`], `execution_namespace`, `fingerprint`, `condition`,
 //! `timestamp` and `object_reference`.
 //!
 //! The controllers access API servers only through clients that they receive from the caller or create from a Cluster.
 //! This crate must not depend on the scheduler or on the embedded API server. Decisions are pure functions. Tests
 //! compare these functions with Karmada's behaviour.
 
-pub mod binding_key;
+mod binding_api;
 pub mod cluster;
 pub mod cluster_status;
 mod condition;

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use berth_api::BindingKey;
+use berth_api::names::binding_name;
 use kube::api::{Api, DynamicObject};
 use kube::core::ApiResource;
 
-use crate::binding_key::BindingKey;
 use crate::resource_selector::is_same_kind;
 
 /// A resource type with the API names and the scope that the server reports.
@@ -79,10 +80,8 @@ impl TemplateKey {
 
     /// Returns the key of the template's binding.
     pub fn binding(&self) -> BindingKey {
-        BindingKey {
-            namespace: self.namespace.clone(),
-            name: berth_api::names::binding_name(self.kind(), &self.name),
-        }
+        let name = binding_name(self.kind(), &self.name);
+        BindingKey::new(&self.namespace, &name)
     }
 }
 

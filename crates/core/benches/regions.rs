@@ -4,6 +4,7 @@
 
 use std::hint::black_box;
 
+use berth_api::BindingKey;
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_core::{Engine, EngineOptions, Fleet, Group, Request, select_groups};
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -124,7 +125,11 @@ fn decide(c: &mut Criterion) {
     let spec: Option<BindingSpec> = serde_json::from_value(spec).ok();
     let engine = Engine::new(EngineOptions::default());
     if let (Some(spec), Ok(mut engine)) = (spec, engine)
-        && let Ok(request) = Request::new(None, "web", &spec, &BindingStatus::default())
+        && let Ok(request) = Request::new(
+            &BindingKey::new("", "web"),
+            &spec,
+            &BindingStatus::default(),
+        )
     {
         c.bench_function("a decision over 60 regions of 10", |bencher| {
             bencher.iter(|| engine.schedule(&snapshot, black_box(&request)));

@@ -31,6 +31,7 @@
 //! | `error` | reasons why a workload is not scheduled |
 //!
 //! ```
+//! use berth_api::BindingKey;
 //! use berth_api::binding::BindingStatus;
 //! use berth_core::{Engine, EngineOptions, Fleet, Request};
 //! use serde_json::json;
@@ -61,7 +62,7 @@
 //! });
 //! let spec = serde_json::from_value(binding)?;
 //! let status = BindingStatus::default();
-//! let request = Request::new(Some("default"), "web-deployment", &spec, &status)?;
+//! let request = Request::new(&BindingKey::new("default", "web-deployment"), &spec, &status)?;
 //!
 //! let mut engine = Engine::new(EngineOptions::default())?;
 //! let placement = engine.schedule(&fleet.snapshot(), &request).result?;
@@ -112,7 +113,7 @@ pub use plugins::{
     WorkloadAntiAffinity, applied_constraints, covered_groups, divide, select_groups,
 };
 pub use request::{
-    BindingName, BindingObject, CompiledPlacement, CompiledToleration, ComponentRequest,
-    Constraint, EarlierRequest, Mode, Request, RequestError, ResourceAmount, ResourceRequest,
+    BindingObject, CompiledPlacement, CompiledToleration, ComponentRequest, Constraint,
+    EarlierRequest, Mode, Request, RequestError, ResourceAmount, ResourceRequest,
     ResourceRequestError, SpreadBy, Strategy, Term, TieOrder, WorkloadPeers,
 };

@@ -5,10 +5,11 @@
 mod placement;
 mod resources;
 
-use std::fmt;
+use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use berth_api::BindingKey;
 use berth_api::binding::{BindingSpec, BindingStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -19,34 +20,24 @@ pub use resources::{ResourceAmount, ResourceRequest, ResourceRequestError};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The binding has no placement.
-    #[error("failed to get placement from {0}")]
-    NoPlacement(BindingName),
+    #[error("failed to get placement from {}", in_messages(.0))]
+    NoPlacement(BindingKey),
     /// A requested quantity is malformed.
-    #[error("failed to read the resource request of {name}: {source}")]
+    #[error(
+        "failed to read the resource request of {}: {source}",
+        in_messages(key)
+    )]
     Resources {
-        /// The name of the binding.
-        name: BindingName,
+        /// The key of the binding.
+        key: BindingKey,
         /// The parse error.
         source: ResourceRequestError,
     },
 }
 
-/// The name of a binding in messages: `resourceBinding(ns/name)` or `clusterResourceBinding(name)`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BindingName {
-    /// The namespace, or `None` for a ClusterResourceBinding.
-    pub namespace: Option<String>,
-    /// The name.
-    pub name: String,
-}
-
-impl fmt::Display for BindingName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(f, "resourceBinding({namespace}/{})", self.name),
-            None => write!(f, "clusterResourceBinding({})", self.name),
-        }
-    }
+/// Returns the name of a binding in messages: `resourceBinding(ns/name)` or `clusterResourceBinding(name)`.
+fn in_messages(key: &BindingKey) -> String {
+    format!("{}({key})", key.kind().name_in_messages())
 }
 
 /// The treatment of the current replicas of a workload. Duplicated workloads and static weights ignore the current
@@ -119,7 +110,7 @@ pub struct EarlierRequest {
 }
 
 /// The object from which a request was parsed, for plugins that read fields beyond the request.
-pub trait BindingObject: fmt::Debug + Send + Sync {
+pub trait BindingObject: Debug + Send + Sync {
     /// Returns the metadata of the binding.
     fn metadata(&self) -> &ObjectMeta;
 
@@ -130,7 +121,7 @@ pub trait BindingObject: fmt::Debug + Send + Sync {
 /// A parsed binding.
 #[derive(Clone, Debug)]
 pub struct Request {
-    name: BindingName,
+    key: BindingKey,
     api_version: String,
     kind: String,
     ties: TieOrder,
@@ -153,27 +144,22 @@ pub struct Request {
 }
 
 impl Request {
-    /// Parses a binding. `namespace` is `None` for a ClusterResourceBinding.
+    /// Parses a binding.
     ///
     /// # Errors
     /// Returns an error if the binding has no placement, or if a requested quantity is malformed.
     pub fn new(
-        namespace: Option<&str>,
-        name: &str,
+        key: &BindingKey,
         spec: &BindingSpec,
         status: &BindingStatus,
     ) -> Result<Self, RequestError> {
-        let name = BindingName {
-            namespace: namespace.map(str::to_owned),
-            name: name.to_owned(),
-        };
         let Some(placement) = &spec.placement else {
-            return Err(RequestError::NoPlacement(name));
+            return Err(RequestError::NoPlacement(key.clone()));
         };
         let placement = Arc::new(CompiledPlacement::new(placement));
         let resources = |list| {
             ResourceRequest::new(list).map_err(|source| RequestError::Resources {
-                name: name.clone(),
+                key: key.clone(),
                 source,
             })
         };
@@ -223,7 +209,7 @@ impl Request {
             peers: WorkloadPeers::default(),
             earlier: None,
             object: None,
-            name,
+            key: key.clone(),
         })
     }
 
@@ -253,9 +239,9 @@ impl Request {
         self.object.as_deref()
     }
 
-    /// Returns the name of the binding.
-    pub fn name(&self) -> &BindingName {
-        &self.name
+    /// Returns the key of the binding.
+    pub fn key(&self) -> &BindingKey {
+        &self.key
     }
 
     /// Returns the `apiVersion` and kind of the resource.
@@ -391,25 +377,25 @@ mod tests {
             serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
         for (namespace, spec, expected) in [
             (
-                Some("shop"),
+                "shop",
                 spec(serde_json::json!({"resource": resource})),
                 "failed to get placement from resourceBinding(shop/web)",
             ),
             (
-                None,
+                "",
                 spec(serde_json::json!({"resource": resource})),
                 "failed to get placement from clusterResourceBinding(web)",
             ),
             (
-                None,
+                "",
                 spec(serde_json::json!({"resource": resource, "placement": {},
                     "replicaRequirements": {"resourceRequest": {"cpu": "much"}}})),
                 "failed to read the resource request of clusterResourceBinding(web): resource \"cpu\": \
                  \"much\" is not a quantity: a number with an optional suffix such as m, k, Gi or e3",
             ),
         ] {
-            let error =
-                Request::new(namespace, "web", &spec, &BindingStatus::default()).unwrap_err();
+            let key = BindingKey::new(namespace, "web");
+            let error = Request::new(&key, &spec, &BindingStatus::default()).unwrap_err();
             assert_eq!(error.to_string(), expected);
         }
     }

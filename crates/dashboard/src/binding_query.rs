@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use berth_scheduler::binding::BindingKey;
+use berth_api::BindingKey;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::store::{Applied, BindingRow, Scheduling, Store, Suspension};

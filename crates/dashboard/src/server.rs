@@ -13,10 +13,10 @@ use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use berth_api::BindingKey;
 use berth_explain::{Limits, Report};
 use berth_plan::explain::binding_report;
 use berth_plan::scheduler_configuration::DecisionConfiguration;
-use berth_scheduler::binding::BindingKey;
 use futures::{Stream, stream};
 use kube::Client;
 use serde::Deserialize;
@@ -267,11 +267,8 @@ struct NamePath {
 }
 
 impl From<NamePath> for BindingKey {
-    fn from(NamePath { namespace, name }: NamePath) -> Self {
-        Self {
-            namespace: namespace.map(Into::into),
-            name: name.into(),
-        }
+    fn from(path: NamePath) -> Self {
+        Self::new(path.namespace.as_deref().unwrap_or_default(), &path.name)
     }
 }
 

@@ -8,7 +8,7 @@ mod watches;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use berth_scheduler::binding::BindingKey;
+use berth_api::BindingKey;
 use jiff::Timestamp;
 
 pub(crate) use binding_row::{Applied, BindingRow, Scheduling, Suspension, Targets};

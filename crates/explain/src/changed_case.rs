@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use berth_api::Cluster;
 use berth_api::binding::{BindingSpec, BindingStatus};
+use berth_api::{BindingKey, Cluster};
 use berth_core::{
     Assumed, BindingObject, Engine, Explanation, Fleet, Outcome, Request, RequestError, Snapshot,
     WorkloadPeers,
@@ -19,10 +19,8 @@ use crate::change::Change;
 pub struct Case<'a> {
     /// The fleet, which must keep the Cluster objects ([`Fleet::keeping_objects`]).
     pub fleet: &'a Fleet,
-    /// The namespace of the binding. `None` for a ClusterResourceBinding.
-    pub namespace: Option<&'a str>,
-    /// The name of the binding.
-    pub name: &'a str,
+    /// The key of the binding.
+    pub key: &'a BindingKey,
     /// The metadata of the binding.
     pub metadata: &'a ObjectMeta,
     /// The spec of the binding.
@@ -129,7 +127,7 @@ impl<'a> Simulation<'a> {
             metadata: self.case.metadata.clone(),
             spec: spec.clone(),
         };
-        let request = Request::new(self.case.namespace, self.case.name, &spec, &status)?
+        let request = Request::new(self.case.key, &spec, &status)?
             .with_peers(self.case.peers.clone())
             .with_object(Arc::new(object));
         Ok((request, spec))

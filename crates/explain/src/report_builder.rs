@@ -109,16 +109,12 @@ impl VerdictReason {
 
 impl BindingSummary {
     fn new(request: &Request) -> Self {
-        let name = request.name();
+        let key = request.key();
         let (api_version, kind) = request.resource();
-        let binding_kind = match name.namespace {
-            Some(_) => "ResourceBinding",
-            None => "ClusterResourceBinding",
-        };
         Self {
-            kind: binding_kind.to_owned(),
-            namespace: name.namespace.clone(),
-            name: name.name.clone(),
+            kind: key.kind().name().to_owned(),
+            namespace: key.namespace.as_deref().map(str::to_owned),
+            name: key.name.to_string(),
             resource: ResourceSummary {
                 api_version: api_version.to_owned(),
                 kind: kind.to_owned(),

@@ -2,8 +2,8 @@
 
 mod counterfactuals;
 
-use berth_api::Cluster;
 use berth_api::binding::{BindingSpec, BindingStatus};
+use berth_api::{BindingKey, Cluster};
 use berth_core::{Engine, EngineOptions, Fleet, Request, Stage};
 use serde_json::{Value, json};
 
@@ -48,12 +48,8 @@ fn report(clusters: &[Value], spec: &Value) -> Report {
         fleet.apply(&serde_json::from_value::<Cluster>(cluster.clone()).unwrap());
     }
     let spec: BindingSpec = serde_json::from_value(spec.clone()).unwrap();
-    let request = Request::new(
-        Some("shop"),
-        "web-deployment",
-        &spec,
-        &BindingStatus::default(),
-    );
+    let key = BindingKey::new("shop", "web-deployment");
+    let request = Request::new(&key, &spec, &BindingStatus::default());
     let mut engine = Engine::new(EngineOptions::default()).unwrap();
     let request = request.unwrap();
     let (outcome, explanation) = engine.explain(&fleet.snapshot(), &request);

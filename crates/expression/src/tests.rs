@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use berth_api::ResourceBinding;
 use berth_api::binding::BindingSpec;
+use berth_api::{BindingKey, ResourceBinding};
 use berth_cel::{Exceeded, Failure, Scope, Variables};
 use berth_core::{
     BindingObject, Engine, EngineOptions, Filter, Fleet, Gates, Outcome, Plugins, Request,
@@ -62,7 +62,7 @@ fn request(team: &str) -> Request {
     }))
     .unwrap();
     let status = binding.status.clone().unwrap_or_default();
-    Request::new(Some("shop"), "web-deployment", &binding.spec, &status)
+    Request::new(&BindingKey::of(&binding.metadata), &binding.spec, &status)
         .unwrap()
         .with_object(Arc::new(Object(binding)))
 }

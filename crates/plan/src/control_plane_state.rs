@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
-use berth_scheduler::binding::{Binding, BindingKey};
+use berth_api::{BindingKey, Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_scheduler::binding::Binding;
 use serde_json::Value;
 
 /// Clusters by name.

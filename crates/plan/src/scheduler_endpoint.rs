@@ -3,9 +3,9 @@
 
 use std::fmt;
 
+use berth_api::BindingKey;
 use berth_component_base::kube_client;
 use berth_component_base::user_agent::Component;
-use berth_scheduler::binding::BindingKey;
 use berth_scheduler::debug_api::{
     ActiveConfiguration, CONFIGURATION_PATH, DECISIONS_PATH, DecisionDetails,
 };

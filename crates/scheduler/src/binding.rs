@@ -1,68 +1,15 @@
-//! The type [`Binding`], which represents a ResourceBinding or a ClusterResourceBinding, and its key.
+//! The type [`Binding`], which represents a ResourceBinding or a ClusterResourceBinding.
 //!
 //! [`RawBinding`] is a binding from a watch event or a list. It is decoded on demand.
 
 use std::cmp::Ordering;
-use std::fmt;
-use std::sync::Arc;
 
 use berth_api::binding::{BindingSpec, BindingStatus};
-use berth_api::{ClusterResourceBinding, ResourceBinding};
-use berth_core::{BindingName, BindingObject};
+use berth_api::{BindingKey, ClusterResourceBinding, ResourceBinding};
+use berth_core::BindingObject;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::lazy_object::LazyObject;
-
-/// Key of a binding. A key with a namespace identifies a ResourceBinding. A key without a namespace identifies a
-/// ClusterResourceBinding.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct BindingKey {
-    /// Namespace of a ResourceBinding, or `None` for a ClusterResourceBinding.
-    pub namespace: Option<Arc<str>>,
-    /// Name of the binding.
-    pub name: Arc<str>,
-}
-
-impl From<&BindingName> for BindingKey {
-    fn from(name: &BindingName) -> Self {
-        Self {
-            namespace: name.namespace.as_deref().map(Into::into),
-            name: name.name.as_str().into(),
-        }
-    }
-}
-
-impl BindingKey {
-    /// Returns the key of an object with this metadata.
-    pub fn of(metadata: &ObjectMeta) -> Self {
-        Self {
-            namespace: metadata
-                .namespace
-                .as_deref()
-                .filter(|namespace| !namespace.is_empty())
-                .map(Arc::from),
-            name: metadata.name.as_deref().unwrap_or_default().into(),
-        }
-    }
-
-    /// Returns the kind of the binding.
-    pub fn kind(&self) -> &'static str {
-        if self.namespace.is_some() {
-            "ResourceBinding"
-        } else {
-            "ClusterResourceBinding"
-        }
-    }
-}
-
-impl fmt::Display for BindingKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(f, "{namespace}/{}", self.name),
-            None => f.write_str(&self.name),
-        }
-    }
-}
 
 /// A ResourceBinding or ClusterResourceBinding.
 #[derive(Clone, Debug)]

@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use berth_api::BindingKey;
 use berth_api::binding::TargetCluster;
 use berth_core::{Assumed, EarlierRequest, Placement, WorkloadPeers};
 
@@ -26,7 +27,7 @@ use self::assumed_capacity::AssumedCapacity;
 use self::earlier_requests::EarlierRequests;
 use self::pending_evictions::PendingEvictions;
 use self::reservations::Reservations;
-use crate::binding::{Binding, BindingKey};
+use crate::binding::Binding;
 use crate::estimator::AssumedWork;
 
 /// The effects of decisions that the clusters do not report yet.

@@ -18,12 +18,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use berth_api::BindingKey;
 use berth_component_base::metrics::requests::Requests;
 use berth_component_base::metrics::{build_info, process};
 use berth_core::Point;
 
 use self::families::Families;
-use crate::binding::BindingKey;
 use crate::queue::Depth;
 use crate::rules::schedule_trigger::ScheduleType;
 
@@ -177,13 +177,7 @@ mod tests {
             PluginResult::Success,
             Duration::from_micros(12),
         );
-        let (key, now) = (
-            BindingKey {
-                namespace: None,
-                name: "b".into(),
-            },
-            Instant::now(),
-        );
+        let (key, now) = (BindingKey::new("", "b"), Instant::now());
         metrics.taken(&key, Duration::from_millis(5), now);
         metrics.ended(&key, true, now + Duration::from_secs(5));
         let depth = Depth {

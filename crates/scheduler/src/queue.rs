@@ -14,9 +14,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use crate::binding::BindingKey;
 use backoff::Backoffs;
 pub use backoff::QueueOrder;
+use berth_api::BindingKey;
 
 /// Maximum time that a key waits before it is retried.
 pub(crate) const MAX_WAITING: Duration = Duration::from_mins(5);

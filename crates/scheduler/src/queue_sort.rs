@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use berth_api::BindingKey;
 use serde::Deserialize;
 
-use crate::binding::{Binding, BindingKey};
+use crate::binding::Binding;
 use crate::framework::{
     Args, FactoryError, Follow, Gate, Handle, Plugin, PreEnqueue, QueueSort, Rank,
 };

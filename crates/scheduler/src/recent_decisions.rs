@@ -10,9 +10,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use berth_api::BindingKey;
 use berth_core::{Assumed, Outcome, Request, Snapshot};
 
-use crate::binding::{Binding, BindingKey};
+use crate::binding::Binding;
 use crate::decision_log::DecisionInput;
 use crate::estimator;
 use crate::extender;

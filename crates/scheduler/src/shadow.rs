@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use berth_api::BindingKey;
 use berth_api::go_json::placement_json;
 use berth_core::{Explanation, Request};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -24,7 +25,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::observed_write::{Observation, ObservedBinding};
 use self::prediction::Prediction;
-use crate::binding::{Binding, BindingKey, RawBinding};
+use crate::binding::{Binding, RawBinding};
 use crate::capacity_book::AffinityGroups;
 use crate::clusters::Clusters;
 use crate::config::Options;
@@ -285,9 +286,7 @@ impl Shadow {
             self.multiple_pod_templates,
             |name| self.clusters.is_leaving(name),
         )?;
-        let BindingKey { namespace, name } = &binding.key;
-        let request =
-            Request::new(namespace.as_deref(), name, &binding.spec, &binding.status).ok()?;
+        let request = Request::new(&binding.key, &binding.spec, &binding.status).ok()?;
         let request = match &self.groups {
             Some(groups) => request.with_peers(groups.peers(binding, |key| {
                 let observed = self.bindings.get(key)?;

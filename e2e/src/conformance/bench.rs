@@ -8,6 +8,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use berth_api::BindingKey;
 use berth_api::binding::{BindingSpec, BindingStatus, TargetCluster};
 use berth_api::cluster::Cluster;
 use berth_api::quantity::QuantityText;
@@ -124,7 +125,7 @@ enum Placements {
 }
 
 struct Binding {
-    name: String,
+    key: BindingKey,
     spec: BindingSpec,
     status: BindingStatus,
 }
@@ -178,20 +179,15 @@ fn binding(scenario: &Scenario, number: usize, placements: Placements) -> Bindin
         }
     }
     Binding {
-        name: format!("w{number}-deployment"),
+        key: BindingKey::new("default", &format!("w{number}-deployment")),
         spec,
         status: scenario.binding.status.clone().unwrap_or_default(),
     }
 }
 
 fn decide(snapshot: &Snapshot, engine: &mut Engine, binding: &Binding) -> Result<Outcome, String> {
-    let request = Request::new(
-        Some("default"),
-        &binding.name,
-        &binding.spec,
-        &binding.status,
-    )
-    .map_err(|error| error.to_string())?;
+    let request = Request::new(&binding.key, &binding.spec, &binding.status)
+        .map_err(|error| error.to_string())?;
     Ok(engine.schedule(snapshot, &request))
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use berth_api::binding::BindingStatus;
 use berth_api::go_json::placement_json;
 use berth_api::well_known::APPLIED_PLACEMENT;
-use berth_api::{Cluster, ResourceBinding};
+use berth_api::{BindingKey, Cluster, ResourceBinding};
 use berth_core::{Engine, EngineOptions, Fleet, Request};
 use clap::Args;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -155,8 +155,7 @@ fn plans(clusters: &[Cluster], bindings: &[ResourceBinding]) -> Result<Vec<Write
     for binding in bindings {
         let name = binding.name_any();
         let request = Request::new(
-            binding.metadata.namespace.as_deref(),
-            &name,
+            &BindingKey::of(&binding.metadata),
             &binding.spec,
             &BindingStatus::default(),
         );

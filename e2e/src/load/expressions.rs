@@ -113,15 +113,9 @@ fn request() -> Result<Request, String> {
     }))
     .map_err(|error| error.to_string())?;
     let binding = Arc::new(Binding::from(binding));
-    let key = &binding.key;
-    Request::new(
-        key.namespace.as_deref(),
-        &key.name,
-        &binding.spec,
-        &binding.status,
-    )
-    .map(|request| request.with_object(binding.clone()))
-    .map_err(|error| error.to_string())
+    Request::new(&binding.key, &binding.spec, &binding.status)
+        .map(|request| request.with_object(binding.clone()))
+        .map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ fn panic_if_named_after(binding: &str, point: &str) {
 }
 
 fn binding_name<'a>(context: &'a BindingContext<'_>) -> &'a str {
-    &context.request().name().name
+    &context.request().key().name
 }
 
 /// Refuses the binding `hint` until the binding has the annotation `open`.

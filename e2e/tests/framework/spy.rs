@@ -207,7 +207,7 @@ impl PreFilter for Spy {
         context: &CycleContext<'_>,
         _: &mut CycleState,
     ) -> Result<PreFilterResult, PluginError> {
-        self.record_result("PreFilter", &context.request().name().name)
+        self.record_result("PreFilter", &context.request().key().name)
             .map(|()| PreFilterResult::All)
     }
 }
@@ -218,7 +218,7 @@ impl BindingFilter for Spy {
     }
 
     fn check(&self, context: &BindingContext<'_>, _: &ClusterView<'_>) -> Result<(), Reason> {
-        self.record_result("Filter", &context.request().name().name)
+        self.record_result("Filter", &context.request().key().name)
             .map_err(|error| error.to_string().into())
     }
 }
@@ -245,7 +245,7 @@ impl PreScore for Spy {
         _: &[Candidate],
         _: &mut CycleState,
     ) -> Result<PreScoreResult, PluginError> {
-        self.record_result("PreScore", &context.request().name().name)
+        self.record_result("PreScore", &context.request().key().name)
             .map(|()| PreScoreResult::Score)
     }
 }
@@ -256,7 +256,7 @@ impl Score for Spy {
     }
 
     fn score(&self, context: &BindingContext<'_>, _: &ClusterView<'_>) -> Result<i64, PluginError> {
-        self.record_result("Score", &context.request().name().name)
+        self.record_result("Score", &context.request().key().name)
             .map(|()| 1)
     }
 

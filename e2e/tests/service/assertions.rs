@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use berth_api::ResourceBinding;
+use berth_api::{BindingKey, ResourceBinding};
 use berth_core::{Engine, EngineOptions, Fleet, Request};
 use berth_e2e::{BareControlPlane, eventually};
 use k8s_openapi::api::core::v1::Event;
@@ -36,8 +36,7 @@ pub(crate) fn is_settled(binding: &ResourceBinding) -> bool {
 pub(crate) fn engine_decision(fleet: &mut Fleet, binding: &ResourceBinding) -> Targets {
     let mut engine = Engine::new(EngineOptions::default()).unwrap();
     let request = Request::new(
-        Some("default"),
-        &binding.name_any(),
+        &BindingKey::of(&binding.metadata),
         &binding.spec,
         &binding.status.clone().unwrap_or_default(),
     );

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use berth_core::{CycleContext, CycleState, PluginError, PreFilter, PreFilterResult};
 use berth_scheduler::SchedulerCommand;
-use berth_scheduler::binding::{Binding, BindingKey};
+use berth_scheduler::binding::Binding;
 use berth_scheduler::framework::{
     Args, Decided, Event, EventKind, FactoryError, Handle, Hint, Plugin, PreBind, Registration,
     State,
@@ -103,7 +103,7 @@ impl PreFilter for Approval {
         context: &CycleContext<'_>,
         state: &mut CycleState,
     ) -> Result<PreFilterResult, PluginError> {
-        let key = &BindingKey::from(context.request().name());
+        let key = context.request().key();
         let binding = self.state.binding(key);
         let Some(ticket) = binding.as_deref().and_then(|one| self.ticket_of(one)) else {
             let annotation = &self.args.annotation;

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use berth_api::Cluster;
 use berth_api::binding::{BindingStatus, ResourceHealth};
 use berth_api::placement::ReplicaSchedulingType;
 use berth_api::well_known::{
     CLUSTER_PROPAGATION_POLICY_NAME, CONDITION_READY, CONDITION_SCHEDULED, PROPAGATION_POLICY_NAME,
 };
-use berth_scheduler::binding::{Binding, BindingKey};
+use berth_api::{BindingKey, Cluster};
+use berth_scheduler::binding::Binding;
 use kube::ResourceExt as _;
 use serde_json::Value;
 

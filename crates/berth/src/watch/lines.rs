@@ -187,7 +187,7 @@ fn assigned_replicas(targets: &BTreeMap<String, i32>, with_replicas: bool) -> St
 
 #[cfg(test)]
 mod tests {
-    use berth_scheduler::binding::BindingKey;
+    use berth_api::BindingKey;
 
     use super::*;
 
@@ -195,10 +195,7 @@ mod tests {
     fn previous_clusters_of_a_move_are_shortened_before_the_new_clusters() {
         let on = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), 1)).collect();
         let change = Change::Moved {
-            key: BindingKey {
-                namespace: Some("shop".into()),
-                name: "web".into(),
-            },
+            key: BindingKey::new("shop", "web"),
             from: on(&["member1", "member2", "member3"]),
             to: on(&["member4", "member5"]),
             with_replicas: true,
@@ -226,10 +223,7 @@ mod tests {
 
     #[test]
     fn text_from_objects_is_one_line_without_control_characters() {
-        let key = BindingKey {
-            namespace: None,
-            name: "web".into(),
-        };
+        let key = BindingKey::new("", "web");
         let change = Change::SchedulingFailed(key, "first\nsecond \u{1b}[2J".to_owned());
         let line = line(&Timestamp::UNIX_EPOCH, &change).to_string();
         assert!(line.ends_with("first second  [2J"), "{line:?}");

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_api::{BindingKey, BindingKind, Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_apimachinery::api_error::api_error_message;
 use berth_component_base::list_watch;
-use berth_scheduler::binding::{Binding, BindingKey};
+use berth_scheduler::binding::Binding;
 use futures::StreamExt as _;
 use kube::api::{Api, ListParams};
 use kube::runtime::watcher::Event;
@@ -25,7 +25,7 @@ pub(super) enum WatchEvent {
     /// A binding was deleted.
     BindingDeleted(BindingKey),
     /// A list of the bindings of one kind was complete. Contains the kind and the keys of all existing bindings.
-    BindingsListed(&'static str, BTreeSet<BindingKey>),
+    BindingsListed(BindingKind, BTreeSet<BindingKey>),
     /// A cluster was added or changed.
     ClusterApplied(Box<Cluster>),
     /// A cluster was deleted.
@@ -85,10 +85,10 @@ where
         ObjectEvent::Deleted(object) => WatchEvent::BindingDeleted(BindingKey::of(object.meta())),
         ObjectEvent::Listed(objects) => {
             let keys = objects.iter().map(|object| BindingKey::of(object.meta()));
-            let kind = if K::kind(&()) == "ResourceBinding" {
-                "ResourceBinding"
+            let kind = if K::kind(&()) == BindingKind::Namespaced.name() {
+                BindingKind::Namespaced
             } else {
-                "ClusterResourceBinding"
+                BindingKind::Cluster
             };
             WatchEvent::BindingsListed(kind, keys.collect())
         }

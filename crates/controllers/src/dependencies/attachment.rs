@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use berth_api::BindingKey;
 use berth_api::well_known::{BINDING_FINALIZER, RESOURCE_BINDING_PERMANENT_ID};
 use serde_json::{Map, Value, json};
 
 use super::merged_settings::{ABORT, Conflict, Strategy};
 use super::record::{BindingRecord, Object, ObjectKey, reference_label};
-use crate::binding_key::BindingKey;
 
 /// The observed state from which [`plan`] computes the attached binding of an object.
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ fn create(input: &AttachmentInput, object: &Object) -> Plan {
         "apiVersion": "work.karmada.io/v1alpha2",
         "kind": "ResourceBinding",
         "metadata": {
-            "name": key.binding().name,
+            "name": &*key.binding().name,
             "namespace": key.namespace,
             "labels": labels,
             "finalizers": [BINDING_FINALIZER],
@@ -223,7 +223,8 @@ fn label_changes(existing: &BindingRecord, input: &AttachmentInput) -> Map<Strin
 
 /// Returns the snapshot of an independent binding, which is its entry in `requiredBy`.
 fn snapshot(record: &BindingRecord) -> Value {
-    let entry = json!({ "namespace": record.key.namespace, "name": record.key.name });
+    let key = &record.key;
+    let entry = json!({ "namespace": key.namespace_or_empty(), "name": &*key.name });
     refreshed(&entry, record)
 }
 
@@ -243,11 +244,8 @@ fn refreshed(entry: &Value, record: &BindingRecord) -> Value {
 
 /// Returns the key of the binding that a snapshot refers to.
 pub(super) fn key_of_snapshot(entry: &Value) -> BindingKey {
-    let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
-    BindingKey {
-        namespace: text("namespace"),
-        name: text("name"),
-    }
+    let text = |field: &str| entry[field].as_str().unwrap_or_default();
+    BindingKey::new(text("namespace"), text("name"))
 }
 
 fn list_or_null(list: &[Value]) -> Value {

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use berth_api::BindingKey;
 use berth_api::dependency::DependentObjectReference;
 
 use super::attachment::{AttachmentInput, key_of_snapshot};
 use super::record::{BindingRecord, Object, ObjectKey, ObjectKind, Role, reference_label};
-use crate::binding_key::BindingKey;
 
 /// A kind of objects and a namespace.
 type NamespacedKind = (ObjectKind, String);

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use berth_api::ResourceBinding;
+use berth_api::{BindingKey, ResourceBinding};
 use kube::api::DynamicObject;
 use kube::core::ApiResource;
 
@@ -13,7 +13,6 @@ use super::merged_settings::Conflict;
 use super::record::{BindingRecord, ObjectKey, ObjectKind, Role};
 use super::recorded_events;
 use super::writer::{Resolved, WriteError, Writer};
-use crate::binding_key::BindingKey;
 use crate::interpreter_configuration::{ConfigurationKind, Customizations};
 use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::informer::WatchEvent;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use berth_api::BindingKey;
 use berth_api::binding::{BindingSuspension, ObjectReference};
 use berth_api::dependency::{self, DependentObjectReference};
 use berth_api::names::{binding_name, binding_reference_key};
@@ -13,7 +14,6 @@ use kube::api::DynamicObject;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use crate::binding_key::BindingKey;
 use crate::fingerprint::Fingerprints;
 use crate::suspension::suspends;
 
@@ -74,7 +74,7 @@ impl BindingRecord {
         let owners = meta.owner_references.iter().flatten();
         let mut owners = owners.filter(|owner| owner.controller == Some(true));
         Ok(Self {
-            key: BindingKey::of(object),
+            key: BindingKey::of(&object.metadata),
             uid: meta.uid.clone().unwrap_or_default(),
             id: labels
                 .get(RESOURCE_BINDING_PERMANENT_ID)
@@ -161,7 +161,7 @@ impl BindingRecord {
                 api_version: self.resource.api_version.clone(),
                 kind: self.resource.kind.clone(),
             },
-            namespace: self.key.namespace.clone(),
+            namespace: self.key.namespace_or_empty().to_owned(),
             name: self.resource.name.clone(),
         }
     }
@@ -178,7 +178,7 @@ fn evicted_target(task: &Value) -> Value {
 
 /// Returns the reference label of a binding. The attached bindings of this binding have a label with this key.
 pub(super) fn reference_label(key: &BindingKey) -> String {
-    let hash = binding_reference_key(&key.namespace, &key.name);
+    let hash = binding_reference_key(key.namespace_or_empty(), &key.name);
     format!("{DEPENDED_BY_PREFIX}{hash}")
 }
 
@@ -200,10 +200,7 @@ pub(super) struct ObjectKey {
 impl ObjectKey {
     /// Returns the key of the object's binding.
     pub(super) fn binding(&self) -> BindingKey {
-        BindingKey {
-            namespace: self.namespace.clone(),
-            name: binding_name(&self.kind.kind, &self.name),
-        }
+        BindingKey::new(&self.namespace, &binding_name(&self.kind.kind, &self.name))
     }
 }
 

@@ -66,13 +66,6 @@ pub(super) fn policy_conflict(attached: &BindingRecord, message: String) -> Even
 }
 
 fn binding_reference(binding: &BindingRecord) -> ObjectReference {
-    ObjectReference {
-        api_version: Some("work.karmada.io/v1alpha2".to_owned()),
-        kind: Some("ResourceBinding".to_owned()),
-        namespace: Some(binding.key.namespace.clone()),
-        name: Some(binding.key.name.clone()),
-        uid: Some(binding.uid.clone()),
-        resource_version: Some(binding.version.clone()),
-        field_path: None,
-    }
+    let (uid, version) = (binding.uid.clone(), binding.version.clone());
+    binding.key.reference(Some(uid), Some(version))
 }

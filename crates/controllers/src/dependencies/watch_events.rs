@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use berth_api::BindingKey;
+use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 
 use super::reconciler::{Distributor, Job, Source};
 use super::record::{BindingRecord, Object, ObjectKey, ObjectKind, Role};
-use crate::binding_key::BindingKey;
 use crate::interpreter_configuration::ChangedKinds;
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::observe::{ObjectName, Observe};
@@ -39,8 +40,8 @@ impl Distributor {
         let new = match BindingRecord::read(object) {
             Ok(record) => Arc::new(record),
             Err(error) => {
-                let key = BindingKey::of(object);
-                tracing::warn!(binding = key.name, %error, "cannot read a binding: it is ignored");
+                let key = BindingKey::of(&object.metadata);
+                tracing::warn!(binding = &*key.name, %error, "cannot read a binding: it is ignored");
                 return self.handle_binding_deleted(&key);
             }
         };
@@ -117,7 +118,11 @@ impl Observe for Distributor {
             Source::Bindings => self.handle_binding_applied(&object),
             Source::Interpreter(_) => {}
             Source::Objects(kind) => {
-                let key = object_key(kind, BindingKey::of(&object));
+                let key = object_key(
+                    kind,
+                    &object.namespace().unwrap_or_default(),
+                    &object.name_any(),
+                );
                 let is_changed = self.index.put_object(&key, Object::read(&object));
                 if is_changed && self.index.is_relevant(&key) {
                     self.enqueue(Job::Attach(key));
@@ -127,15 +132,13 @@ impl Observe for Distributor {
     }
 
     fn removed(&mut self, source: &Source, namespace: &str, name: &str) {
-        let key = BindingKey {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        };
         match source {
-            Source::Bindings => self.handle_binding_deleted(&key),
+            Source::Bindings => self.handle_binding_deleted(&BindingKey::new(namespace, name)),
             Source::Interpreter(_) => {}
             // The garbage collector deletes the binding of the object.
-            Source::Objects(kind) => self.index.remove_object(&object_key(kind, key)),
+            Source::Objects(kind) => {
+                self.index.remove_object(&object_key(kind, namespace, name));
+            }
         }
     }
 
@@ -143,7 +146,7 @@ impl Observe for Distributor {
         match source {
             Source::Bindings => {
                 let keys = self.index.binding_keys();
-                keys.map(|key| (key.namespace.clone(), key.name.clone()))
+                keys.map(|key| (key.namespace_or_empty().to_owned(), key.name.to_string()))
                     .collect()
             }
             Source::Interpreter(_) => Vec::new(),
@@ -173,10 +176,10 @@ impl Observe for Distributor {
     }
 }
 
-fn object_key(kind: &ObjectKind, key: BindingKey) -> ObjectKey {
+fn object_key(kind: &ObjectKind, namespace: &str, name: &str) -> ObjectKey {
     ObjectKey {
         kind: kind.clone(),
-        namespace: key.namespace,
-        name: key.name,
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
     }
 }

@@ -3,19 +3,19 @@
 use berth_apimachinery::api_error::{api_error_message, is_stale, is_unreachable};
 use std::sync::Arc;
 
-use berth_api::ResourceBinding;
+use berth_api::BindingKey;
 use berth_api::dependency::{DependentObjectReference, read_list};
 use berth_api::well_known::{DEPENDENCIES, DEPENDENCIES_FINALIZER};
 use berth_events::EventRecorder;
 use berth_interpreter::InterpretError;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, TypeMeta};
+use kube::core::TypeMeta;
 use serde_json::{Value, json};
 
 use super::attachment::{Write, with_permanent_id};
 use super::record::BindingRecord;
 use super::recorded_events;
-use crate::binding_key::BindingKey;
+use crate::binding_api::binding_api;
 use crate::reconciler::work_queue::RetryableError;
 use crate::resource_interpreter::ResourceInterpreter;
 use crate::resource_type::ResourceType;
@@ -174,7 +174,7 @@ impl Writer {
             Write::Create(binding) => {
                 let binding = with_permanent_id(binding, &uuid::Uuid::new_v4().to_string());
                 let binding: DynamicObject = serde_json::from_value(binding)?;
-                let bindings = self.bindings(&key.namespace);
+                let bindings = self.bindings(key);
                 Ok(bindings.create(&parameters().1, &binding).await?)
             }
             Write::Patch(mut patch) => {
@@ -199,23 +199,22 @@ impl Writer {
         if let Some(spec) = spec {
             patch["spec"] = spec;
         }
-        let bindings = self.bindings(&key.namespace);
+        let bindings = self.bindings(key);
         let patched = bindings
             .patch(&key.name, &parameters().0, &Patch::Merge(patch))
             .await?;
         Ok(patched)
     }
 
-    fn bindings(&self, namespace: &str) -> Api<DynamicObject> {
-        let resource = ApiResource::erase::<ResourceBinding>(&());
-        Api::namespaced_with(self.mapper.client(), namespace, &resource)
+    fn bindings(&self, key: &BindingKey) -> Api<DynamicObject> {
+        binding_api(self.mapper.client(), key)
     }
 
     /// Returns the template, if it exists.
     async fn template(&self, record: &BindingRecord) -> Result<Option<DynamicObject>, WriteError> {
         let resource = &record.resource;
         let (api_version, kind) = (&resource.api_version, &resource.kind);
-        let namespace = &record.key.namespace;
+        let namespace = record.key.namespace_or_empty();
         let api = self.mapper.api(api_version, kind, namespace).await?;
         let mut found = api.get_opt(&resource.name).await?;
         if let Some(template) = &mut found {

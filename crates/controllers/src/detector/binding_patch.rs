@@ -3,6 +3,7 @@
 //!
 //! Patches never change fields that the scheduler or other controllers write.
 
+use berth_api::BindingKind;
 use berth_api::well_known::{PREEMPTIBLE, PREEMPTIBLE_COPIED};
 use berth_apimachinery::merge_diff::merge_diff;
 use kube::api::DynamicObject;
@@ -10,7 +11,6 @@ use serde_json::{Map, Value, json};
 
 use super::claim::Claim;
 use super::desired_binding::DesiredBinding;
-use crate::binding_key::BindingKind;
 
 /// Fields of the spec that the detector writes.
 const DETECTOR_FIELDS: &[&str] = &[
@@ -48,20 +48,16 @@ pub struct OtherOwner {
 pub fn new_binding(desired: &DesiredBinding, id: &str) -> Value {
     let kind = desired.kind();
     let mut labels = desired.labels.clone();
-    let id_label = match kind {
-        BindingKind::Namespaced => berth_api::well_known::RESOURCE_BINDING_PERMANENT_ID,
-        BindingKind::Cluster => berth_api::well_known::CLUSTER_RESOURCE_BINDING_PERMANENT_ID,
-    };
-    labels.insert(id_label.to_owned(), json!(id));
+    labels.insert(kind.id_label().to_owned(), json!(id));
     let mut metadata = json!({
-        "name": desired.key.name,
+        "name": &*desired.key.name,
         "labels": labels,
         "annotations": desired.annotations,
         "finalizers": [kind.finalizer()],
         "ownerReferences": [desired.owner],
     });
-    if kind == BindingKind::Namespaced {
-        metadata["namespace"] = json!(desired.key.namespace);
+    if let Some(namespace) = &desired.key.namespace {
+        metadata["namespace"] = json!(&**namespace);
     }
     json!({
         "apiVersion": "work.karmada.io/v1alpha2",
@@ -85,7 +81,7 @@ pub fn binding_patch(
         && owner.uid != desired.owner_uid
     {
         return Err(OtherOwner {
-            binding: desired.key.name.clone(),
+            binding: desired.key.name.to_string(),
             owner: owner.uid.clone(),
         });
     }

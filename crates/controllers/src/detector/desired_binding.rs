@@ -7,6 +7,7 @@ use berth_api::admission::drop_empty_values;
 use berth_api::binding::ReplicaRequirements;
 use berth_api::placement::WorkloadGroupTerm;
 use berth_api::well_known::{PREEMPTIBLE, PREEMPTIBLE_COPIED};
+use berth_api::{BindingKey, BindingKind};
 use berth_interpreter::{InterpretError, Interpreter};
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
@@ -14,7 +15,6 @@ use serde_json::{Map, Value, json};
 use super::options::Gates;
 use super::policy::Policy;
 use super::template::Template;
-use crate::binding_key::{BindingKey, BindingKind};
 
 /// The fields of a binding that the detector determines.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +50,7 @@ pub enum Interpreted {
 impl DesiredBinding {
     /// Returns the kind of the binding.
     pub fn kind(&self) -> BindingKind {
-        BindingKind::of(&self.key)
+        self.key.kind()
     }
 }
 
@@ -67,7 +67,7 @@ pub fn binding_for(
     interpreter: &Interpreter,
 ) -> Result<DesiredBinding, InterpretError> {
     let key = template.key.binding();
-    let kind = BindingKind::of(&key);
+    let kind = key.kind();
     let mut spec = policy_fields(policy);
     spec.insert("resource".to_owned(), reference(template));
     let read = read_template(template, gates, interpreter, &mut spec)?;

@@ -20,16 +20,13 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use berth_api::BindingKey;
 use kube::api::DynamicObject;
 
 use super::claim::{PolicyKey, PolicyKind};
 use super::policy::{Policy, PolicyRecord, winner};
 use super::template::Template;
-use crate::binding_key::BindingKey;
 use crate::resource_type::TemplateKey;
-
-/// The key of an override policy: kind, namespace, name.
-pub type OverrideKey = (PolicyKind, String, String);
 
 /// The observed objects.
 #[derive(Debug, Default)]
@@ -40,7 +37,7 @@ pub struct Index {
     by_namespace: HashMap<(PolicyKind, String), BTreeSet<PolicyKey>>,
     claimed: HashMap<PolicyKey, HashSet<TemplateKey>>,
     bindings: HashMap<BindingKey, Arc<DynamicObject>>,
-    overrides: HashSet<OverrideKey>,
+    overrides: HashSet<PolicyKey>,
 }
 
 impl Index {
@@ -162,25 +159,26 @@ impl Index {
     /// Reports whether all override policies that a policy depends on exist.
     pub fn has_overrides_of(&self, policy: &Policy) -> bool {
         policy.spec.dependent_overrides.iter().all(|name| {
-            let key = &policy.key;
-            self.overrides
-                .contains(&(key.kind, key.namespace.clone(), name.clone()))
+            self.overrides.contains(&PolicyKey {
+                name: name.clone(),
+                ..policy.key.clone()
+            })
         })
     }
 
     /// Stores an override policy. Reports whether it is new.
-    pub fn put_override(&mut self, key: OverrideKey) -> bool {
+    pub fn put_override(&mut self, key: PolicyKey) -> bool {
         self.overrides.insert(key)
     }
 
     /// Removes an override policy.
-    pub fn remove_override(&mut self, key: &OverrideKey) {
+    pub fn remove_override(&mut self, key: &PolicyKey) {
         self.overrides.remove(key);
     }
 
     /// Returns the override policies of a kind.
-    pub fn overrides(&self, kind: PolicyKind) -> impl Iterator<Item = &OverrideKey> {
-        self.overrides.iter().filter(move |key| key.0 == kind)
+    pub fn overrides(&self, kind: PolicyKind) -> impl Iterator<Item = &PolicyKey> {
+        self.overrides.iter().filter(move |key| key.kind == kind)
     }
 
     /// Returns a binding.

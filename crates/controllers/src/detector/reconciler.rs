@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use berth_api::BindingKind;
 use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use tokio::time::Instant;
@@ -16,7 +17,6 @@ use super::policy_findings::PolicyFindings;
 use super::state::{QueueItem, QueueKey, State};
 use super::unserved_apis::UnservedApis;
 use super::writer::{VersionChanges, WriteError, Writer};
-use crate::binding_key::BindingKind;
 use crate::interpreter_configuration::{ConfigurationKind, Customizations};
 use crate::monitor::queue_meter::QueueMeter;
 use crate::recent_templates::RecentTemplates;

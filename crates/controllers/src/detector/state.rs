@@ -7,19 +7,19 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
+use berth_api::BindingKey;
 use kube::api::DynamicObject;
 
 use super::binding_patch::differ_in_detector_fields;
 use super::claim::PolicyKey;
 use super::decision::{Cause, Plan, decide};
-use super::index::{Index, OverrideKey};
+use super::index::Index;
 use super::options::DetectorOptions;
 use super::policy::{Policy, PolicyRecord, PolicyState};
 use super::policy_change;
 use super::policy_findings::{self, Finding};
 use super::template::Template;
 use super::waiting_templates::WaitingTemplates;
-use crate::binding_key::BindingKey;
 use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::work_queue::{Priority, WorkQueue};
 use crate::resource_type::{ResourceType, TemplateKey};
@@ -373,7 +373,7 @@ impl State {
     }
 
     /// Stores an override policy. If it is new, the templates that wait for override policies are queued.
-    pub fn override_applied(&mut self, key: OverrideKey) {
+    pub fn override_applied(&mut self, key: PolicyKey) {
         if self.index.put_override(key) {
             self.enqueue_waiting_for_overrides();
         }
@@ -402,7 +402,7 @@ impl State {
     /// Stores a new or changed binding.
     pub(super) fn binding_applied(&mut self, object: DynamicObject) {
         let object = without_status(object);
-        let key = BindingKey::of(&object);
+        let key = BindingKey::of(&object.metadata);
         // Another process may have undone a decision with a delayed write. Writes of this detector are examined as
         // well, because a running write may be based on an older version of the binding.
         if self.is_relevant_change(&key, &object)
@@ -429,7 +429,7 @@ impl State {
         let mut kinds = self.types.iter();
         let kind =
             kinds.find(|known| known.api.api_version == api_version && known.api.kind == kind)?;
-        let template = kind.key(&key.namespace, text("name")?);
+        let template = kind.key(key.namespace_or_empty(), text("name")?);
         self.index.template(&template).is_some().then_some(template)
     }
 

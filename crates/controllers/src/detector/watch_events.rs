@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use berth_api::BindingKey;
 use berth_component_base::list_watch::Listing;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
@@ -13,7 +14,6 @@ use super::policy::{PolicyRecord, PolicyState};
 use super::reconciler::{Detector, Event, Source};
 use super::recorded_events;
 use super::template::Template;
-use crate::binding_key::{BindingKey, BindingKind};
 use crate::reconciler::Inputs;
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
@@ -174,9 +174,11 @@ impl Observe for Detector {
             Source::Policies(kind) => self.policy_applied(*kind, &object),
             Source::Bindings(_) => self.state.binding_applied(object),
             Source::Overrides(kind) => {
-                let namespace = object.namespace().unwrap_or_default();
-                self.state
-                    .override_applied((*kind, namespace, object.name_any()));
+                self.state.override_applied(PolicyKey {
+                    kind: *kind,
+                    namespace: object.namespace().unwrap_or_default(),
+                    name: object.name_any(),
+                });
             }
             Source::Clusters => {
                 self.findings.clusters.insert(object.name_any());
@@ -203,13 +205,15 @@ impl Observe for Detector {
                 self.findings.forget(&key);
                 self.state.policy_deleted(&key);
             }
-            Source::Bindings(_) => self.state.binding_deleted(&BindingKey {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            }),
+            Source::Bindings(_) => self
+                .state
+                .binding_deleted(&BindingKey::new(namespace, name)),
             Source::Overrides(kind) => {
-                let key = (*kind, namespace.to_owned(), name.to_owned());
-                self.state.index.remove_override(&key);
+                self.state.index.remove_override(&PolicyKey {
+                    kind: *kind,
+                    namespace: namespace.to_owned(),
+                    name: name.to_owned(),
+                });
             }
             Source::Clusters => {
                 self.findings.clusters.remove(name);
@@ -238,14 +242,14 @@ impl Observe for Detector {
                 .state
                 .index
                 .binding_keys()
-                .filter(|key| BindingKind::of(key) == *kind)
-                .map(|key| (key.namespace.clone(), key.name.clone()))
+                .filter(|key| key.kind() == *kind)
+                .map(|key| (key.namespace_or_empty().to_owned(), key.name.to_string()))
                 .collect(),
             Source::Overrides(kind) => self
                 .state
                 .index
                 .overrides(*kind)
-                .map(|(_, namespace, name)| (namespace.clone(), name.clone()))
+                .map(|key| (key.namespace.clone(), key.name.clone()))
                 .collect(),
             Source::Clusters => cluster_scoped(&self.findings.clusters),
             Source::Interpreter(_) => Vec::new(),

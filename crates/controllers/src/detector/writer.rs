@@ -27,7 +27,7 @@ use super::options::Gates;
 use super::policy::{Policy, PolicyRecord};
 use super::recorded_events;
 use super::template::Template;
-use crate::binding_key::{BindingKey, BindingKind};
+use crate::binding_api::binding_api;
 use crate::monitor::{Monitor, Outcome};
 use crate::reconciler::work_queue::RetryableError;
 use crate::resource_interpreter::ResourceInterpreter;
@@ -171,8 +171,7 @@ impl Writer {
                 binding.metadata.resource_version.as_deref(),
             );
             let patch = json!({ "metadata": metadata });
-            match self
-                .bindings(&key)
+            match binding_api(self.client.clone(), &key)
                 .patch(&key.name, &params(), &Patch::Merge(patch))
                 .await
             {
@@ -354,7 +353,7 @@ impl Writer {
         observed: Option<Arc<DynamicObject>>,
         version_changes: VersionChanges,
     ) -> Result<Option<Box<DynamicObject>>, WriteError> {
-        let api = self.bindings(&desired.key);
+        let api = binding_api(self.client.clone(), &desired.key);
         let name = &desired.key.name;
         let start = SystemTime::now();
         let mut attempts = Attempts::new(observed);
@@ -384,17 +383,7 @@ impl Writer {
                 return Ok(Some(Box::new(written)));
             }
         }
-        Err(WriteError::Conflicts(name.clone()))
-    }
-
-    fn bindings(&self, key: &BindingKey) -> Api<DynamicObject> {
-        let resource = binding_resource(BindingKind::of(key));
-        match BindingKind::of(key) {
-            BindingKind::Namespaced => {
-                Api::namespaced_with(self.client.clone(), &key.namespace, &resource)
-            }
-            BindingKind::Cluster => Api::all_with(self.client.clone(), &resource),
-        }
+        Err(WriteError::Conflicts(name.to_string()))
     }
 }
 
@@ -403,7 +392,7 @@ fn traced(object: &mut Value, desired: &DesiredBinding, start: SystemTime) -> Sp
     let mut span = Span::start("apply_policy", None, start);
     if let Some(context) = span.context() {
         object["metadata"]["annotations"][TRACEPARENT] = json!(context.to_string());
-        let BindingKey { namespace, name } = &desired.key;
+        let (namespace, name) = (desired.key.namespace_or_empty(), &desired.key.name);
         span.set("binding", format!("{namespace}/{name}"));
     }
     span
@@ -414,14 +403,6 @@ pub(super) fn policy_resource(kind: PolicyKind) -> ApiResource {
     match kind {
         PolicyKind::Namespaced => ApiResource::erase::<berth_api::PropagationPolicy>(&()),
         PolicyKind::Cluster => ApiResource::erase::<berth_api::ClusterPropagationPolicy>(&()),
-    }
-}
-
-/// Returns the API resource of a kind of binding.
-pub(super) fn binding_resource(kind: BindingKind) -> ApiResource {
-    match kind {
-        BindingKind::Namespaced => ApiResource::erase::<berth_api::ResourceBinding>(&()),
-        BindingKind::Cluster => ApiResource::erase::<berth_api::ClusterResourceBinding>(&()),
     }
 }
 

@@ -6,12 +6,11 @@ use std::time::Instant;
 use berth_api::binding::{AggregatedStatusItem, BindingSpec, BindingStatus, ResourceHealth};
 use berth_api::placement::Placement;
 use berth_api::well_known::APPLIED_PLACEMENT;
+use berth_api::{BindingKey, BindingKind};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde::Deserialize as _;
 use serde_json::Value;
-
-use crate::binding_key::{BindingKey, BindingKind};
 
 /// The fields of a ResourceBinding or ClusterResourceBinding.
 #[derive(Clone, Debug)]
@@ -56,7 +55,7 @@ impl Binding {
         };
         let applied = object.annotations().get(APPLIED_PLACEMENT);
         Ok(Self {
-            key: BindingKey::of(object),
+            key: BindingKey::of(&object.metadata),
             version: object.resource_version(),
             uid: object.uid(),
             spec: BindingSpec::deserialize(&data["spec"])?,
@@ -88,7 +87,7 @@ impl Binding {
 
     /// Returns the kind of the binding.
     pub(super) fn kind(&self) -> BindingKind {
-        BindingKind::of(&self.key)
+        self.key.kind()
     }
 
     /// Reports whether the binding is placed on a cluster.

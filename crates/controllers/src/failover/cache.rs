@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::mem;
 use std::time::Instant;
 
-use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_api::{BindingKey, BindingKind, Cluster, ClusterResourceBinding, ResourceBinding};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
@@ -12,7 +12,6 @@ use kube::core::ApiResource;
 
 use super::binding::Binding;
 use super::cluster::ClusterRecord;
-use crate::binding_key::{BindingKey, BindingKind};
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
 
@@ -79,7 +78,7 @@ impl Cache {
     }
 
     fn put_binding(&mut self, object: &DynamicObject) {
-        let key = BindingKey::of(object);
+        let key = BindingKey::of(&object.metadata);
         match Binding::read(object) {
             Ok(mut binding) => {
                 let earlier = self.bindings.get(&key);
@@ -91,7 +90,7 @@ impl Cache {
                 self.affected.changed.push(key);
             }
             Err(error) => {
-                tracing::warn!(binding = key.name, %error, "cannot read a binding: it is ignored");
+                tracing::warn!(binding = &*key.name, %error, "cannot read a binding: it is ignored");
                 self.remove_binding(key);
             }
         }
@@ -149,10 +148,9 @@ impl Observe for Cache {
     fn removed(&mut self, source: &Source, namespace: &str, name: &str) {
         match source {
             Source::Clusters => self.remove_cluster(name),
-            Source::Bindings | Source::ClusterBindings => self.remove_binding(BindingKey {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            }),
+            Source::Bindings | Source::ClusterBindings => {
+                self.remove_binding(BindingKey::new(namespace, name));
+            }
         }
     }
 
@@ -163,8 +161,8 @@ impl Observe for Cache {
             Source::ClusterBindings => BindingKind::Cluster,
         };
         let keys = self.bindings.keys();
-        keys.filter(|key| BindingKind::of(key) == kind)
-            .map(|key| (key.namespace.clone(), key.name.clone()))
+        keys.filter(|key| key.kind() == kind)
+            .map(|key| (key.namespace_or_empty().to_owned(), key.name.to_string()))
             .collect()
     }
 
@@ -203,7 +201,7 @@ mod tests {
     }
 
     fn names(keys: &[BindingKey]) -> Vec<&str> {
-        keys.iter().map(|key| key.name.as_str()).collect()
+        keys.iter().map(|key| &*key.name).collect()
     }
 
     fn list(cache: &mut Cache, source: Source, objects: Vec<DynamicObject>) -> Affected {

@@ -1,6 +1,7 @@
 //! The tasks and patches of evictions. An eviction removes a cluster from `spec.clusters` of a binding and adds a
 //! graceful eviction task.
 
+use berth_api::BindingKind;
 use berth_api::binding::GracefulEvictionTask;
 use berth_api::policy::{ApplicationFailover, PurgeMode, StatePreservation};
 use serde_json::{Value, json};
@@ -8,7 +9,6 @@ use serde_json::{Value, json};
 use super::binding::Binding;
 use super::options::{FailoverOptions, TaintEviction};
 use super::read_preserved_state::{PreservedStateError, read_preserved_state};
-use crate::binding_key::BindingKind;
 
 /// The reason of tasks for evictions by taints.
 const TAINT_UNTOLERATED: &str = "TaintUntolerated";

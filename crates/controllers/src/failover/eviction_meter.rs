@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use crate::binding_key::BindingKey;
+use berth_api::BindingKey;
+
 use crate::monitor::Monitor;
 use crate::monitor::queue_meter::QueueMeter;
 

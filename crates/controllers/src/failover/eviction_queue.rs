@@ -3,9 +3,10 @@
 use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
+use berth_api::{BindingKey, BindingKind};
+
 use super::eviction_meter::EvictionMeter;
 use super::rate_limiter::RateLimiter;
-use crate::binding_key::{BindingKey, BindingKind};
 use crate::monitor::Monitor;
 
 /// The kinds of eviction queues. As in Karmada, each kind of binding has its own rate limit for evictions by taints,
@@ -119,10 +120,7 @@ mod tests {
     use super::*;
 
     fn key(name: &str) -> BindingKey {
-        BindingKey {
-            namespace: "n".to_owned(),
-            name: name.to_owned(),
-        }
+        BindingKey::new("n", name)
     }
 
     #[test]

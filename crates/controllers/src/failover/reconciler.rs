@@ -4,6 +4,7 @@
 //! The reconciler uses a [`Schedule`] instead of a `WorkQueue`, because a binding also waits in [`EvictionQueues`]
 //! before its eviction. The rate limit of this queue depends on the reason for the eviction.
 
+use berth_api::BindingKey;
 use berth_apimachinery::api_error::is_unreachable;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -19,7 +20,6 @@ use super::report::Reports;
 use super::schedule::Schedule;
 use super::unhealthy_tracker::UnhealthyTracker;
 use super::writer::{Announcement, WriteOutcome, Writer};
-use crate::binding_key::BindingKey;
 use crate::monitor::{self as metrics, Monitor};
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::{Inputs, Reconciler, Workers};
@@ -102,9 +102,9 @@ impl Reconciler for Failover {
                 let delay = FIRST_RETRY_DELAY * 2u32.saturating_pow(*failures).min(64);
                 *failures += 1;
                 if is_unreachable(&*error) {
-                    tracing::debug!(binding = key.name, failures, %error, "no response, trying again");
+                    tracing::debug!(binding = &*key.name, failures, %error, "no response, trying again");
                 } else {
-                    tracing::warn!(binding = key.name, failures, %error, "write failed, trying again later");
+                    tracing::warn!(binding = &*key.name, failures, %error, "write failed, trying again later");
                 }
                 self.schedule.add(key, now + delay.min(LONGEST_RETRY_DELAY));
             }
@@ -235,7 +235,7 @@ impl Failover {
             match eviction::eviction_task(&binding, &cluster, reason, &self.options) {
                 Ok(task) => tasks.push(task),
                 Err(error) => {
-                    tracing::warn!(binding = binding.key.name, cluster, %error, "cannot evict a binding");
+                    tracing::warn!(binding = &*binding.key.name, cluster, %error, "cannot evict a binding");
                     let message = error.to_string();
                     self.writer.eviction_refused(&binding, &cluster, &message);
                 }
@@ -248,13 +248,17 @@ impl Failover {
         let clusters: Vec<String> = clusters.collect();
         match eviction::eviction_patch(&binding, tasks) {
             Ok(patch) => {
-                tracing::info!(binding = binding.key.name, ?clusters, "evicting a binding");
+                tracing::info!(
+                    binding = &*binding.key.name,
+                    ?clusters,
+                    "evicting a binding"
+                );
                 self.queues.of(queue).limiter.record(now);
                 self.budget.record(now);
                 let announcement = Announcement::Evicting(clusters);
                 self.start(binding, patch, announcement, Some(queue), workers);
             }
-            Err(error) => tracing::error!(binding = binding.key.name, %error, "eviction failed"),
+            Err(error) => tracing::error!(binding = &*binding.key.name, %error, "eviction failed"),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
-use crate::binding_key::BindingKey;
+use berth_api::BindingKey;
 
 /// Bindings, ordered by the time of their next examination.
 #[derive(Debug, Default)]
@@ -58,10 +58,7 @@ mod tests {
 
     #[test]
     fn a_binding_is_due_once_at_its_earliest_time() {
-        let key = |name: &str| BindingKey {
-            namespace: "n".to_owned(),
-            name: name.to_owned(),
-        };
+        let key = |name: &str| BindingKey::new("n", name);
         let (mut schedule, start) = (Schedule::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         for (name, seconds) in [("a", 3), ("b", 2), ("a", 1), ("b", 5)] {

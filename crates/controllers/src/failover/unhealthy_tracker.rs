@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use berth_api::BindingKey;
 use berth_api::binding::ResourceHealth;
 
 use super::report::Reports;
-use crate::binding_key::BindingKey;
 
 /// The default time for which an unhealthy application is tolerated.
 const DEFAULT_TOLERATION: Duration = Duration::from_mins(5);

@@ -1,16 +1,14 @@
 //! The writes and events of the failover controllers. Each patch contains the resource version of the examined binding.
 
-use berth_api::{ClusterResourceBinding, ResourceBinding};
+use berth_api::BindingKind;
 use berth_apimachinery::api_error::has_code;
 use berth_events::{Event, EventRecorder, Severity};
-use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
-use kube::core::ApiResource;
+use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::binding::Binding;
-use crate::binding_key::BindingKind;
+use crate::binding_api::binding_api;
 
 /// The reason of events about failed evictions.
 const FAILED: &str = "EvictWorkloadFromClusterFailed";
@@ -67,12 +65,16 @@ impl Writer {
         announcement: Announcement,
     ) -> WriteOutcome {
         patch["metadata"] = json!({ "resourceVersion": binding.version });
-        let (api, name) = (self.api(binding), &binding.key.name);
+        let key = &binding.key;
+        let api = binding_api(self.client.clone(), key);
         let parameters = PatchParams {
             field_manager: Some("berth-failover".to_owned()),
             ..PatchParams::default()
         };
-        let written = match api.patch(name, &parameters, &Patch::Merge(patch)).await {
+        let written = match api
+            .patch(&key.name, &parameters, &Patch::Merge(patch))
+            .await
+        {
             Ok(stored) => WriteOutcome::Stored(Box::new(stored)),
             Err(error) if has_code(&error, 409) => WriteOutcome::Conflict,
             Err(error) if has_code(&error, 404) => WriteOutcome::NotFound,
@@ -103,19 +105,6 @@ impl Writer {
             _ => {}
         }
         written
-    }
-
-    fn api(&self, binding: &Binding) -> Api<DynamicObject> {
-        let client = self.client.clone();
-        match binding.kind() {
-            BindingKind::Namespaced => {
-                let resource = ApiResource::erase::<ResourceBinding>(&());
-                Api::namespaced_with(client, &binding.key.namespace, &resource)
-            }
-            BindingKind::Cluster => {
-                Api::all_with(client, &ApiResource::erase::<ClusterResourceBinding>(&()))
-            }
-        }
     }
 
     /// Records an event about the result of an eviction, with Karmada's message.
@@ -151,15 +140,9 @@ fn record(
     message: &str,
 ) {
     let objects = [
-        ObjectReference {
-            api_version: Some("work.karmada.io/v1alpha2".to_owned()),
-            kind: Some(binding.kind().name().to_owned()),
-            namespace: Some(binding.key.namespace.clone()).filter(|text| !text.is_empty()),
-            name: Some(binding.key.name.clone()),
-            uid: binding.uid.clone(),
-            resource_version: binding.version.clone(),
-            field_path: None,
-        },
+        binding
+            .key
+            .reference(binding.uid.clone(), binding.version.clone()),
         (&binding.spec.resource).into(),
     ];
     for object in objects {

@@ -14,14 +14,11 @@ pub(crate) mod work_patch;
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::well_known::{
-    CLUSTER_RESOURCE_BINDING_NAME, CLUSTER_RESOURCE_BINDING_PERMANENT_ID, RESOURCE_BINDING_NAME,
-    RESOURCE_BINDING_NAMESPACE, RESOURCE_BINDING_PERMANENT_ID, TRACEPARENT,
+    CLUSTER_RESOURCE_BINDING_NAME, RESOURCE_BINDING_NAME, RESOURCE_BINDING_NAMESPACE, TRACEPARENT,
 };
+use berth_api::{BindingKey, BindingKind};
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::api::{Api, DynamicObject};
-use kube::core::ApiResource;
-
-use crate::binding_key::{BindingKey, BindingKind};
+use kube::api::DynamicObject;
 
 /// The fields of a ResourceBinding or ClusterResourceBinding.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,14 +46,11 @@ impl Binding {
     pub(crate) fn from_object(object: &DynamicObject) -> Result<Self, serde_json::Error> {
         let meta = &object.metadata;
         let field = |name: &str| object.data.get(name).cloned().unwrap_or_default();
-        let namespace = meta.namespace.clone().unwrap_or_default();
-        let name = meta.name.clone().unwrap_or_default();
-        let key = BindingKey { namespace, name };
-        let label = id_label(BindingKind::of(&key));
+        let key = BindingKey::of(meta);
         let labels = meta.labels.as_ref();
         Ok(Self {
             id: labels
-                .and_then(|labels| labels.get(label))
+                .and_then(|labels| labels.get(key.kind().id_label()))
                 .cloned()
                 .unwrap_or_default(),
             key,
@@ -76,13 +70,13 @@ impl Binding {
 
     /// Returns the kind of the binding.
     pub(crate) fn kind(&self) -> BindingKind {
-        BindingKind::of(&self.key)
+        self.key.kind()
     }
 
     /// Returns the key of the label that contains the permanent id on the binding, on its Works, and on the objects in
     /// members.
     pub(crate) fn id_label(&self) -> &'static str {
-        id_label(self.kind())
+        self.kind().id_label()
     }
 
     /// Returns the annotations of Works and manifests that refer to the binding.
@@ -90,60 +84,28 @@ impl Binding {
         let key = &self.key;
         match self.kind() {
             BindingKind::Namespaced => vec![
-                (RESOURCE_BINDING_NAMESPACE, key.namespace.clone()),
-                (RESOURCE_BINDING_NAME, key.name.clone()),
+                (
+                    RESOURCE_BINDING_NAMESPACE,
+                    key.namespace_or_empty().to_owned(),
+                ),
+                (RESOURCE_BINDING_NAME, key.name.to_string()),
             ],
-            BindingKind::Cluster => vec![(CLUSTER_RESOURCE_BINDING_NAME, key.name.clone())],
+            BindingKind::Cluster => vec![(CLUSTER_RESOURCE_BINDING_NAME, key.name.to_string())],
         }
     }
 
     /// Returns the object reference for events about the binding.
     pub(crate) fn reference(&self) -> ObjectReference {
-        ObjectReference {
-            api_version: Some("work.karmada.io/v1alpha2".to_owned()),
-            kind: Some(self.kind().name().to_owned()),
-            namespace: Some(self.key.namespace.clone()).filter(|n| !n.is_empty()),
-            name: Some(self.key.name.clone()),
-            uid: Some(self.uid.clone()),
-            resource_version: Some(self.resource_version.clone()),
-            field_path: None,
-        }
+        let (uid, version) = (self.uid.clone(), self.resource_version.clone());
+        self.key.reference(Some(uid), Some(version))
     }
 
     /// Returns the kind and the name for messages, such as `ResourceBinding(default/nginx-deployment)`.
     pub(crate) fn title(&self) -> String {
-        let BindingKey { namespace, name } = &self.key;
-        match self.kind() {
-            BindingKind::Namespaced => format!("ResourceBinding({namespace}/{name})"),
-            BindingKind::Cluster => format!("ClusterResourceBinding({name})"),
-        }
-    }
-
-    /// Returns the API for bindings of this kind and namespace.
-    pub(crate) fn api(&self, client: kube::Client) -> Api<DynamicObject> {
-        let resource = api_resource(self.kind());
-        match self.kind() {
-            BindingKind::Namespaced => Api::namespaced_with(client, &self.key.namespace, &resource),
-            BindingKind::Cluster => Api::all_with(client, &resource),
-        }
+        format!("{}({})", self.kind(), self.key)
     }
 }
 
 fn annotation(object: &DynamicObject, name: &str) -> Option<String> {
     object.metadata.annotations.as_ref()?.get(name).cloned()
-}
-
-fn id_label(kind: BindingKind) -> &'static str {
-    match kind {
-        BindingKind::Namespaced => RESOURCE_BINDING_PERMANENT_ID,
-        BindingKind::Cluster => CLUSTER_RESOURCE_BINDING_PERMANENT_ID,
-    }
-}
-
-/// Returns the API resource of a binding kind.
-pub(crate) fn api_resource(kind: BindingKind) -> ApiResource {
-    match kind {
-        BindingKind::Namespaced => ApiResource::erase::<berth_api::ResourceBinding>(&()),
-        BindingKind::Cluster => ApiResource::erase::<berth_api::ClusterResourceBinding>(&()),
-    }
 }

@@ -21,12 +21,11 @@ use std::sync::Arc;
 
 use berth_api::names::cluster_of_execution_namespace;
 use berth_api::well_known::{CLUSTER_RESOURCE_BINDING_PERMANENT_ID, RESOURCE_BINDING_PERMANENT_ID};
-use berth_api::{Cluster, Work};
+use berth_api::{BindingKey, Cluster, Work};
 
 use super::binding::Binding;
 use super::binding::sync::SyncInput;
 use super::binding::targets::targets;
-use crate::binding_key::BindingKey;
 use crate::overrides::{OverrideKind, OverridePolicy, OverrideSet};
 
 /// The cluster and name of a Work.

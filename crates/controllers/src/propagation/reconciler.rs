@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use berth_api::Work;
+use berth_api::{BindingKey, BindingKind, Work};
 use kube::core::ApiResource;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -16,7 +16,6 @@ use super::execution::work_executor::WorkExecutor;
 use super::index::{Index, WorkKey};
 use super::status::writer::StatusWriter;
 use super::{PropagationOptions, QUEUE};
-use crate::binding_key::{BindingKey, BindingKind};
 use crate::interpreter_configuration::{ConfigurationKind, Customizations};
 use crate::monitor::{Monitor, Outcome};
 use crate::overrides::OverrideKind;
@@ -48,7 +47,7 @@ impl Source {
 
     pub(super) fn api_resource(self) -> ApiResource {
         match self {
-            Self::Bindings(kind) => api_resource(kind),
+            Self::Bindings(kind) => kind.api_resource(),
             Self::Works => ApiResource::erase::<berth_api::Work>(&()),
             Self::Clusters => ApiResource::erase::<berth_api::Cluster>(&()),
             Self::Overrides(OverrideKind::Namespaced) => {

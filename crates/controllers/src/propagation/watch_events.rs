@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use berth_api::binding::ObjectReference;
 use berth_api::override_policy::OverrideSpec;
-use berth_api::{Cluster, Work};
+use berth_api::{BindingKey, Cluster, Work};
 use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 
@@ -15,7 +15,6 @@ use super::execution::member::Message;
 use super::execution::work_status::has_failed;
 use super::index::WorkKey;
 use super::reconciler::{Job, Propagator, Source};
-use crate::binding_key::{BindingKey, BindingKind};
 use crate::interpreter_configuration::ConfigurationKind;
 use crate::overrides::{OverrideKind, OverridePolicy};
 use crate::reconciler::informer::WatchEvent;
@@ -265,10 +264,7 @@ impl Observe for Propagator {
     fn removed(&mut self, source: &Source, namespace: &str, name: &str) {
         match source {
             Source::Bindings(_) => {
-                let key = BindingKey {
-                    namespace: namespace.to_owned(),
-                    name: name.to_owned(),
-                };
+                let key = BindingKey::new(namespace, name);
                 self.override_failures.remove(&key);
                 self.index.remove_binding(&key);
             }
@@ -292,9 +288,9 @@ impl Observe for Propagator {
         match source {
             Source::Bindings(kind) => {
                 let keys = self.index.binding_keys();
-                let of_kind = keys.filter(|key| *kind == BindingKind::of(key));
+                let of_kind = keys.filter(|key| *kind == key.kind());
                 of_kind
-                    .map(|key| (key.namespace.clone(), key.name.clone()))
+                    .map(|key| (key.namespace_or_empty().to_owned(), key.name.to_string()))
                     .collect()
             }
             Source::Works => {

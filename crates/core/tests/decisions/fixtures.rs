@@ -1,5 +1,6 @@
 //! Fixtures that build fleets, bindings and engines, and format decisions as text.
 
+use berth_api::BindingKey;
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::cluster::Cluster;
 use berth_core::{Engine, EngineOptions, Fleet, Gates, Outcome, Request};
@@ -69,7 +70,8 @@ pub(crate) fn with_reschedule_request(mut binding: Value) -> Value {
 pub(crate) fn request(binding: &Value) -> Request {
     let spec: BindingSpec = serde_json::from_value(binding["spec"].clone()).unwrap();
     let status: BindingStatus = serde_json::from_value(binding["status"].clone()).unwrap();
-    Request::new(Some("shop"), "web-deployment", &spec, &status).unwrap()
+    let key = BindingKey::new("shop", "web-deployment");
+    Request::new(&key, &spec, &status).unwrap()
 }
 
 pub(crate) fn engine(gates: Gates) -> Engine {

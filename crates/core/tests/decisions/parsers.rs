@@ -1,5 +1,6 @@
 //! A test of robustness: the engine accepts or rejects arbitrary bindings and clusters without a panic.
 
+use berth_api::BindingKey;
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::cluster::Cluster;
 use berth_core::{Engine, EngineOptions, Fleet, Request};
@@ -123,7 +124,7 @@ proptest! {
             fleet.apply(cluster);
         }
         // A requested quantity that cannot be parsed. The property fails if nearly all inputs have one.
-        let request = Request::new(None, "p", &spec, &status).map_err(|error| TestCaseError::reject(error.to_string()))?;
+        let request = Request::new(&BindingKey::new("", "p"), &spec, &status).map_err(|error| TestCaseError::reject(error.to_string()))?;
         let mut engine = Engine::new(EngineOptions::default()).unwrap();
         engine.schedule(&fleet.snapshot(), &request);
         engine.explain(&fleet.snapshot(), &request);

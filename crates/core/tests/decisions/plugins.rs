@@ -38,7 +38,7 @@ impl BindingFilter for NotShop {
     }
 
     fn check(&self, context: &BindingContext<'_>, cluster: &ClusterView<'_>) -> Result<(), Reason> {
-        let namespace = context.request().name().namespace.as_deref();
+        let namespace = context.request().key().namespace.as_deref();
         if cluster.name() == "m1" && namespace == Some("shop") {
             Err("cluster(s) are not for shops".into())
         } else {

@@ -34,10 +34,7 @@ fn store(bindings: usize) -> Store {
             &serde_json::from_value(spec).unwrap(),
             Some(&serde_json::from_value(status).unwrap()),
         );
-        let name = BindingKey {
-            namespace: Some("shop".into()),
-            name: format!("web-{number:05}").into(),
-        };
+        let name = BindingKey::new("shop", &format!("web-{number:05}"));
         store.apply_binding(name, row, None);
     }
     store

@@ -5,13 +5,9 @@ use std::fmt::Display;
 
 use axum::response::Html as Document;
 use berth_api::binding::ObjectReference;
-use berth_api::well_known::{
-    CLUSTER_RESOURCE_BINDING_PERMANENT_ID, CONDITION_APPLIED, EXECUTION_SPACE_PREFIX,
-    RESOURCE_BINDING_PERMANENT_ID,
-};
-use berth_api::{ClusterResourceBinding, ResourceBinding, Work};
+use berth_api::well_known::{CONDITION_APPLIED, EXECUTION_SPACE_PREFIX};
+use berth_api::{BindingKey, ClusterResourceBinding, ResourceBinding, Work};
 use berth_explain::Report;
-use berth_scheduler::binding::BindingKey;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
@@ -63,21 +59,16 @@ struct StoredBinding {
 
 impl StoredBinding {
     async fn read(client: &Client, name: &BindingKey) -> Result<Self, kube::Error> {
-        let (metadata, template, key) = if let Some(namespace) = &name.namespace {
+        let (metadata, template) = if let Some(namespace) = &name.namespace {
             let api = Api::<ResourceBinding>::namespaced(client.clone(), namespace);
             let binding = api.get(&name.name).await?;
-            let template = binding.spec.resource;
-            (binding.metadata, template, RESOURCE_BINDING_PERMANENT_ID)
+            (binding.metadata, binding.spec.resource)
         } else {
             let api = Api::<ClusterResourceBinding>::all(client.clone());
             let binding = api.get(&name.name).await?;
-            let template = binding.spec.0.resource;
-            (
-                binding.metadata,
-                template,
-                CLUSTER_RESOURCE_BINDING_PERMANENT_ID,
-            )
+            (binding.metadata, binding.spec.0.resource)
         };
+        let key = name.kind().id_label();
         let id = metadata.labels.as_ref().and_then(|labels| labels.get(key));
         Ok(Self {
             works: id.map(|id| format!("{key}={id}")),
@@ -105,7 +96,7 @@ async fn events(
     let api = Api::<Event>::namespaced(client.clone(), namespace);
     let mut events = Vec::new();
     for (kind, name) in [
-        (name.kind(), &*name.name),
+        (name.kind().name(), &*name.name),
         (&*binding.template.kind, &*binding.template.name),
     ] {
         let selector = format!("involvedObject.kind={kind},involvedObject.name={name}");

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use axum::response::Html as Document;
-use berth_scheduler::binding::BindingKey;
+use berth_api::BindingKey;
 use jiff::Timestamp;
 
 use super::format::{age, count, path};

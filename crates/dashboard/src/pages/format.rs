@@ -1,6 +1,6 @@
 //! Formatting of numbers, amounts, times and URL paths of bindings.
 
-use berth_scheduler::binding::BindingKey;
+use berth_api::BindingKey;
 use jiff::Timestamp;
 
 use crate::binding_query::encode;

@@ -1,7 +1,6 @@
 use std::collections::BTreeMap;
 
-use berth_api::Cluster;
-use berth_scheduler::binding::BindingKey;
+use berth_api::{BindingKey, Cluster};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
@@ -38,10 +37,7 @@ fn store() -> Store {
         &serde_json::from_value(spec).unwrap(),
         Some(&serde_json::from_value(status).unwrap()),
     );
-    let name = BindingKey {
-        namespace: Some(HOSTILE.into()),
-        name: HOSTILE.into(),
-    };
+    let name = BindingKey::new(HOSTILE, HOSTILE);
     store.apply_binding(name, row, Some(jiff::Timestamp::UNIX_EPOCH));
     store
 }
@@ -122,10 +118,8 @@ fn large_store() -> Store {
             &serde_json::from_value(spec).unwrap(),
             None,
         );
-        let name = BindingKey {
-            namespace: Some(format!("team-{:03}", index % 500).into()),
-            name: format!("{resource}-deployment").into(),
-        };
+        let namespace = format!("team-{:03}", index % 500);
+        let name = BindingKey::new(&namespace, &format!("{resource}-deployment"));
         store.apply_binding(name, row, Some(jiff::Timestamp::UNIX_EPOCH));
     }
     store

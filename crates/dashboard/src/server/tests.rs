@@ -7,10 +7,7 @@ use crate::store::BindingRow;
 
 #[test]
 fn a_binding_is_absent_only_after_the_first_lists() {
-    let name = |name: &str| BindingKey {
-        namespace: None,
-        name: name.into(),
-    };
+    let name = |name: &str| BindingKey::new("", name);
     let spec: BindingSpec = serde_json::from_value(json!({
         "resource": { "apiVersion": "v1", "kind": "ConfigMap", "name": "web" },
     }))

@@ -1,10 +1,7 @@
 use super::*;
 
 fn name(name: &str) -> BindingKey {
-    BindingKey {
-        namespace: Some("shop".into()),
-        name: name.into(),
-    }
+    BindingKey::new("shop", name)
 }
 
 fn row(targets: &[(&str, i32)]) -> BindingRow {

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_api::{BindingKey, Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_component_base::list_watch;
 use berth_core::Fleet;
-use berth_scheduler::binding::BindingKey;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use kube::api::Api;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use berth_api::Cluster;
 use berth_api::binding::{BindingSpec, BindingStatus};
+use berth_api::{BindingKey, Cluster};
 use berth_core::{Assumed, Engine, EngineOptions, Fleet, Outcome, Request, WorkloadPeers};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use proptest::prelude::*;
@@ -33,8 +33,7 @@ fn analyse_with(list: &[Value], spec: &Value, limits: &Limits) -> Report {
     }
     let case = Case {
         fleet: &fleet,
-        namespace: Some("shop"),
-        name: "web-deployment",
+        key: &BindingKey::new("shop", "web-deployment"),
         metadata: &ObjectMeta::default(),
         spec: &spec,
         status: &BindingStatus::default(),
@@ -339,7 +338,8 @@ fn decide_with(
     for cluster in clusters.values() {
         fleet.apply(cluster);
     }
-    let request = Request::new(Some("shop"), "web-deployment", &spec, &status).unwrap();
+    let key = BindingKey::new("shop", "web-deployment");
+    let request = Request::new(&key, &spec, &status).unwrap();
     let mut engine = Engine::new(EngineOptions::default()).unwrap();
     engine.schedule(&fleet.snapshot(), &request)
 }

@@ -80,8 +80,7 @@ pub(super) fn case<'a>(
 ) -> Case<'a> {
     Case {
         fleet,
-        namespace: binding.key.namespace.as_deref(),
-        name: &binding.key.name,
+        key: &binding.key,
         metadata: &binding.metadata,
         spec: &binding.spec,
         status: &binding.status,

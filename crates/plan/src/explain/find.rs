@@ -70,7 +70,7 @@ impl NameQuery {
         let named = *binding.key.name == *self.name || resource.name == self.name;
         let of_kind = |kind: &str| {
             is_kind(kind, &resource.kind)
-                || (is_kind(kind, binding.key.kind()) && *binding.key.name == *self.name)
+                || (is_kind(kind, binding.key.kind().name()) && *binding.key.name == *self.name)
         };
         let in_namespace = namespace.is_none_or(|namespace| namespace == self.namespace);
         let in_scope = match &self.prefix {

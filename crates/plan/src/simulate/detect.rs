@@ -7,8 +7,9 @@ use std::sync::Arc;
 use berth_api::admission::{self, SystemEnvironment};
 use berth_api::binding::BindingSpec;
 use berth_api::policy::PropagationSpec;
-use berth_api::{ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration};
-use berth_controllers::binding_key::BindingKind;
+use berth_api::{
+    BindingKey, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
+};
 use berth_controllers::detector::DetectorOptions;
 use berth_controllers::detector::binding_patch::{binding_patch, new_binding, release_metadata};
 use berth_controllers::detector::claim::{Claim, PolicyKey, PolicyKind};
@@ -20,7 +21,6 @@ use berth_controllers::detector::template::Template;
 use berth_controllers::resource_selector::Selector;
 use berth_controllers::resource_type::{ResourceType, TemplateKey};
 use berth_interpreter::Interpreter;
-use berth_scheduler::binding::BindingKey;
 use kube::api::DynamicObject;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -242,8 +242,11 @@ impl Detector {
 
     /// Adds an override policy. The detector needs only its key.
     pub(crate) fn override_policy(&mut self, kind: PolicyKind, namespace: &str, name: &str) {
-        self.state
-            .override_applied((kind, namespace.to_owned(), name.to_owned()));
+        self.state.override_applied(PolicyKey {
+            kind,
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        });
     }
 
     /// Adds an existing template with its claim, without queueing the template.
@@ -279,7 +282,7 @@ impl Detector {
             self.errors.insert(key, "is never propagated".to_owned());
             return;
         }
-        if !has_uid && let Some(existing) = bindings.get(&binding_key(&key)) {
+        if !has_uid && let Some(existing) = bindings.get(&key.binding()) {
             // The manifest has no UID. The existing binding contains the UID of the object.
             object["metadata"]["uid"] = existing["spec"]["resource"]["uid"].clone();
         }
@@ -331,7 +334,7 @@ impl Detector {
                 }
             }
             Plan::Release(claim) => {
-                release_binding(bindings, &binding_key(key), &claim);
+                release_binding(bindings, &key.binding(), &claim);
                 self.state.template_applied(template.released(&claim));
             }
             Plan::Apply(application) => {
@@ -370,7 +373,7 @@ impl Detector {
         policy: &Policy,
         bindings: &mut Bindings,
     ) -> Result<(), String> {
-        let key = binding_key(&template.key);
+        let key = template.key.binding();
         if let Some(other) = self
             .template_of_binding
             .get(&key)
@@ -488,17 +491,6 @@ fn release_binding(bindings: &mut Bindings, key: &BindingKey, claim: &Claim) {
     if labels.is_some_and(|labels| claim.is_on(labels)) {
         let patch = serde_json::json!({ "metadata": release_metadata(claim, &typed) });
         merge::apply_merge_patch(binding, &patch);
-    }
-}
-
-fn binding_key(template: &TemplateKey) -> BindingKey {
-    let key = template.binding();
-    BindingKey {
-        namespace: match BindingKind::of(&key) {
-            BindingKind::Namespaced => Some(key.namespace.as_str().into()),
-            BindingKind::Cluster => None,
-        },
-        name: key.name.as_str().into(),
     }
 }
 

@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
-use berth_controllers::binding_key::BindingKind;
+use berth_api::{BindingKey, BindingKind};
 use berth_controllers::resource_type::ResourceType;
-use berth_scheduler::binding::BindingKey;
 use serde_json::Value;
 
 use super::error::{Problem, SimulateError};

@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use berth_api::Cluster;
+use berth_api::{BindingKey, BindingKind, Cluster};
 use berth_component_base::program::progress::Progress;
-use berth_controllers::binding_key::BindingKind;
-use berth_scheduler::binding::BindingKey;
 use serde_json::Value;
 
 use super::configuration_note;

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use berth_controllers::binding_key::BindingKind;
+use berth_api::BindingKind;
 use berth_controllers::detector::claim::PolicyKind;
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! The effect of a WorkloadRebalancer: the scheduler reassigns all replicas of its workloads.
 
+use berth_api::BindingKey;
 use berth_api::names::binding_name;
 use berth_api::workload_rebalancer::{WorkloadRebalancerSpec, WorkloadReference};
-use berth_scheduler::binding::BindingKey;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -26,12 +26,7 @@ pub(crate) fn trigger(bindings: &mut Bindings, old: Option<&Value>, new: &Value)
             name,
             ..
         } = &workload;
-        let key = BindingKey {
-            namespace: Some(namespace.as_str())
-                .filter(|namespace| !namespace.is_empty())
-                .map(Into::into),
-            name: binding_name(kind, name).as_str().into(),
-        };
+        let key = BindingKey::new(namespace, &binding_name(kind, name));
         match bindings.get_mut(&key) {
             Some(binding) => {
                 binding["spec"]["rescheduleTriggeredAt"] = now.clone();
@@ -62,10 +57,7 @@ mod tests {
             let workloads: Vec<Value> = names.iter().map(|name| workload(name)).collect();
             json!({ "metadata": { "name": "r" }, "spec": { "workloads": workloads } })
         };
-        let key = |name: &str| BindingKey {
-            namespace: Some("shop".into()),
-            name: format!("{name}-deployment").as_str().into(),
-        };
+        let key = |name: &str| BindingKey::new("shop", &format!("{name}-deployment"));
         let mut bindings: Bindings = ["web", "api", "db"]
             .map(|name| {
                 (

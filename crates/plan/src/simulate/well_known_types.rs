@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use berth_api::{
-    Cluster, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding,
+    BindingKind, Cluster, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding,
     OverridePolicy, PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization,
     ResourceInterpreterWebhookConfiguration, WorkloadRebalancer,
 };
-use berth_controllers::binding_key::BindingKind;
 use berth_controllers::detector::claim::PolicyKind;
 use berth_controllers::resource_type::ResourceType;
 use k8s_openapi::api::core::v1::ConfigMap;

@@ -4,10 +4,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use berth_api::BindingKey;
 use berth_api::binding::BindingSpec;
 use berth_core::{Assumed, Explanation, Fleet, Request};
 use berth_scheduler::AffinityGroups;
-use berth_scheduler::binding::{Binding, BindingKey};
+use berth_scheduler::binding::Binding;
 use berth_scheduler::framework::Victim;
 use berth_scheduler::offline;
 use berth_scheduler::rules::condition::Reason;
@@ -175,9 +176,8 @@ impl Decider {
     }
 
     fn request(&self, binding: &Arc<Binding>, spec: &BindingSpec) -> Result<Request, String> {
-        let BindingKey { namespace, name } = &binding.key;
-        let request = Request::new(namespace.as_deref(), name, spec, &binding.status)
-            .map_err(|error| error.to_string())?;
+        let request =
+            Request::new(&binding.key, spec, &binding.status).map_err(|error| error.to_string())?;
         let request = match self.engines {
             Engines::Profiles(_) => request.with_object(Arc::clone(binding) as _),
             Engines::Single(_) => request,

@@ -1,8 +1,9 @@
 //! The [`Decision`] about a binding: its new placement or the failure, with the explanation of the engine.
 
+use berth_api::BindingKey;
 use berth_api::binding::{BindingSpec, BindingStatus, TargetCluster};
 use berth_core::{Explanation, Outcome, ScheduleError, TermExplanation};
-use berth_scheduler::binding::{Binding, BindingKey};
+use berth_scheduler::binding::Binding;
 use berth_scheduler::rules::condition::{Reason, stored};
 use serde::Serialize;
 

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use berth_scheduler::binding::{Binding, BindingKey};
+use berth_api::BindingKey;
+use berth_scheduler::binding::Binding;
 use berth_scheduler::rules::responsibility;
 
 use super::decider::Decider;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use berth_api::BindingKey;
 use berth_api::quantity::QuantityText;
-use berth_scheduler::binding::BindingKey;
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 

@@ -8,7 +8,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use berth_scheduler::binding::{Binding, BindingKey};
+use berth_api::BindingKey;
+use berth_scheduler::binding::Binding;
 use berth_scheduler::rules::condition::Reason;
 
 use super::decider::Decider;

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use berth_scheduler::binding::{Binding, BindingKey};
+use berth_api::BindingKey;
+use berth_scheduler::binding::Binding;
 
 use super::decision::{Decision, Share, has_failed, shares};
 use crate::control_plane_state::Clusters;
@@ -141,10 +142,7 @@ mod tests {
 
     fn moved(index: usize, failure: Option<Failure>) -> Move {
         let decision = Decision {
-            key: BindingKey {
-                namespace: None,
-                name: format!("web-{index}").as_str().into(),
-            },
+            key: BindingKey::new("", &format!("web-{index}")),
             replicas: Some(1),
             affinity: None,
             clusters: Vec::new(),

@@ -13,10 +13,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use berth_api::BindingKey;
 use berth_api::binding::{BindingSpec, ResourceHealth, TargetCluster};
 use berth_core::{Assumed, AssumedWorkload, ResourceRequest, ResourceRequestError};
 
-use crate::binding::{Binding, BindingKey};
+use crate::binding::Binding;
 use crate::estimator::AssumedWork;
 
 /// Maximum lifetime of a share.

@@ -3,10 +3,11 @@
 
 use std::time::{Duration, Instant};
 
+use berth_api::BindingKey;
 use berth_core::{Assumed, AssumedWorkload};
 
 use super::assumed_capacity::assumed_workload;
-use crate::binding::{Binding, BindingKey};
+use crate::binding::Binding;
 use crate::framework::Victim;
 use crate::framework::traits::PREEMPTED;
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use berth_api::BindingKey;
 use berth_component_base::endpoints::DebugResponse;
 use http::StatusCode;
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{DecisionDetails, DecisionList};
-use crate::binding::BindingKey;
 
 /// Maximum number of requests that wait for the scheduler's task.
 const WAITING: usize = 16;
@@ -82,15 +82,12 @@ fn document(document: &impl Serialize) -> DebugResponse {
 /// Parses `NAMESPACE/NAME` or `NAME`.
 fn key(text: &str) -> Option<BindingKey> {
     let (namespace, name) = match text.split_once('/') {
-        Some((namespace, name)) => (Some(namespace), name),
-        None => (None, text),
+        Some(("", _)) => return None,
+        Some(parts) => parts,
+        None => ("", text),
     };
-    let is_complete =
-        !name.is_empty() && !name.contains('/') && namespace.is_none_or(|name| !name.is_empty());
-    is_complete.then(|| BindingKey {
-        namespace: namespace.map(Into::into),
-        name: name.into(),
-    })
+    let is_complete = !name.is_empty() && !name.contains('/');
+    is_complete.then(|| BindingKey::new(namespace, name))
 }
 
 #[cfg(test)]

@@ -110,14 +110,11 @@ fn remove_unneeded(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::binding::BindingKey;
+    use berth_api::BindingKey;
 
     fn victim(name: &str) -> Victim {
         Victim {
-            key: BindingKey {
-                namespace: Some("n".into()),
-                name: name.into(),
-            },
+            key: BindingKey::new("n", name),
             cluster: "m1".to_owned(),
         }
     }

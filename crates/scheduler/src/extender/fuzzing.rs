@@ -3,20 +3,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use berth_api::BindingKey;
+
 use super::answers::{Names, Request};
 use super::messages::{decode, parse_object};
 use super::wire::BindingResult;
-use crate::binding::BindingKey;
 use crate::framework::Victim;
 
 /// Decodes bytes as the response to a request of each verb. The requests contain the clusters `m1` and `m2`.
 pub fn decode_response(response: &[u8]) {
     let clusters: Names = ["m1", "m2"].map(Arc::from).into();
     let victims = ["m1", "m2"].map(|cluster| Victim {
-        key: BindingKey {
-            namespace: Some("default".into()),
-            name: "web".into(),
-        },
+        key: BindingKey::new("default", "web"),
         cluster: cluster.to_owned(),
     });
     for request in [

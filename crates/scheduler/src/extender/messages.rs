@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use berth_api::BindingKey;
 use berth_core::Snapshot;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -14,7 +15,7 @@ use super::wire::{
     ClusterList, ExtenderArgs, FilterResult, HostPriorityList, PreemptionArgs, PreemptionResult,
     VictimBinding, Victims,
 };
-use crate::binding::{Binding, BindingKey};
+use crate::binding::Binding;
 use crate::framework::Victim;
 
 /// The highest score that an extender may return. The highest score of a plugin is 100.
@@ -67,7 +68,7 @@ impl RequestBody<'_> {
         }
         let object = Object {
             api_version: "work.karmada.io/v1alpha2",
-            kind: self.binding.key.kind(),
+            kind: self.binding.key.kind().name(),
             metadata: &self.binding.metadata,
             spec: &self.binding.spec,
             status: &self.binding.status,
@@ -96,7 +97,7 @@ fn by_cluster(victims: &BTreeSet<Victim>) -> BTreeMap<String, Victims> {
     for Victim { key, cluster } in victims {
         let bindings = &mut all.entry(cluster.clone()).or_default().bindings;
         bindings.get_or_insert_default().push(VictimBinding {
-            namespace: key.namespace.as_deref().unwrap_or_default().to_owned(),
+            namespace: key.namespace_or_empty().to_owned(),
             name: key.name.to_string(),
         });
     }
@@ -222,12 +223,8 @@ fn decode_victims(sent: &BTreeSet<Victim>, result: PreemptionResult) -> Result<A
             return Err(cluster_not_sent(&cluster));
         }
         for binding in victims.bindings.unwrap_or_default() {
-            let namespace = Some(binding.namespace).filter(|namespace| !namespace.is_empty());
             let victim = Victim {
-                key: BindingKey {
-                    namespace: namespace.map(Arc::from),
-                    name: binding.name.into(),
-                },
+                key: BindingKey::new(&binding.namespace, &binding.name),
                 cluster: cluster.clone(),
             };
             if !sent.contains(&victim) {

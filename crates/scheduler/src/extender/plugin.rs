@@ -162,7 +162,7 @@ impl Bind for ExtenderPlugin {
             let key = &decided.binding.key;
             let arguments = BindingArgs {
                 binding_name: key.name.to_string(),
-                binding_namespace: key.namespace.as_deref().unwrap_or_default().to_owned(),
+                binding_namespace: key.namespace_or_empty().to_owned(),
                 binding_uid: decided.binding.metadata.uid.clone().unwrap_or_default(),
                 clusters: decided.targets.to_vec(),
             };

@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
+use berth_api::BindingKey;
 use tokio::sync::mpsc;
-
-use crate::binding::BindingKey;
 
 /// A message of a plugin to the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]

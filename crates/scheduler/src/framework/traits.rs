@@ -17,12 +17,13 @@ use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::time::Duration;
 
+use berth_api::BindingKey;
 use berth_api::binding::TargetCluster;
 use berth_core::{CycleState, Outcome, PluginError, Request, Snapshot};
 use futures::future::BoxFuture;
 
 use super::plugin_messages::{PermitDecision, PluginMessage};
-use crate::binding::{Binding, BindingKey};
+use crate::binding::Binding;
 pub use crate::queue::Rank;
 use crate::writer::Report;
 

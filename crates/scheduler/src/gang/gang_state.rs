@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use berth_api::BindingKey;
+
 use super::membership::GangName;
-use crate::binding::BindingKey;
 
 /// The state of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use berth_api::BindingKey;
 use berth_component_base::metrics::workqueue::{self, Ticket};
-
-use crate::binding::BindingKey;
 
 /// The name that Karmada uses for its queue of bindings.
 const NAME: &str = "scheduler-queue";

@@ -97,7 +97,7 @@ async fn unknown_plugins_and_extenders_of_a_configuration_are_omitted() {
         scheduler.gang_of(&urgent),
         Some(("default/train".to_owned(), 3))
     );
-    let request = Request::new(Some("default"), "urgent", &urgent.spec, &urgent.status);
+    let request = Request::new(&urgent.key, &urgent.spec, &urgent.status);
     let request = request.unwrap().with_object(urgent.clone());
     let assumed = Assumed::default();
     let engine = scheduler.engine_of(&urgent).unwrap();

@@ -8,10 +8,7 @@ impl Queue {
 }
 
 fn key(name: &str) -> BindingKey {
-    BindingKey {
-        namespace: Some("n".into()),
-        name: name.into(),
-    }
+    BindingKey::new("n", name)
 }
 
 fn order(queue: &mut Queue) -> Vec<String> {

@@ -16,7 +16,7 @@ fn decision(name: &str, workloads: usize) -> RecordedDecision {
         "metadata": { "namespace": "default", "name": name }, "spec": spec });
     let binding: berth_api::ResourceBinding = serde_json::from_value(binding).unwrap();
     let binding = Arc::new(Binding::from(binding));
-    let request = Request::new(Some("default"), name, &binding.spec, &binding.status).unwrap();
+    let request = Request::new(&binding.key, &binding.spec, &binding.status).unwrap();
     let mut assumed = Assumed::default();
     for _ in 0..workloads {
         let components = Vec::new();

@@ -137,13 +137,7 @@ fn decide(count: usize, log: Option<&TempDir>) -> Duration {
             std::thread::yield_now();
         }
         let began = Instant::now();
-        let request = Request::new(
-            binding.key.namespace.as_deref(),
-            &binding.key.name,
-            &binding.spec,
-            &binding.status,
-        )
-        .unwrap();
+        let request = Request::new(&binding.key, &binding.spec, &binding.status).unwrap();
         let outcome = engine.schedule_with(&snapshot, &request, &assumed);
         if let Some(log) = &mut recorder {
             log.decision(DecisionInput {

@@ -4,8 +4,9 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
+use berth_api::BindingKey;
+
 use super::Scheduler;
-use crate::binding::BindingKey;
 use crate::metrics::Incoming;
 use crate::profiles::builder::ActiveConfig;
 use crate::profiles::config_map_watch::ConfigChange;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use berth_api::BindingKey;
 use berth_api::go_json::placement_json;
 use berth_component_base::blocking::without_blocking_the_runtime;
 use berth_core::Request;
@@ -15,7 +16,7 @@ use super::external_answers::{Answered, RequestOutcome, Round};
 use super::in_flight::{Cycle, ReservedDecision};
 use super::object_references::{binding_reference, template_reference};
 use super::post_filter::VictimSearch;
-use crate::binding::{Binding, BindingKey};
+use crate::binding::Binding;
 use crate::framework::Decided;
 use crate::framework::plugin_calls::Gated;
 use crate::metrics::{CycleResult, Incoming, Stages};
@@ -201,19 +202,13 @@ impl Scheduler {
             let term = affinity_term_in_use(binding, placement, |name| self.clusters.get(name));
             return Err(CycleOutcome::boxed(Plan::observe_only(binding, term), None));
         };
-        let key = &binding.key;
-        let request = Request::new(
-            key.namespace.as_deref(),
-            &key.name,
-            &binding.spec,
-            &binding.status,
-        )
-        .map_err(|error| {
-            // Only an update of the binding can correct the error. The update triggers another cycle.
-            let text = error.to_string();
-            let plan = Plan::failure(binding, Reason::SchedulerError, text, Verdict::Done);
-            CycleOutcome::boxed(plan, Some(trigger))
-        })?;
+        let request =
+            Request::new(&binding.key, &binding.spec, &binding.status).map_err(|error| {
+                // Only an update of the binding can correct the error. The update triggers another cycle.
+                let text = error.to_string();
+                let plan = Plan::failure(binding, Reason::SchedulerError, text, Verdict::Done);
+                CycleOutcome::boxed(plan, Some(trigger))
+            })?;
         let peers = self
             .book
             .peers(binding, |key| self.bindings.get(key).cloned());
@@ -221,7 +216,7 @@ impl Scheduler {
             Some(peers) => request.with_peers(peers),
             None => request,
         };
-        let request = match self.book.earlier_request(key) {
+        let request = match self.book.earlier_request(&binding.key) {
             Some(earlier) => request.with_earlier(earlier),
             None => request,
         };
@@ -336,10 +331,7 @@ impl Scheduler {
     }
 
     fn report_deleting(&self, binding: &Binding) {
-        let kind = match &binding.key.namespace {
-            Some(_) => "resourceBinding",
-            None => "clusterResourceBinding",
-        };
+        let kind = binding.key.kind().name_in_messages();
         let message = format!("skip schedule deleting {kind}: {}", binding.key);
         let note = Note {
             severity: Severity::Warning,

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use berth_api::BindingKey;
 use berth_explain::Report;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use super::Scheduler;
 use super::external_answers::Round;
-use crate::binding::BindingKey;
 use crate::debug_api::query::DebugQuery;
 use crate::debug_api::{API_VERSION, DecisionDetails, DecisionList, DecisionSummary};
 use crate::decision_log::format::{DecisionResult, Estimates, Peers, assumed_by_cluster};

@@ -4,8 +4,10 @@
 use std::cell::RefCell;
 use std::time::Instant;
 
+use berth_api::BindingKey;
+
 use super::Scheduler;
-use crate::binding::{Binding, BindingKey};
+use crate::binding::Binding;
 use crate::framework::{Event, EventKind};
 
 impl Scheduler {

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
+use berth_api::BindingKey;
 use berth_api::binding::GracefulEvictionTask;
 use berth_api::policy::PurgeMode;
 use berth_events::{Note, Severity};
@@ -19,7 +20,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use super::Scheduler;
 use super::object_references::{binding_reference, template_reference};
 use super::post_filter::VictimSearchOutcome;
-use crate::binding::{Binding, BindingKey};
+use crate::binding::Binding;
 use crate::framework::Victim;
 use crate::framework::traits::PREEMPTED;
 use crate::queue::Verdict;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_api::Cluster;
+use berth_api::{BindingKey, Cluster};
 use berth_events::{Note, Severity};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::bindings::AppliedBinding;
 use super::object_references::binding_reference;
 use super::{Input, Scheduler};
-use crate::binding::{Binding, BindingKey, RawBinding};
+use crate::binding::{Binding, RawBinding};
 use crate::framework::{Event, EventKind};
 use crate::lazy_object::LazyObject;
 use crate::metrics::Incoming;

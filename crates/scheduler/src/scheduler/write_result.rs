@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use berth_api::BindingKey;
 use berth_telemetry::Span;
 
 use super::Scheduler;
@@ -10,7 +11,7 @@ use super::bind::{FinishedWrite, failed_on_panic};
 use super::cycle::cycle_result;
 use super::in_flight::Cycle;
 use super::object_references::{binding_reference, template_reference};
-use crate::binding::{Binding, BindingKey};
+use crate::binding::Binding;
 use crate::metrics::{CycleResult, Incoming};
 use crate::queue::Verdict;
 use crate::rules::condition::Reason;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use berth_api::BindingKey;
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_core::estimate::Unit;
 use berth_core::{Engine, EngineOptions, Fleet, Gates, Outcome, Plugins, Request, Snapshot};
@@ -42,7 +43,8 @@ fn request(affinity: serde_json::Value) -> Request {
         "placement": placement,
     }))
     .unwrap();
-    Request::new(Some("shop"), "web", &spec, &BindingStatus::default()).unwrap()
+    let key = BindingKey::new("shop", "web");
+    Request::new(&key, &spec, &BindingStatus::default()).unwrap()
 }
 
 fn engine(cache: &AnswerCache) -> Engine {

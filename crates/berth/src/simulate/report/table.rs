@@ -1,7 +1,7 @@
 //! The format `-o table`: one row per binding.
 
+use berth_api::BindingKey;
 use berth_plan::what_if::{Decision, Move};
-use berth_scheduler::binding::BindingKey;
 
 use super::fit::fit;
 use super::listed;

@@ -1,4 +1,4 @@
-use berth_api::ResourceBinding;
+use berth_api::{BindingKind, ResourceBinding};
 use serde_json::json;
 
 use super::super::lines;
@@ -78,11 +78,11 @@ fn each_change_of_a_binding_is_a_line() {
             ],
         ),
         (
-            WatchEvent::BindingsListed("ClusterResourceBinding", BTreeSet::new()),
+            WatchEvent::BindingsListed(BindingKind::Cluster, BTreeSet::new()),
             &[],
         ),
         (
-            WatchEvent::BindingsListed("ResourceBinding", BTreeSet::new()),
+            WatchEvent::BindingsListed(BindingKind::Namespaced, BTreeSet::new()),
             &["shop/web-deployment  gone"],
         ),
     ] {

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use berth_scheduler::binding::BindingKey;
+use berth_api::BindingKey;
 use jiff::Timestamp;
 
 use super::super::fleet_state::{BindingRow, Change, DesiredReplicas, TargetState};
@@ -8,10 +8,7 @@ use super::super::keys::Key;
 use super::*;
 
 fn key(name: &str) -> BindingKey {
-    BindingKey {
-        namespace: Some("shop".into()),
-        name: name.into(),
-    }
+    BindingKey::new("shop", name)
 }
 
 fn fleet_with(bindings: usize) -> FleetState {

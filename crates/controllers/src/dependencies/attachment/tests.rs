@@ -76,10 +76,7 @@ fn merge(target: &mut Value, patch: &Value) {
 }
 
 fn label(name: &str) -> String {
-    reference_label(&BindingKey {
-        namespace: "shop".to_owned(),
-        name: format!("{name}-deployment"),
-    })
+    reference_label(&BindingKey::new("shop", &format!("{name}-deployment")))
 }
 
 #[test]

@@ -1,15 +1,13 @@
+use berth_api::BindingKey;
+
 use super::*;
-use crate::binding_key::BindingKey;
 use crate::detector::claim::{PolicyKey, PolicyKind};
 use crate::detector::desired_binding::Interpreted;
 
 fn desired(namespace: &str, spec: &Value) -> DesiredBinding {
     let map = |value: Value| value.as_object().cloned().unwrap();
     DesiredBinding {
-        key: BindingKey {
-            namespace: namespace.to_owned(),
-            name: "web-deployment".to_owned(),
-        },
+        key: BindingKey::new(namespace, "web-deployment"),
         owner_uid: "u".to_owned(),
         owner: json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u",
             "controller": true, "blockOwnerDeletion": true}),

@@ -401,18 +401,17 @@ fn a_policy_waits_for_all_its_override_policies_in_its_namespace() {
         let plan = decide(&unclaimed(), index, &Cause::user(), Gates::default());
         describe(&plan)
     };
-    let namespaced = |namespace: &str, name: &str| {
-        (
-            PolicyKind::Namespaced,
-            namespace.to_owned(),
-            name.to_owned(),
-        )
+    let key = |kind, namespace: &str, name: &str| PolicyKey {
+        kind,
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
     };
+    let namespaced = |namespace: &str, name: &str| key(PolicyKind::Namespaced, namespace, name);
     // The policy `a` wins the template and waits. The policy `b` does not replace it.
     assert_eq!(now(&index), "await overrides");
     index.put_override(namespaced("default", "one"));
     index.put_override(namespaced("elsewhere", "two"));
-    index.put_override((PolicyKind::Cluster, String::new(), "two".to_owned()));
+    index.put_override(key(PolicyKind::Cluster, "", "two"));
     assert_eq!(now(&index), "await overrides");
     index.put_override(namespaced("default", "two"));
     assert_eq!(now(&index), "claim+bind a");

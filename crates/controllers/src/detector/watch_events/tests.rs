@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use berth_api::BindingKind;
 use berth_events::EventRecorder;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};

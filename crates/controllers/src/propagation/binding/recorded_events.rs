@@ -1,10 +1,10 @@
 //! The Kubernetes events about the Works of a binding, with Karmada's reasons and messages.
 
+use berth_api::BindingKind;
 use berth_events::{Event, EventRecorder, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::Binding;
-use crate::binding_key::BindingKind;
 
 /// Returns the name of the Karmada controller that writes the Works of bindings of this kind.
 fn component(binding: &Binding) -> &'static str {

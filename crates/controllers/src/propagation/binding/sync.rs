@@ -21,6 +21,7 @@ use super::inject_preserved_state::labels_to_inject;
 use super::targets::{awaits_deletions, directly_purged, expected_clusters, targets};
 use super::work_patch::{new_work, patch_for};
 use super::{Binding, recorded_events};
+use crate::binding_api::binding_api;
 use crate::execution_namespace::create_execution_namespace;
 use crate::object_reference::object_reference;
 use crate::overrides::recorded_events as override_events;
@@ -481,7 +482,7 @@ impl WorkSyncer {
     }
 
     async fn patch(&self, binding: &Binding, patch: &Value) -> Result<(), SyncError> {
-        let api = binding.api(self.kinds.client());
+        let api = binding_api(self.kinds.client(), &binding.key);
         let patched = api
             .patch(
                 &binding.key.name,

@@ -5,8 +5,8 @@ use berth_apimachinery::conflict_retry::Attempts;
 use berth_apimachinery::merge_diff::merge_diff;
 use std::sync::Arc;
 
-use berth_api::Work;
 use berth_api::binding::{AggregatedStatusItem, ObjectReference as TemplateReference};
+use berth_api::{BindingKind, Work};
 use berth_events::{Event, EventRecorder, Severity};
 use berth_interpreter::InterpretError;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -15,7 +15,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::update;
-use crate::binding_key::BindingKind;
+use crate::binding_api::binding_api;
 use crate::object_reference::object_reference;
 use crate::propagation::binding::Binding;
 use crate::recent_templates::RecentTemplates;
@@ -94,7 +94,7 @@ impl StatusWriter {
         works: &[Arc<Work>],
         override_failure: Option<&str>,
     ) -> Result<Option<Vec<AggregatedStatusItem>>, StatusError> {
-        let api = binding.api(self.kinds.client());
+        let api = binding_api(self.kinds.client(), &binding.key);
         let name = &binding.key.name;
         let parameters = PatchParams::default();
         let mut attempts = Attempts::new(Some(Arc::clone(binding)));

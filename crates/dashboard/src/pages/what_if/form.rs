@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+use berth_api::BindingKey;
 use berth_api::quantity::QuantityText;
 use berth_plan::what_if::{Change, FleetChange, parse_taint};
-use berth_scheduler::binding::BindingKey;
 
 use crate::binding_query::encode;
 use crate::html::Html;
@@ -271,11 +271,6 @@ fn suggestions(html: &mut Html, store: &Store) {
 }
 
 fn binding(text: &str) -> BindingKey {
-    let (namespace, name) = text
-        .split_once('/')
-        .map_or((None, text), |(namespace, name)| (Some(namespace), name));
-    BindingKey {
-        namespace: namespace.map(Into::into),
-        name: name.into(),
-    }
+    let (namespace, name) = text.split_once('/').unwrap_or(("", text));
+    BindingKey::new(namespace, name)
 }

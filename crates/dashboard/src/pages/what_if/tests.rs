@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
+use berth_api::BindingKey;
 use berth_core::Explanation;
 use berth_plan::what_if::{Change, Decision, Failure, FleetChange};
-use berth_scheduler::binding::BindingKey;
 use k8s_openapi::api::core::v1::Taint;
 
 use super::*;
@@ -35,10 +35,7 @@ fn a_sent_form_is_a_change_or_an_error() {
         (
             "change=scale&binding=shop/web&replicas=3&run=1",
             Some(Ok(Change::Scale {
-                binding: BindingKey {
-                    namespace: Some("shop".into()),
-                    name: "web".into(),
-                },
+                binding: BindingKey::new("shop", "web"),
                 replicas: 3,
             })),
         ),
@@ -104,10 +101,7 @@ pub(super) fn moved(index: usize, from: &[(&str, i32)], to: &[(&str, i32)]) -> M
         shares.collect()
     };
     let decision = Decision {
-        key: BindingKey {
-            namespace: Some("shop".into()),
-            name: format!("web-{index:02}").into(),
-        },
+        key: BindingKey::new("shop", &format!("web-{index:02}")),
         replicas: Some(1),
         affinity: None,
         clusters: shares(to),

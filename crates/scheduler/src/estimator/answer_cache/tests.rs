@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use berth_api::{Cluster, ResourceBinding};
+use berth_api::{BindingKey, Cluster, ResourceBinding};
 use berth_core::{Engine, EngineOptions, Fleet, Gates, Plugins, Request};
 use serde_json::json;
 
@@ -49,7 +49,7 @@ fn explanations_show_the_answer_of_each_estimator() {
     }))
     .unwrap();
     let status = binding.status.unwrap_or_default();
-    let request = Request::new(Some("n"), "b", &binding.spec, &status).unwrap();
+    let request = Request::new(&BindingKey::new("n", "b"), &binding.spec, &status).unwrap();
     let mut answers = Answers::new(Unit::Replicas);
     answers.insert("m1".into(), Answer::Fresh(7));
     let stale = Answer::Stale {

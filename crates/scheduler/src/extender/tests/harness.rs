@@ -126,8 +126,7 @@ impl Harness {
 }
 
 pub(crate) fn request(binding: &Binding) -> Request {
-    let namespace = binding.key.namespace.as_deref();
-    Request::new(namespace, &binding.key.name, &binding.spec, &binding.status).unwrap()
+    Request::new(&binding.key, &binding.spec, &binding.status).unwrap()
 }
 
 /// Returns a binding of a Deployment that is placed in all clusters that pass the filters.

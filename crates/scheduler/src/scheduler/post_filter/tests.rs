@@ -96,8 +96,7 @@ impl Fixture {
         let snapshot = fleet.snapshot();
         let binding = Arc::new(binding);
         let key = &binding.key;
-        let namespace = key.namespace.as_deref();
-        let request = Request::new(namespace, &key.name, &binding.spec, &binding.status).unwrap();
+        let request = Request::new(key, &binding.spec, &binding.status).unwrap();
         let points = ExtensionPoints {
             post_filter: vec![Named {
                 name: DefaultPreemption::NAME.into(),
