@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::framework::PluginError;
+use crate::scheduled_reason::ScheduledReason;
 
 /// The reason why a workload is not scheduled. Conditions and events contain its text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +17,16 @@ pub enum ScheduleError {
     /// A plugin aborted the cycle. The binding keeps its clusters.
     #[error(transparent)]
     Plugin(#[from] PluginError),
+}
+
+impl ScheduleError {
+    /// Returns the reason that the scheduler sets in the condition `Scheduled`.
+    pub fn reason(&self) -> ScheduledReason {
+        match self {
+            Self::NoFit(_) => ScheduledReason::NoClusterFit,
+            Self::Plugin(error) => error.reason(),
+        }
+    }
 }
 
 /// The error of a decision in which no cluster passes the filters. It contains a reason for each cluster.

@@ -28,7 +28,7 @@
 //! | `resource_vector` | resources of nodes and pods, for estimates from resource models |
 //! | `options` | feature gates and enabled plugins |
 //! | `outcome` | results of decisions |
-//! | `error` | reasons why a workload is not scheduled |
+//! | `error`, `scheduled_reason` | reasons why a workload is not scheduled |
 //!
 //! ```
 //! use berth_api::BindingKey;
@@ -83,6 +83,7 @@ mod outcome;
 mod plugins;
 mod request;
 mod resource_vector;
+mod scheduled_reason;
 
 pub use candidate::Candidate;
 pub use cluster_set::Bits;
@@ -117,3 +118,4 @@ pub use request::{
     EarlierRequest, Mode, Request, RequestError, ResourceAmount, ResourceRequest,
     ResourceRequestError, SpreadBy, Strategy, Term, TieOrder, WorkloadPeers,
 };
+pub use scheduled_reason::ScheduledReason;

@@ -27,7 +27,7 @@ pub use fix::{Fix, Share};
 pub use report::{
     API_VERSION, BindingSummary, ClusterReport, DecisionSource, EstimateReport, KIND, Minimum,
     Recorded, Report, ResourceSummary, ScoreReport, SourceKind, StageCount, StoredCondition,
-    StrategyName, TermOutcome, TermReport, Verdict, VerdictReason,
+    StrategyName, TermOutcome, TermReport, Verdict,
 };
 pub use search::Limits;
 pub use warnings::warnings;

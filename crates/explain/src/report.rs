@@ -3,7 +3,7 @@
 //! New fields may be added to a version of the format. Removing a field or changing its meaning requires a new
 //! [`API_VERSION`].
 
-use berth_core::{Basis, DivisionStep, SelectionExplanation, Stage};
+use berth_core::{Basis, DivisionStep, ScheduledReason, SelectionExplanation, Stage};
 use serde::{Deserialize, Serialize};
 
 use crate::fix::{Fix, Share};
@@ -121,7 +121,7 @@ impl StrategyName {
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
     /// The reason that the decision sets in the condition Scheduled.
-    pub reason: VerdictReason,
+    pub reason: ScheduledReason,
     /// The clusters with their replicas, sorted by name. Empty if the decision failed.
     pub clusters: Vec<Share>,
     /// The name of the affinity term in use.
@@ -134,31 +134,6 @@ pub struct Verdict {
     pub summary: String,
     /// The number of clusters without the workload for each stage and reason, the most frequent reason first.
     pub counts: Vec<StageCount>,
-}
-
-/// The reason of the condition Scheduled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum VerdictReason {
-    /// The binding is placed.
-    Success,
-    /// The clusters that passed the filters lack capacity for the replicas.
-    Unschedulable,
-    /// No cluster passed the filters.
-    NoClusterFit,
-    /// Any other failure.
-    SchedulerError,
-}
-
-impl VerdictReason {
-    /// Returns the reason as the scheduler writes it to the condition.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "Success",
-            Self::Unschedulable => "Unschedulable",
-            Self::NoClusterFit => "NoClusterFit",
-            Self::SchedulerError => "SchedulerError",
-        }
-    }
 }
 
 /// The number of clusters without the workload that have the same reason.
@@ -364,6 +339,6 @@ impl Report {
 
     /// Reports whether the binding is placed.
     pub fn is_placed(&self) -> bool {
-        self.verdict.reason == VerdictReason::Success
+        self.verdict.reason == ScheduledReason::Success
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use berth_core::{
-    Basis, ClusterExplanation, Explanation, Outcome, Request, ScheduleError, Stage, Strategy,
+    Basis, ClusterExplanation, Explanation, Outcome, Request, ScheduledReason, Stage, Strategy,
     TermExplanation,
 };
 
@@ -12,7 +12,7 @@ use crate::reason::{self, Choices};
 use crate::report::{
     API_VERSION, BindingSummary, ClusterReport, EstimateReport, KIND, Minimum, Recorded, Report,
     ResourceSummary, ScoreReport, StageCount, StoredCondition, StrategyName, TermOutcome,
-    TermReport, Verdict, VerdictReason,
+    TermReport, Verdict,
 };
 use crate::summary;
 use crate::warnings::warnings;
@@ -67,10 +67,10 @@ impl Report {
         // After a failure other than "no cluster fits", the binding keeps its clusters.
         let kept = matches!(
             reason,
-            VerdictReason::Unschedulable | VerdictReason::SchedulerError
+            ScheduledReason::Unschedulable | ScheduledReason::SchedulerError
         );
         let same_reason = match &condition {
-            Some(condition) if condition.status == "True" => reason == VerdictReason::Success,
+            Some(condition) if condition.status == "True" => reason == ScheduledReason::Success,
             Some(condition) => condition.reason == reason.as_str(),
             None => !kept,
         };
@@ -93,16 +93,6 @@ impl StrategyName {
             Strategy::DynamicWeights => Self::DynamicWeights,
             Strategy::Aggregated => Self::Aggregated,
             Strategy::Unsupported { .. } => Self::Unsupported,
-        }
-    }
-}
-
-impl VerdictReason {
-    fn of(error: &ScheduleError) -> Self {
-        match error {
-            ScheduleError::NoFit(_) => Self::NoClusterFit,
-            ScheduleError::Plugin(error) if error.is_unschedulable() => Self::Unschedulable,
-            ScheduleError::Plugin(_) => Self::SchedulerError,
         }
     }
 }
@@ -141,7 +131,7 @@ impl Verdict {
                     .collect();
                 clusters.sort_unstable();
                 Self {
-                    reason: VerdictReason::Success,
+                    reason: ScheduledReason::Success,
                     summary: summary::placed(request, clusters.len(), &counts),
                     clusters,
                     affinity: placement.affinity.as_ref().map(ToString::to_string),
@@ -150,7 +140,7 @@ impl Verdict {
                 }
             }
             Err(error) => Self {
-                reason: VerdictReason::of(error),
+                reason: error.reason(),
                 clusters: Vec::new(),
                 affinity: None,
                 summary: summary::failed(request, error, &counts),

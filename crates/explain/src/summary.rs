@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use berth_core::{Request, ScheduleError, Stage};
+use berth_core::{Request, ScheduleError, ScheduledReason, Stage};
 
 use crate::report::{ClusterReport, StageCount};
 
@@ -58,12 +58,12 @@ pub(crate) fn placed(request: &Request, clusters: usize, counts: &[StageCount]) 
 
 /// Returns one sentence about a failed decision.
 pub(crate) fn failed(request: &Request, error: &ScheduleError, counts: &[StageCount]) -> String {
-    match error {
-        ScheduleError::NoFit(_) if total(counts) == 0 => {
+    match error.reason() {
+        ScheduledReason::NoClusterFit if total(counts) == 0 => {
             "the control plane has no clusters".to_owned()
         }
-        ScheduleError::NoFit(_) => format!("none of {} fits", plural(total(counts))),
-        ScheduleError::Plugin(error) if error.is_unschedulable() => {
+        ScheduledReason::NoClusterFit => format!("none of {} fits", plural(total(counts))),
+        ScheduledReason::Unschedulable => {
             let passing = passing(counts);
             format!(
                 "{} of {} fit, but lack capacity for {} replicas",
@@ -72,7 +72,7 @@ pub(crate) fn failed(request: &Request, error: &ScheduleError, counts: &[StageCo
                 request.replicas()
             )
         }
-        ScheduleError::Plugin(_) => format!(
+        _ => format!(
             "{} of {} fit, but the placement cannot be satisfied with them",
             passing(counts),
             plural(total(counts))

@@ -4,10 +4,10 @@ mod counterfactuals;
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::{BindingKey, Cluster};
-use berth_core::{Engine, EngineOptions, Fleet, Request, Stage};
+use berth_core::{Engine, EngineOptions, Fleet, Request, ScheduledReason, Stage};
 use serde_json::{Value, json};
 
-use crate::{Report, Share, StoredCondition, TermOutcome, VerdictReason};
+use crate::{Report, Share, StoredCondition, TermOutcome};
 
 /// Returns a cluster that serves Deployments and has capacity for `pods` pods.
 pub(crate) fn cluster(name: &str, pods: i64) -> Value {
@@ -227,14 +227,14 @@ fn terms_have_an_outcome_and_failed_decisions_have_a_summary() {
         ]
     );
     let failed = report(&clusters, &spec(9, json!({"replicaScheduling": dynamic()})));
-    assert_eq!(failed.verdict.reason, VerdictReason::Unschedulable);
+    assert_eq!(failed.verdict.reason, ScheduledReason::Unschedulable);
     assert_eq!(
         failed.verdict.summary,
         "2 of 2 clusters fit, but lack capacity for 9 replicas"
     );
     let nowhere = json!({"clusterAffinity": {"clusterNames": ["m9"]}});
     let failed = report(&clusters, &spec(9, nowhere));
-    assert_eq!(failed.verdict.reason, VerdictReason::NoClusterFit);
+    assert_eq!(failed.verdict.reason, ScheduledReason::NoClusterFit);
     assert_eq!(failed.verdict.summary, "none of 2 clusters fits");
     assert_eq!(failed.verdict.counts.len(), 1);
     assert_eq!(failed.verdict.counts[0].clusters, 2);
@@ -285,7 +285,7 @@ fn a_failed_decision_agrees_with_a_record_of_the_same_failure() {
         let report = report.with_recorded(kept, None, condition);
         report.recorded.unwrap().agrees
     };
-    assert_eq!(report(99).verdict.reason, VerdictReason::Unschedulable);
+    assert_eq!(report(99).verdict.reason, ScheduledReason::Unschedulable);
     for (status, reason, agrees) in [
         ("False", "Unschedulable", true),
         ("False", "SchedulerError", false),

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use berth_core::{
-    Assumed, CycleState, Engine, Estimator, Gates, Outcome, Request, ScheduleError, Snapshot,
+    Assumed, CycleState, Engine, Estimator, Gates, Outcome, Request, ScheduledReason, Snapshot,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -200,11 +200,10 @@ impl OfflineScheduler {
         assumed: &Assumed,
         outcome: &Outcome,
     ) -> Vec<Victim> {
-        let may_help = match &outcome.result {
-            Ok(_) => false,
-            Err(ScheduleError::NoFit(_)) => true,
-            Err(ScheduleError::Plugin(error)) => error.is_unschedulable(),
-        };
+        let may_help = outcome
+            .result
+            .as_ref()
+            .is_err_and(|error| error.reason() != ScheduledReason::SchedulerError);
         let Some(framework) = self.active.frameworks.of_mut(binding) else {
             return Vec::new();
         };

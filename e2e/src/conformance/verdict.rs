@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use berth_core::{Outcome, ScheduleError};
+use berth_core::{Outcome, ScheduleError, ScheduledReason};
 
 use super::corpus::{Expected, ExpectedTarget};
 
@@ -65,10 +65,10 @@ fn compare(expected: &Expected, decided: &Result<Outcome, String>) -> Result<(),
             Ok(())
         }
         Err(error) => {
-            let kind = match error {
-                ScheduleError::NoFit(_) => "FitError",
-                ScheduleError::Plugin(error) if error.is_unschedulable() => "Unschedulable",
-                ScheduleError::Plugin(_) => "Error",
+            let kind = match error.reason() {
+                ScheduledReason::NoClusterFit => "FitError",
+                ScheduledReason::Unschedulable => "Unschedulable",
+                _ => "Error",
             };
             let differs = || format!("expected {}, got {kind}: {error}", describe(expected));
             if expected.failure.as_deref() != Some(kind) {

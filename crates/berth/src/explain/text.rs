@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-use berth_core::{DivisionOperation, GroupChoice, Stage};
+use berth_core::{DivisionOperation, GroupChoice, ScheduledReason, Stage};
 use berth_explain::{
     ClusterReport, DecisionSource, Fix, Report, Share, SourceKind, StageCount, TermOutcome,
-    VerdictReason,
 };
 
 use crate::columns::{align, cell};
@@ -136,7 +135,7 @@ fn decision_source(source: &DecisionSource, with_replicas: bool, out: &mut Strin
     );
     let _ = match &source.now {
         None => writeln!(out, "Now: the same decision would be made"),
-        Some(verdict) if verdict.reason == VerdictReason::Success => writeln!(
+        Some(verdict) if verdict.reason == ScheduledReason::Success => writeln!(
             out,
             "Now: the decision would differ: {}",
             shares(&verdict.clusters, with_replicas)

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::point::Point;
+use crate::scheduled_reason::ScheduledReason;
 
 /// The message of an error, and its consequence for the binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +86,15 @@ impl PluginError {
     /// Reports whether the binding waits for a change. After other errors, the scheduler retries the binding.
     pub fn is_unschedulable(&self) -> bool {
         matches!(self.0.failure, Failure::Unschedulable(_))
+    }
+
+    /// Returns the reason that the scheduler sets in the condition `Scheduled`.
+    pub fn reason(&self) -> ScheduledReason {
+        if self.is_unschedulable() {
+            ScheduledReason::Unschedulable
+        } else {
+            ScheduledReason::SchedulerError
+        }
     }
 }
 

@@ -131,7 +131,7 @@ fn recorded(now: Report, details: DecisionDetails, mut report: Report) -> Report
 
 #[cfg(test)]
 mod tests {
-    use berth_explain::VerdictReason;
+    use berth_core::ScheduledReason;
     use serde_json::{Value, json};
 
     use super::*;
@@ -180,7 +180,7 @@ mod tests {
             assert_eq!(source.origin, SourceKind::Record);
             assert_eq!(source.same_now, Some(same), "{now}");
             assert_eq!(source.scheduler_name.as_deref(), Some("batch"));
-            assert_eq!(report.verdict.reason, VerdictReason::Success);
+            assert_eq!(report.verdict.reason, ScheduledReason::Success);
             assert_eq!(report.verdict.clusters[0].name, "m1");
             assert_eq!(report.notes, ["a note"]);
             let now_differs = source.now.map(|verdict| verdict.clusters[0].name.clone());

@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use berth_api::BindingKey;
 use berth_api::binding::BindingSpec;
-use berth_core::{Assumed, Explanation, Fleet, Request};
+use berth_core::{Assumed, Explanation, Fleet, Request, ScheduledReason};
 use berth_scheduler::AffinityGroups;
 use berth_scheduler::binding::Binding;
 use berth_scheduler::framework::Victim;
 use berth_scheduler::offline;
-use berth_scheduler::rules::condition::Reason;
 
 use super::decision::{Decision, Failure, Share, clusters_after, replicas, shares};
 use super::estimators::Estimators;
@@ -126,7 +125,7 @@ impl Decider {
         }
         let request = match self.request(binding, &binding.spec) {
             Ok(request) => request,
-            Err(message) => return undecided(Reason::SchedulerError.as_str(), &message),
+            Err(message) => return undecided(ScheduledReason::SchedulerError.as_str(), &message),
         };
         let snapshot = self.fleet.snapshot();
         if let Engines::Profiles(profiles) = &self.engines {

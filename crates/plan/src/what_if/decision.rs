@@ -2,9 +2,9 @@
 
 use berth_api::BindingKey;
 use berth_api::binding::{BindingSpec, BindingStatus, TargetCluster};
-use berth_core::{Explanation, Outcome, ScheduleError, TermExplanation};
+use berth_core::{Explanation, Outcome, ScheduleError, ScheduledReason, TermExplanation};
 use berth_scheduler::binding::Binding;
-use berth_scheduler::rules::condition::{Reason, stored};
+use berth_scheduler::rules::condition::stored;
 use serde::Serialize;
 
 /// Replicas assigned to a cluster.
@@ -79,8 +79,8 @@ impl Decision {
     /// Reports whether the decision failed and may succeed when clusters have more capacity.
     pub(crate) fn lacks_capacity(&self) -> bool {
         self.failure.as_ref().is_some_and(|failure| {
-            failure.kind == Reason::Unschedulable.as_str()
-                || failure.kind == Reason::NoClusterFit.as_str()
+            failure.kind == ScheduledReason::Unschedulable.as_str()
+                || failure.kind == ScheduledReason::NoClusterFit.as_str()
         })
     }
 
@@ -135,17 +135,14 @@ pub(super) fn clusters_after(
             (clusters, None)
         }
         Err(error) => {
-            let (reason, clusters) = match error {
+            let clusters = match error {
                 // If no cluster fits, the scheduler removes all clusters from the binding. After other failures, the
                 // binding keeps its clusters.
-                ScheduleError::NoFit(_) => (Reason::NoClusterFit, Vec::new()),
-                ScheduleError::Plugin(error) if error.is_unschedulable() => {
-                    (Reason::Unschedulable, shares(&binding.spec))
-                }
-                ScheduleError::Plugin(_) => (Reason::SchedulerError, shares(&binding.spec)),
+                ScheduleError::NoFit(_) => Vec::new(),
+                ScheduleError::Plugin(_) => shares(&binding.spec),
             };
             let failure = Failure {
-                kind: reason.as_str(),
+                kind: error.reason().as_str(),
                 message: error.to_string(),
             };
             (clusters, Some(failure))

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use berth_api::BindingKey;
+use berth_core::ScheduledReason;
 use berth_scheduler::binding::Binding;
-use berth_scheduler::rules::condition::Reason;
 
 use super::decider::Decider;
 use super::decision::{Decision, Failure, shares};
@@ -222,7 +222,7 @@ impl RoundState<'_> {
             return;
         };
         let failure = Failure {
-            kind: Reason::Unschedulable.as_str(),
+            kind: ScheduledReason::Unschedulable.as_str(),
             message: message.to_owned(),
         };
         let decision = Decision::undecided(before, Some(failure));

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use berth_api::Cluster;
 use berth_api::go_json::placement_json;
+use berth_core::ScheduledReason;
 use berth_scheduler::binding::Binding;
 use berth_scheduler::rules::cluster_change::{
     AffinityMatcher, ApiChange, ClusterDelta, ClusterState,
 };
-use berth_scheduler::rules::condition::{Reason, stored};
+use berth_scheduler::rules::condition::stored;
 use berth_scheduler::rules::responsibility;
 use berth_scheduler::rules::schedule_trigger::{ScheduleType, schedule_type};
 
@@ -121,11 +122,11 @@ impl<'a> Triggers<'a> {
         let Some(condition) = stored(&binding.status).filter(|c| c.status == "False") else {
             return false;
         };
-        if condition.reason == Reason::SchedulerError.as_str() {
+        if condition.reason == ScheduledReason::SchedulerError.as_str() {
             // The scheduler retries a binding with this reason after a backoff.
             return true;
         }
-        let no_fit = condition.reason == Reason::NoClusterFit.as_str();
+        let no_fit = condition.reason == ScheduledReason::NoClusterFit.as_str();
         let Some(placement) = &binding.spec.placement else {
             return false;
         };

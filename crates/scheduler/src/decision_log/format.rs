@@ -10,7 +10,7 @@ use berth_api::binding::{BindingStatus, TargetCluster};
 use berth_core::estimate::Unit;
 use berth_core::{
     Assumed, AssumedWorkload, EarlierRequest, Gates, Outcome, ResourceRequest,
-    ResourceRequestError, ScheduleError, WorkloadPeers,
+    ResourceRequestError, ScheduledReason, WorkloadPeers,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -400,12 +400,10 @@ impl From<&Outcome> for DecisionResult {
                 }
             }
             Err(error) => Self {
-                failure: Some(match error {
-                    ScheduleError::NoFit(_) => FailureKind::FitError,
-                    ScheduleError::Plugin(error) if error.is_unschedulable() => {
-                        FailureKind::Unschedulable
-                    }
-                    ScheduleError::Plugin(_) => FailureKind::Error,
+                failure: Some(match error.reason() {
+                    ScheduledReason::NoClusterFit => FailureKind::FitError,
+                    ScheduledReason::Unschedulable => FailureKind::Unschedulable,
+                    _ => FailureKind::Error,
                 }),
                 message: Some(error.to_string()),
                 ..Self::default()

@@ -3,35 +3,8 @@
 use berth_api::binding::BindingStatus;
 use berth_api::condition_message;
 use berth_api::well_known::CONDITION_SCHEDULED;
+use berth_core::ScheduledReason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-
-/// Reasons of the `Scheduled` condition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// The binding was scheduled.
-    Success,
-    /// The fitting clusters lack capacity for the replicas, or a plugin rejected the binding.
-    Unschedulable,
-    /// No cluster fits.
-    NoClusterFit,
-    /// The API server rejected the result because of a quota.
-    QuotaExceeded,
-    /// Any other failure.
-    SchedulerError,
-}
-
-impl Reason {
-    /// Returns the text of the reason in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "Success",
-            Self::Unschedulable => "Unschedulable",
-            Self::NoClusterFit => "NoClusterFit",
-            Self::QuotaExceeded => "QuotaExceeded",
-            Self::SchedulerError => "SchedulerError",
-        }
-    }
-}
 
 /// Message of the condition after a success.
 pub const SUCCESS_MESSAGE: &str = "Binding has been scheduled successfully.";
@@ -40,7 +13,7 @@ pub const SUCCESS_MESSAGE: &str = "Binding has been scheduled successfully.";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheduled {
     /// Reason of the condition.
-    pub reason: Reason,
+    pub reason: ScheduledReason,
     /// Message of the condition.
     pub message: String,
 }
@@ -49,19 +22,19 @@ impl Scheduled {
     /// Creates the condition after a success.
     pub fn success() -> Self {
         Self {
-            reason: Reason::Success,
+            reason: ScheduledReason::Success,
             message: SUCCESS_MESSAGE.to_owned(),
         }
     }
 
     /// Creates the condition after a failure.
-    pub fn failed(reason: Reason, message: String) -> Self {
+    pub fn failed(reason: ScheduledReason, message: String) -> Self {
         let message = condition_message::truncate(message);
         Self { reason, message }
     }
 
     fn status(&self) -> &'static str {
-        if self.reason == Reason::Success {
+        if self.reason == ScheduledReason::Success {
             "True"
         } else {
             "False"

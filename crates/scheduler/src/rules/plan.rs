@@ -8,14 +8,14 @@ use std::sync::Arc;
 use berth_api::BindingKey;
 use berth_api::binding::{BindingStatus, TargetCluster, TargetComponent};
 use berth_api::well_known::APPLIED_PLACEMENT;
-use berth_core::{Outcome, PluginError, ScheduleError, Target};
+use berth_core::{Outcome, PluginError, ScheduleError, ScheduledReason, Target};
 use berth_events::{Note, Severity};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
 use crate::binding::Binding;
 use crate::queue::Verdict;
-use crate::rules::condition::{Reason, Scheduled};
+use crate::rules::condition::Scheduled;
 use crate::rules::schedule_trigger::reschedule_required;
 
 /// Event reason after a success.
@@ -68,7 +68,7 @@ impl Plan {
     }
 
     /// Creates a plan that writes nothing, for a failure that the condition already reports.
-    fn already_reported(reason: Reason, verdict: Verdict) -> Self {
+    fn already_reported(reason: ScheduledReason, verdict: Verdict) -> Self {
         Self {
             is_error: is_error(reason),
             ..Self::nothing(verdict)
@@ -101,7 +101,7 @@ impl Plan {
     /// Creates a plan that reports a failure outside the engine, such as an invalid binding or a rejected write.
     pub(crate) fn failure(
         binding: &Binding,
-        reason: Reason,
+        reason: ScheduledReason,
         message: String,
         verdict: Verdict,
     ) -> Self {
@@ -133,12 +133,8 @@ impl Plan {
 
     /// Creates a plan for a cycle that a plugin stopped before or after the decision.
     pub(crate) fn stopped(binding: &Binding, error: &PluginError) -> Self {
-        let (reason, verdict) = if error.is_unschedulable() {
-            (Reason::Unschedulable, Verdict::Wait)
-        } else {
-            (Reason::SchedulerError, Verdict::Retry)
-        };
-        Self::failure(binding, reason, error.to_string(), verdict)
+        let reason = error.reason();
+        Self::failure(binding, reason, error.to_string(), verdict(reason))
     }
 
     /// Creates the plan for an outcome of the engine. `placement_json` is the canonical JSON of the placement.
@@ -225,8 +221,20 @@ fn success(
 
 /// Reports whether a failure counts as an error in the metrics. As in Karmada, a binding that fits into no cluster does
 /// not.
-fn is_error(reason: Reason) -> bool {
-    !matches!(reason, Reason::Success | Reason::NoClusterFit)
+fn is_error(reason: ScheduledReason) -> bool {
+    !matches!(
+        reason,
+        ScheduledReason::Success | ScheduledReason::NoClusterFit
+    )
+}
+
+/// Returns the verdict after a failure of the engine or of a plugin. Only an unexpected error is retried.
+fn verdict(failure: ScheduledReason) -> Verdict {
+    if failure == ScheduledReason::SchedulerError {
+        Verdict::Retry
+    } else {
+        Verdict::Wait
+    }
 }
 
 fn failure(
@@ -236,14 +244,9 @@ fn failure(
     error: &ScheduleError,
     message: String,
 ) -> Plan {
-    let (reason, mut verdict) = match error {
-        ScheduleError::NoFit(_) => (Reason::NoClusterFit, Verdict::Wait),
-        ScheduleError::Plugin(error) if error.is_unschedulable() => {
-            (Reason::Unschedulable, Verdict::Wait)
-        }
-        ScheduleError::Plugin(_) => (Reason::SchedulerError, Verdict::Retry),
-    };
-    let no_fit = reason == Reason::NoClusterFit;
+    let reason = error.reason();
+    let mut verdict = verdict(reason);
+    let no_fit = reason == ScheduledReason::NoClusterFit;
     // If no cluster fits, the plan removes the previous result. Every other failure keeps the previous result.
     let result = if no_fit {
         result_patch(binding, placement_json, &[])

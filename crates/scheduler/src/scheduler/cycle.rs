@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use berth_api::BindingKey;
 use berth_api::go_json::placement_json;
 use berth_component_base::blocking::without_blocking_the_runtime;
-use berth_core::Request;
+use berth_core::{Request, ScheduledReason};
 use berth_events::{Note, Severity};
 use berth_telemetry::Span;
 
@@ -23,7 +23,6 @@ use crate::metrics::{CycleResult, Incoming, Stages};
 use crate::queue::Verdict;
 use crate::recent_decisions::RecordedDecision;
 use crate::rules::affinity_term_in_use::affinity_term_in_use;
-use crate::rules::condition::Reason;
 use crate::rules::plan::{Plan, REASON_FAILED};
 use crate::rules::schedule_trigger::{ScheduleType, schedule_type};
 
@@ -189,7 +188,12 @@ impl Scheduler {
         };
         let json = placement_json(placement).map_err(|error| {
             let text = error.to_string();
-            let plan = Plan::failure(binding, Reason::SchedulerError, text, Verdict::Wait);
+            let plan = Plan::failure(
+                binding,
+                ScheduledReason::SchedulerError,
+                text,
+                Verdict::Wait,
+            );
             CycleOutcome::boxed(plan, None)
         })?;
         let Some(trigger) = schedule_type(
@@ -206,7 +210,12 @@ impl Scheduler {
             Request::new(&binding.key, &binding.spec, &binding.status).map_err(|error| {
                 // Only an update of the binding can correct the error. The update triggers another cycle.
                 let text = error.to_string();
-                let plan = Plan::failure(binding, Reason::SchedulerError, text, Verdict::Done);
+                let plan = Plan::failure(
+                    binding,
+                    ScheduledReason::SchedulerError,
+                    text,
+                    Verdict::Done,
+                );
                 CycleOutcome::boxed(plan, Some(trigger))
             })?;
         let peers = self

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use berth_api::BindingKey;
 use berth_core::{
-    AssumedWorkload, CycleState, Engine, Outcome, Placement, PluginError, Request, ScheduleError,
+    AssumedWorkload, CycleState, Engine, Outcome, Placement, PluginError, Request, ScheduledReason,
     Snapshot,
 };
 use berth_events::{Note, Severity};
@@ -154,11 +154,10 @@ impl VictimSearch<'_> {
         outcome: &Outcome,
         state: &mut CycleState,
     ) -> VictimSearchOutcome {
-        let may_help = match &outcome.result {
-            Ok(_) => false,
-            Err(ScheduleError::NoFit(_)) => true,
-            Err(ScheduleError::Plugin(error)) => error.is_unschedulable(),
-        };
+        let may_help = outcome
+            .result
+            .as_ref()
+            .is_err_and(|error| error.reason() != ScheduledReason::SchedulerError);
         if !may_help || self.points.post_filter.is_empty() {
             return VictimSearchOutcome::NotSearched;
         }

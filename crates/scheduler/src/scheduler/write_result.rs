@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use berth_api::BindingKey;
+use berth_core::ScheduledReason;
 use berth_telemetry::Span;
 
 use super::Scheduler;
@@ -14,8 +15,7 @@ use super::object_references::{binding_reference, template_reference};
 use crate::binding::Binding;
 use crate::metrics::{CycleResult, Incoming};
 use crate::queue::Verdict;
-use crate::rules::condition::Reason;
-use crate::rules::plan::{Plan, REASON_SUCCEEDED};
+use crate::rules::plan::Plan;
 use crate::rules::schedule_trigger::ScheduleType;
 use crate::writer::Report;
 
@@ -129,9 +129,9 @@ impl Scheduler {
     ) -> Verdict {
         let quota = status.code == 403 && status.reason == "QuotaExceeded";
         let reason = if quota {
-            Reason::QuotaExceeded
+            ScheduledReason::QuotaExceeded
         } else {
-            Reason::SchedulerError
+            ScheduledReason::SchedulerError
         };
         tracing::warn!(binding = %key, error = status.message, "the API server refuses a result");
         let plan = Plan::failure(&binding, reason, status.message.clone(), Verdict::Retry);

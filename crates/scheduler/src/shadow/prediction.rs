@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use berth_api::binding::TargetCluster;
-use berth_core::{Explanation, Outcome, ScheduleError};
+use berth_core::{Explanation, Outcome, ScheduledReason};
 
 use crate::binding::Binding;
-use crate::rules::condition::{Reason, stored};
+use crate::rules::condition::stored;
 use crate::rules::plan::Plan;
 use crate::shadow_differences::{Decided, MissingCluster};
 
@@ -43,10 +43,8 @@ impl Prediction {
         let plan = Plan::of(binding, placement_json, outcome);
         let clusters = plan.targets.as_deref().unwrap_or(&binding.spec.clusters);
         let reason = match &outcome.result {
-            Ok(_) => Reason::Success,
-            Err(ScheduleError::NoFit(_)) => Reason::NoClusterFit,
-            Err(ScheduleError::Plugin(error)) if error.is_unschedulable() => Reason::Unschedulable,
-            Err(ScheduleError::Plugin(_)) => Reason::SchedulerError,
+            Ok(_) => ScheduledReason::Success,
+            Err(error) => error.reason(),
         };
         Self::new(clusters, reason.as_str())
     }

@@ -141,7 +141,7 @@ fn without_a_fitting_cluster_the_result_is_removed_and_the_binding_waits() {
     );
     assert_eq!(
         withdrawn.status.unwrap().scheduled.unwrap().reason,
-        Reason::NoClusterFit
+        ScheduledReason::NoClusterFit
     );
     // A binding without clusters waits.
     let waiting = plan(&binding(json!({})), &outcome);
@@ -187,7 +187,7 @@ fn a_binding_that_lacks_capacity_waits_and_keeps_its_result() {
     let condition = first.status.unwrap().scheduled.unwrap();
     assert_eq!(
         (condition.reason, condition.message.as_str()),
-        (Reason::Unschedulable, "too few")
+        (ScheduledReason::Unschedulable, "too few")
     );
     stored["status"]["conditions"][1] = json!({ "type": "Scheduled", "status": "False", "reason": "Unschedulable",
         "message": "too few", "lastTransitionTime": "2024-01-01T00:00:00Z" });
