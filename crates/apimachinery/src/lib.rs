@@ -9,6 +9,7 @@
 //! | [`label_selector`] | label selectors: the API type, its compiled form, the syntax of labels; the text form with the feature `json` | |
 //! | [`log_limit`] | limit on log lines that clients cause | |
 //! | [`dns`] | checks of DNS labels and subdomains | |
+//! | [`mod@go_bool`] | booleans in Go's notation, for flags | |
 //! | [`go_platform`] | the platform of the program, with Go's names of architectures | |
 //! | [`namespaced_name`] | the name of a namespaced object, as `NAMESPACE/NAME` | |
 //! | [`process_metrics`] | `process_*` metrics of the current process | |
@@ -29,6 +30,7 @@ pub mod conflict_retry;
 pub mod dns;
 #[cfg(feature = "dynamic-object")]
 pub mod dynamic_object;
+pub mod go_bool;
 pub mod go_platform;
 #[cfg(feature = "go-regex")]
 pub mod go_regex;

@@ -6,7 +6,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`program`] | command line, ignored flags, log output, progress messages, signals and the async runtime of a program |
-//! | [`mod@go_bool`], [`mod@go_duration`] | values of flags in Go's notation |
+//! | [`mod@go_duration`] | values of flags in Go's notation |
 //! | [`kube_client`], [`user_agent`] | clients of API servers: kubeconfig, credentials, request limit, `User-Agent` |
 //! | [`list_watch`] | lists and watches of objects, which recover from failures |
 //! | [`paged_list`] | lists that are read in several requests |
@@ -25,7 +25,6 @@ pub mod bind_address;
 pub mod blocking;
 pub mod certificate_files;
 pub mod endpoints;
-pub mod go_bool;
 pub mod go_duration;
 pub mod kube_client;
 pub mod leader_election;

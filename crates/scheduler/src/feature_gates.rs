@@ -3,7 +3,7 @@
 use berth_core::Gates;
 
 use self::Effect::{Set, Unsupported};
-use berth_component_base::go_bool::go_bool;
+use berth_apimachinery::go_bool::go_bool;
 
 /// The values of all feature gates that have an effect in this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

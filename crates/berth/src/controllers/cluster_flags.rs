@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use berth_component_base::go_bool::go_bool;
+use berth_apimachinery::go_bool::go_bool;
 use berth_component_base::go_duration::go_duration;
 use berth_controllers::cluster::HeartbeatOptions;
 use berth_controllers::cluster_status::ClusterStatusOptions;

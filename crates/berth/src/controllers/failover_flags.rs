@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use berth_api::policy::PurgeMode;
-use berth_component_base::go_bool::go_bool;
+use berth_apimachinery::go_bool::go_bool;
 use berth_component_base::go_duration::go_duration;
 use berth_controllers::failover::{FailoverOptions, TaintEviction};
 use berth_scheduler::feature_gates::ControllerGates;

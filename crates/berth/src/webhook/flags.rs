@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use berth_apimachinery::go_bool::go_bool;
 use berth_apimachinery::namespaced_name::NamespacedName;
-use berth_component_base::go_bool::go_bool;
 use berth_component_base::program::ignored_common_flags::SharedFlags;
 use berth_component_base::program::ignored_flags::AcceptedFlags;
 use berth_scheduler::config::BindAddress;

@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
+use berth_apimachinery::go_bool::go_bool;
 use clap::Args;
 
 use super::{LeaseOptions, LeaseOptionsError};
-use crate::go_bool::go_bool;
+
 use crate::go_duration::go_duration;
 
 /// Flags of leader election.

@@ -7,12 +7,12 @@
 
 use std::marker::PhantomData;
 
+use berth_apimachinery::go_bool::go_bool;
 use berth_apimachinery::quantity::Quantity;
 use clap::builder::ValueParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
-use crate::go_bool::go_bool;
 use crate::go_duration::go_duration;
 
 /// A flag that is accepted without effect.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use berth_api::well_known::NAMESPACE_SYSTEM;
 use clap::Args;
 
-use berth_component_base::go_bool::go_bool;
+use berth_apimachinery::go_bool::go_bool;
 use berth_component_base::go_duration::go_duration;
 
 /// The default of [`EstimatorOptions::answers_max_age`].
