@@ -20,6 +20,7 @@
 //! | [`go_json`], [`go_zero`] | JSON as Go's encoder writes it |
 //! | [`pod_requests`], [`quantity`] | resource requests of pods; resource quantities |
 //! | [`condition_message`] | length of condition messages |
+//! | [`feature_gates`] | the feature gates of all programs |
 //!
 //! The fields have the order of the Go types. Therefore a serialized [`placement::Placement`] equals the text in
 //! Karmada's applied-placement annotation:
@@ -53,6 +54,7 @@ mod cluster_match;
 pub mod condition_message;
 pub mod crds;
 pub mod dependency;
+pub mod feature_gates;
 mod field_schema;
 pub mod field_selector;
 pub mod go_json;

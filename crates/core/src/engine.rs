@@ -19,9 +19,10 @@ mod trace;
 use crate::estimate::{Assumed, NO_ASSUMPTIONS, Unit};
 use crate::fleet::Snapshot;
 use crate::framework::{CycleState, EngineError, Observer, Plugins};
-use crate::options::{EngineOptions, Gates};
+use crate::options::EngineOptions;
 use crate::outcome::Outcome;
 use crate::request::{Request, SpreadBy};
+use berth_api::feature_gates::EngineGates;
 use explain::Explainer;
 use placement_cache::PreparedCache;
 use plugin_lists::PluginLists;
@@ -38,7 +39,7 @@ const CACHED_PLACEMENTS: usize = 512;
 /// calls, but the cache never changes a decision.
 #[derive(Debug)]
 pub struct Engine {
-    gates: Gates,
+    gates: EngineGates,
     empty_workload_propagation: bool,
     plugins: PluginLists,
     prepared: PreparedCache,

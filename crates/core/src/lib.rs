@@ -106,7 +106,7 @@ pub use framework::{
     PreFilterResult, PreScore, PreScoreResult, Reason, Remainder, RemainderRule, Score, Scores,
     Select, Selection, SelectionExplanation, Share, Status, TieBreak, WeightBasis, Weighted,
 };
-pub use options::{EngineOptions, Gates, PluginSet};
+pub use options::{EngineOptions, PluginSet};
 pub use outcome::{FailedTerm, Outcome, Placement, Target, TargetComponent};
 pub use plugins::{
     ApiEnablement, AssignReplicas, ClusterAffinity, ClusterEviction, ClusterLocality, GATED, Group,

@@ -15,9 +15,10 @@ pub(crate) mod workload_affinity;
 
 use std::sync::Arc;
 
+use berth_api::feature_gates::EngineGates;
+
 use crate::estimate::{Estimator, GeneralEstimator};
 use crate::framework::{Filter, Plugins, Score, Weighted};
-use crate::options::Gates;
 
 pub use api_enablement::ApiEnablement;
 pub use assign_replicas::{AssignReplicas, Party, divide};
@@ -46,7 +47,7 @@ pub const GATED: [&str; 2] = [WorkloadAffinity::NAME, WorkloadAntiAffinity::NAME
 
 impl Plugins {
     /// Returns the plugins of this crate in Karmada's order.
-    pub fn in_tree(gates: Gates) -> Self {
+    pub fn in_tree(gates: EngineGates) -> Self {
         let mut filters = vec![
             Filter::Binding(Arc::new(ApiEnablement::new(gates))),
             Filter::Placement(Arc::new(TaintToleration)),

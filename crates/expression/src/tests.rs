@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_api::binding::BindingSpec;
+use berth_api::feature_gates::EngineGates;
 use berth_api::{BindingKey, ResourceBinding};
 use berth_cel::{Exceeded, Failure, Scope, Variables};
 use berth_core::{
-    BindingObject, Engine, EngineOptions, Filter, Fleet, Gates, Outcome, Plugins, Request,
-    Snapshot, Weighted,
+    BindingObject, Engine, EngineOptions, Filter, Fleet, Outcome, Plugins, Request, Snapshot,
+    Weighted,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value as Json, json};
@@ -87,7 +88,7 @@ fn fixture(args: Json) -> Fixture {
 
 fn with_fleet(fleet: Fleet, args: Json, pre_filter: bool) -> Fixture {
     let plugin = Arc::new(plugin(args).unwrap());
-    let mut plugins = Plugins::in_tree(Gates::default());
+    let mut plugins = Plugins::in_tree(EngineGates::default());
     if pre_filter {
         plugins.pre_filters.push(plugin.clone());
     }

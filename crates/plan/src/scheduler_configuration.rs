@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use berth_core::{Engine, EngineError, EngineOptions, Estimator, Gates, Plugins};
+use berth_api::feature_gates::EngineGates;
+use berth_core::{Engine, EngineError, EngineOptions, Estimator, Plugins};
 use berth_scheduler::binding::Binding;
 use berth_scheduler::config::ProfileFlags;
 use berth_scheduler::debug_api::ActiveConfiguration;
@@ -107,7 +108,7 @@ impl DecisionConfiguration {
     }
 
     /// Returns the feature gates.
-    pub(crate) fn gates(&self) -> Gates {
+    pub(crate) fn gates(&self) -> EngineGates {
         match &self.document {
             Some((_, config)) => config.gates,
             None => self.options.gates,

@@ -1,8 +1,7 @@
 //! The feature gates of all Berth programs: Karmada's gates and Berth's own.
 
-use berth_core::Gates;
-
 use self::Effect::{Set, Unsupported};
+use berth_api::feature_gates::EngineGates;
 use berth_apimachinery::go_bool::go_bool;
 
 /// The values of all feature gates that have an effect in this program.
@@ -14,14 +13,14 @@ pub struct FeatureGates {
     /// RoutineEvents: each successful step is recorded as an event, as in Karmada.
     pub routine_events: bool,
     /// Gates of the engine.
-    pub engine: Gates,
+    pub engine: EngineGates,
     /// Gates of the controllers.
     pub controllers: ControllerGates,
     /// The entries that no program can follow, as bits of their positions in the table of gates.
     unsupported: u32,
 }
 
-/// The flag for [`CustomizedClusterResourceModeling`](Gates::customized_cluster_resource_modeling) turned off.
+/// The flag for [`CustomizedClusterResourceModeling`](EngineGates::customized_cluster_resource_modeling) turned off.
 const NO_MODELS: &str = "feature-gates=CustomizedClusterResourceModeling=false";
 
 impl FeatureGates {
@@ -87,7 +86,7 @@ impl FeatureGates {
     #[must_use]
     pub fn stand_alone() -> Self {
         Self {
-            engine: Gates::stand_alone(),
+            engine: EngineGates::stand_alone(),
             ..Self::default()
         }
     }
@@ -98,7 +97,7 @@ impl Default for FeatureGates {
         Self {
             priority_based_scheduling: true,
             routine_events: false,
-            engine: Gates::default(),
+            engine: EngineGates::default(),
             controllers: ControllerGates::default(),
             unsupported: 0,
         }

@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use berth_api::feature_gates::EngineGates;
 use berth_component_base::endpoints::Endpoints;
-use berth_core::Gates;
 use futures::FutureExt as _;
 use http::StatusCode;
 
@@ -36,7 +36,7 @@ pub(crate) struct Probes {
 /// Settings that affect decisions and are not part of the configuration file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DecisionSettings {
-    pub(crate) gates: Gates,
+    pub(crate) gates: EngineGates,
     pub(crate) empty_workload_propagation: bool,
     pub(crate) estimators: bool,
 }

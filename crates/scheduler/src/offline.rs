@@ -9,8 +9,9 @@ mod removed_plugins;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use berth_api::feature_gates::EngineGates;
 use berth_core::{
-    Assumed, CycleState, Engine, Estimator, Gates, Outcome, Request, ScheduledReason, Snapshot,
+    Assumed, CycleState, Engine, Estimator, Outcome, Request, ScheduledReason, Snapshot,
 };
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -37,7 +38,7 @@ pub struct OfflineConfig {
     /// Flags that override the configuration file.
     pub flags: ProfileFlags,
     /// The feature gates.
-    pub gates: Gates,
+    pub gates: EngineGates,
     /// True if a result keeps the clusters with 0 replicas.
     pub empty_workload_propagation: bool,
     /// Accurate estimators.

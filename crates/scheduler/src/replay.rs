@@ -11,7 +11,8 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
-use berth_core::{Gates, RequestError, ResourceRequestError};
+use berth_api::feature_gates::EngineGates;
+use berth_core::{RequestError, ResourceRequestError};
 
 pub use self::decider::NewConfiguration;
 use self::decider::{Decided, Decider};
@@ -30,7 +31,7 @@ pub struct ReplayOptions {
     /// A configuration file that replaces the recorded profiles.
     pub configuration: Option<NewConfiguration>,
     /// Feature gates that replace the recorded feature gates.
-    pub feature_gates: Option<Gates>,
+    pub feature_gates: Option<EngineGates>,
     /// The maximum number of differences that the report describes.
     pub differences: usize,
     /// Out-of-tree plugins.

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use berth_api::feature_gates::EngineGates;
 use berth_api::{Cluster, ResourceBinding};
-use berth_core::{Engine, EngineOptions, Filter, Fleet, Gates, Plugins, Request, Snapshot};
+use berth_core::{Engine, EngineOptions, Filter, Fleet, Plugins, Request, Snapshot};
 use berth_scheduler::Expression;
 use berth_scheduler::binding::Binding;
 use clap::Args as Flags;
@@ -66,7 +67,7 @@ fn measured(
     snapshot: &Arc<Snapshot>,
     expression: Option<&str>,
 ) -> Result<Value, LoadError> {
-    let mut plugins = Plugins::in_tree(Gates::default());
+    let mut plugins = Plugins::in_tree(EngineGates::default());
     if let Some(expression) = expression {
         let args = json!({ "filter": [{ "expression": expression }] });
         let args = serde_json::from_value(args).map_err(wrong)?;

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use berth_api::feature_gates::EngineGates;
 use berth_core::{
-    Assign, AssignContext, AssignReplicas, BindingContext, Candidate, ClusterView, Gates,
-    PluginError, Score, Select, SelectClusters, Selection, Share,
+    Assign, AssignContext, AssignReplicas, BindingContext, Candidate, ClusterView, PluginError,
+    Score, Select, SelectClusters, Selection, Share,
 };
 use berth_scheduler::binding::Binding;
 use berth_scheduler::framework::{
@@ -84,7 +85,7 @@ impl Select for Brittle {
         candidates: Vec<Candidate>,
     ) -> Result<Selection, PluginError> {
         panic_if_named_after(binding_name(context), "select");
-        SelectClusters::new(Gates::default()).select(context, candidates)
+        SelectClusters::new(EngineGates::default()).select(context, candidates)
     }
 }
 

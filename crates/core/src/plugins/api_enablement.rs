@@ -1,6 +1,8 @@
 //! The filter plugin APIEnablement, which requires that a cluster serves the kind of the resource.
 
-use crate::{BindingContext, BindingFilter, Bits, ClusterView, Gates, PluginError, Reason};
+use berth_api::feature_gates::EngineGates;
+
+use crate::{BindingContext, BindingFilter, Bits, ClusterView, PluginError, Reason};
 
 /// A filter that rejects clusters that do not serve the kind of the resource. A cluster that already has the workload
 /// passes. With the feature gate FollowMemberAPIs, it passes only while its reported APIs are incomplete.
@@ -15,7 +17,7 @@ impl ApiEnablement {
     const REASON: &'static str = "cluster(s) did not have the API resource";
 
     /// Creates the plugin. Its behaviour depends on the feature gate FollowMemberAPIs.
-    pub fn new(gates: Gates) -> Self {
+    pub fn new(gates: EngineGates) -> Self {
         Self {
             follows_members: gates.follow_member_apis,
         }

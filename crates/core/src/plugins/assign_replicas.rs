@@ -9,9 +9,10 @@ mod recorder;
 mod static_weights;
 
 use crate::{
-    Assign, AssignContext, BindingContext, Bits, Candidate, DivisionOperation, DivisionStep, Gates,
-    Mode, Order, PluginError, Request, Selection, Share, Strategy, TieOrder, WeightBasis,
+    Assign, AssignContext, BindingContext, Bits, Candidate, DivisionOperation, DivisionStep, Mode,
+    Order, PluginError, Request, Selection, Share, Strategy, TieOrder, WeightBasis,
 };
+use berth_api::feature_gates::EngineGates;
 use recorder::Recorder;
 
 pub use divide::{Party, divide};
@@ -19,7 +20,7 @@ pub use divide::{Party, divide};
 /// An assign plugin that follows `replicaScheduling` of the placement.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AssignReplicas {
-    gates: Gates,
+    gates: EngineGates,
 }
 
 impl AssignReplicas {
@@ -28,7 +29,7 @@ impl AssignReplicas {
 
     /// Creates the plugin. Its behaviour depends on the feature gate MinGroupsInDivision, and on the gates that decide
     /// which spread constraints apply.
-    pub fn new(gates: Gates) -> Self {
+    pub fn new(gates: EngineGates) -> Self {
         Self { gates }
     }
 }
@@ -76,7 +77,7 @@ struct AssignInput<'a> {
     /// The current replicas of the workload in each cluster of `spec.clusters` that still exists, in the same order.
     current: &'a [Share],
     order: Order,
-    gates: Gates,
+    gates: EngineGates,
     /// The recorder of the divisions, if the decision is explained.
     recorder: Option<&'a Recorder>,
 }
@@ -85,7 +86,7 @@ impl<'a> AssignInput<'a> {
     fn new(
         context: &'a AssignContext<'a>,
         order: Order,
-        gates: Gates,
+        gates: EngineGates,
         recorder: Option<&'a Recorder>,
     ) -> Self {
         Self {

@@ -8,8 +8,10 @@ mod group_score;
 mod groups;
 mod region;
 
+use berth_api::feature_gates::EngineGates;
+
 use crate::{
-    BindingContext, Candidate, CompiledPlacement, Gates, Order, PluginError, Select, Selection,
+    BindingContext, Candidate, CompiledPlacement, Order, PluginError, Select, Selection,
     SelectionExplanation, Snapshot, SpreadBy, Unit,
 };
 
@@ -28,7 +30,7 @@ impl SelectClusters {
     pub const NAME: &'static str = "SelectClusters";
 
     /// Creates the plugin. Its behaviour depends on the feature gates SpreadByAllFields and SpreadStaticWeights.
-    pub fn new(gates: Gates) -> Self {
+    pub fn new(gates: EngineGates) -> Self {
         Self {
             extra: ExtraConstraints::new(gates),
         }
@@ -101,7 +103,7 @@ struct ExtraConstraints {
 }
 
 impl ExtraConstraints {
-    fn new(gates: Gates) -> Self {
+    fn new(gates: EngineGates) -> Self {
         Self {
             with_cluster_or_region: gates.spread_by_all_fields,
             with_static_weights: gates.spread_static_weights,

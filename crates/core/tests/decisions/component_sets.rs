@@ -1,6 +1,6 @@
 //! Tests of the placement of workloads with several pod templates, which are called components.
 
-use berth_core::Gates;
+use berth_api::feature_gates::EngineGates;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -9,10 +9,10 @@ use crate::fixtures::{
     with_spec,
 };
 
-fn gate(on: bool) -> Gates {
-    Gates {
+fn gate(on: bool) -> EngineGates {
+    EngineGates {
         multiple_pod_templates_scheduling: on,
-        ..Gates::default()
+        ..EngineGates::default()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests of explanations, and of their JSON form, which scripts read.
 
-use berth_core::{Explanation, Gates, RemainderRule, Stage};
+use berth_api::feature_gates::EngineGates;
+use berth_core::{Explanation, RemainderRule, Stage};
 use serde_json::{Value, json};
 
 use crate::fixtures::{
@@ -10,7 +11,7 @@ use crate::fixtures::{
 
 fn explain(clusters: &[Value], binding: &Value) -> (String, Explanation) {
     let (outcome, explanation) =
-        engine(Gates::default()).explain(&fleet(clusters).snapshot(), &request(binding));
+        engine(EngineGates::default()).explain(&fleet(clusters).snapshot(), &request(binding));
     (text(&outcome), explanation)
 }
 

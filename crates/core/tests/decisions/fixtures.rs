@@ -3,7 +3,8 @@
 use berth_api::BindingKey;
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::cluster::Cluster;
-use berth_core::{Engine, EngineOptions, Fleet, Gates, Outcome, Request};
+use berth_api::feature_gates::EngineGates;
+use berth_core::{Engine, EngineOptions, Fleet, Outcome, Request};
 use serde_json::{Value, json};
 
 /// Returns a cluster that serves Deployments and has capacity for `pods` pods.
@@ -74,7 +75,7 @@ pub(crate) fn request(binding: &Value) -> Request {
     Request::new(&key, &spec, &status).unwrap()
 }
 
-pub(crate) fn engine(gates: Gates) -> Engine {
+pub(crate) fn engine(gates: EngineGates) -> Engine {
     Engine::new(EngineOptions {
         gates,
         ..EngineOptions::default()
@@ -82,12 +83,12 @@ pub(crate) fn engine(gates: Gates) -> Engine {
     .unwrap()
 }
 
-pub(crate) fn decide_with(gates: Gates, clusters: &[Value], binding: &Value) -> Outcome {
+pub(crate) fn decide_with(gates: EngineGates, clusters: &[Value], binding: &Value) -> Outcome {
     engine(gates).schedule(&fleet(clusters).snapshot(), &request(binding))
 }
 
 pub(crate) fn decide(clusters: &[Value], binding: &Value) -> Outcome {
-    decide_with(Gates::default(), clusters, binding)
+    decide_with(EngineGates::default(), clusters, binding)
 }
 
 /// Formats the targets sorted by name, for example `m1:2 m2:3`. Formats the error if the decision failed.

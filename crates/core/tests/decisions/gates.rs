@@ -1,7 +1,8 @@
 //! Tests of the effects of feature gates, and of corrections by assumed workloads.
 
+use berth_api::feature_gates::EngineGates;
 use berth_core::{
-    Assumed, AssumedWorkload, EarlierRequest, Gates, Request, ResourceRequest, WorkloadPeers,
+    Assumed, AssumedWorkload, EarlierRequest, Request, ResourceRequest, WorkloadPeers,
 };
 use serde_json::{Value, json};
 
@@ -23,9 +24,9 @@ fn providers() -> Vec<Value> {
 
 #[test]
 fn provider_constraint_with_cluster_constraint_needs_the_gate() {
-    let gate = Gates {
+    let gate = EngineGates {
         spread_by_all_fields: true,
-        ..Gates::default()
+        ..EngineGates::default()
     };
     for (provider, cluster, off, on) in [
         ((2, 2), (2, 2), "m3:3 m4:4", "m2:2 m4:5"),
@@ -52,9 +53,9 @@ fn provider_constraint_with_cluster_constraint_needs_the_gate() {
 
 #[test]
 fn constraints_with_static_weights_need_the_gate() {
-    let gate = Gates {
+    let gate = EngineGates {
         spread_static_weights: true,
-        ..Gates::default()
+        ..EngineGates::default()
     };
     let weights = static_weights(&[("m1", 1), ("m2", 1), ("m3", 1), ("m4", 1)]);
     let placement = json!({"replicaScheduling": weights, "spreadConstraints": [
@@ -70,9 +71,9 @@ fn constraints_with_static_weights_need_the_gate() {
 
 #[test]
 fn component_sets_are_counted_with_exact_quantities() {
-    let gate = Gates {
+    let gate = EngineGates {
         multiple_pod_templates_scheduling: true,
-        ..Gates::default()
+        ..EngineGates::default()
     };
     let sets = |memory: &str| {
         let component = |name: &str, replicas: i32| {
@@ -128,7 +129,7 @@ fn assumed_workloads_occupy_and_free_capacity() {
         let binding = binding(replicas, json!({"replicaScheduling": dynamic()}));
         let snapshot = fleet(&clusters).snapshot();
         let outcome =
-            engine(Gates::default()).schedule_with(&snapshot, &request(&binding), assumed);
+            engine(EngineGates::default()).schedule_with(&snapshot, &request(&binding), assumed);
         text(&outcome)
     };
     assert_eq!(decide(10, &Assumed::default()), "m1:5 m2:5");
@@ -166,7 +167,7 @@ fn removed_pods_free_nodes_of_their_size_in_resource_models() {
         let binding = binding(replicas, json!({"replicaScheduling": dynamic()}));
         let snapshot = fleet(std::slice::from_ref(&graded)).snapshot();
         let outcome =
-            engine(Gates::default()).schedule_with(&snapshot, &request(&binding), assumed);
+            engine(EngineGates::default()).schedule_with(&snapshot, &request(&binding), assumed);
         text(&outcome)
     };
     assert_eq!(decide(2, &Assumed::default()), "m1:2");
@@ -177,9 +178,9 @@ fn removed_pods_free_nodes_of_their_size_in_resource_models() {
 
 #[test]
 fn workload_affinity_needs_the_gate() {
-    let on = Gates {
+    let on = EngineGates {
         workload_affinity: true,
-        ..Gates::default()
+        ..EngineGates::default()
     };
     let clusters = [cluster("m1", 10), cluster("m2", 10), cluster("m3", 10)];
     let peers = |affinity: &[&[&str]], anti_affinity: &[&[&str]]| {
@@ -224,7 +225,7 @@ fn workload_affinity_needs_the_gate() {
             "{peers:?}"
         );
         assert_eq!(
-            schedule(Gates::default(), json!([]), peers),
+            schedule(EngineGates::default(), json!([]), peers),
             "m1:2 m2:2 m3:2",
             "without the gate, affinity groups have no effect"
         );
@@ -238,7 +239,7 @@ fn workload_affinity_needs_the_gate() {
 }
 
 /// Returns the decision with a gate off and on.
-fn off_and_on(gate: Gates, clusters: &[Value], binding: &Value) -> (String, String) {
+fn off_and_on(gate: EngineGates, clusters: &[Value], binding: &Value) -> (String, String) {
     (
         text(&decide(clusters, binding)),
         text(&decide_with(gate, clusters, binding)),
@@ -248,11 +249,11 @@ fn off_and_on(gate: Gates, clusters: &[Value], binding: &Value) -> (String, Stri
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table is as long as its rules")]
 fn min_groups_hold_after_the_division_with_the_gate() {
-    let gate = Gates {
+    let gate = EngineGates {
         min_groups_in_division: true,
         spread_by_all_fields: true,
         spread_static_weights: true,
-        ..Gates::default()
+        ..EngineGates::default()
     };
     let located = |name, pods, region: &str, provider: &str| {
         with_spec(
@@ -359,9 +360,9 @@ fn min_groups_hold_after_the_division_with_the_gate() {
 
 #[test]
 fn tainted_clusters_get_no_further_replicas_with_the_gate() {
-    let gate = Gates {
+    let gate = EngineGates {
         no_scale_up_on_taints: true,
-        ..Gates::default()
+        ..EngineGates::default()
     };
     let cordoned = |name: &str, effect: &str| {
         with_spec(
@@ -441,7 +442,7 @@ fn current_replicas_count_with_their_new_request() {
         } else {
             request
         };
-        text(&engine(Gates::default()).schedule(&fleet(&clusters).snapshot(), &request))
+        text(&engine(EngineGates::default()).schedule(&fleet(&clusters).snapshot(), &request))
     };
     let one = json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]);
     assert_eq!(decide(6, json!([]), false), "m1:6");
@@ -452,9 +453,9 @@ fn current_replicas_count_with_their_new_request() {
 
 #[test]
 fn resources_leave_clusters_that_lost_their_api_with_the_gate() {
-    let gate = Gates {
+    let gate = EngineGates {
         follow_member_apis: true,
-        ..Gates::default()
+        ..EngineGates::default()
     };
     let condition = |type_: &str, status: &str| {
         json!({"type": type_, "status": status, "reason": "r", "message": "",

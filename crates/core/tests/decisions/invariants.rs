@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use berth_core::{Engine, EngineOptions, Gates, Outcome, Stage};
+use berth_api::feature_gates::EngineGates;
+use berth_core::{Engine, EngineOptions, Outcome, Stage};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -158,7 +159,7 @@ fn selected_regions(clusters: &[Value], binding: &Value) -> Option<BTreeSet<Stri
         .iter()
         .find(|constraint| constraint["spreadByField"] == "region")?;
     let snapshot = fleet(clusters).snapshot();
-    let (_, explanation) = engine(Gates::default()).explain(&snapshot, &request(binding));
+    let (_, explanation) = engine(EngineGates::default()).explain(&snapshot, &request(binding));
     let clusters = explanation.clusters_of_last_term()?;
     let selected = clusters
         .iter()
@@ -195,7 +196,7 @@ proptest! {
     #[test]
     fn results_respect_all_filters(clusters in clusters(), binding in bindings()) {
         let (outcome, explanation) =
-            engine(Gates::default()).explain(&fleet(&clusters).snapshot(), &request(&binding));
+            engine(EngineGates::default()).explain(&fleet(&clusters).snapshot(), &request(&binding));
         let evicting = &binding["spec"]["gracefulEvictionTasks"][0]["fromCluster"];
         for name in placed(&outcome)?.keys() {
             let explained = &explanation.clusters_of_last_term().unwrap()[name];
@@ -210,7 +211,7 @@ proptest! {
     #[test]
     fn selections_respect_spread_bounds(clusters in clusters(), binding in bindings()) {
         let (outcome, explanation) =
-            engine(Gates::default()).explain(&fleet(&clusters).snapshot(), &request(&binding));
+            engine(EngineGates::default()).explain(&fleet(&clusters).snapshot(), &request(&binding));
         let placement = &binding["spec"]["placement"];
         let by_weight = !placement["replicaScheduling"]["weightPreference"]["staticWeightList"].is_null();
         prop_assume!(outcome.result.is_ok() && !by_weight);
@@ -259,7 +260,7 @@ proptest! {
         clusters in clusters(), binding in bindings_of(by_capacity(), constraints()),
     ) {
         let (outcome, explanation) =
-            engine(Gates::default()).explain(&fleet(&clusters).snapshot(), &request(&binding));
+            engine(EngineGates::default()).explain(&fleet(&clusters).snapshot(), &request(&binding));
         let shares = placed(&outcome)?;
         let explained = explanation.clusters_of_last_term().unwrap();
         let kept: BTreeMap<String, i64> = current(&binding)
@@ -346,7 +347,7 @@ fn extreme_weights_over_five_thousand_clusters_do_not_overflow() {
             binding(i32::MAX, placement),
             json!({"replicaRequirements": {}}),
         ));
-        let outcome = engine(Gates::default()).schedule(&fleet.snapshot(), &request);
+        let outcome = engine(EngineGates::default()).schedule(&fleet.snapshot(), &request);
         let total: i64 = shares(&outcome).unwrap().values().sum();
         assert_eq!(total, i64::from(i32::MAX));
     }

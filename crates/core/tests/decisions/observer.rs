@@ -1,6 +1,7 @@
 //! Tests of the notifications that the engine sends to observers.
 
-use berth_core::{Assumed, Engine, Gates, Observer, Point, Status};
+use berth_api::feature_gates::EngineGates;
+use berth_core::{Assumed, Engine, Observer, Point, Status};
 use serde_json::{Value, json};
 
 use crate::fixtures::{binding, cluster, dynamic, engine, fleet, request, text};
@@ -68,7 +69,7 @@ const DECIDED: [&str; 10] = [
 
 #[test]
 fn each_cycle_notifies_the_observer_of_its_points() {
-    let mut engine = engine(Gates::default());
+    let mut engine = engine(EngineGates::default());
     let placement = json!({"replicaScheduling": dynamic()});
     assert_eq!(observed_events(&mut engine, &placement, false), DECIDED);
     let infeasible = json!({"clusterAffinity": {"clusterNames": ["m2"]}});
@@ -86,7 +87,7 @@ fn each_cycle_notifies_the_observer_of_its_points() {
 
 #[test]
 fn observer_is_notified_of_plugin_calls_on_request() {
-    let mut engine = engine(Gates::default());
+    let mut engine = engine(EngineGates::default());
     let placement = json!({});
     let events = observed_events(&mut engine, &placement, true);
     let filters = [
@@ -122,7 +123,7 @@ fn observer_is_notified_of_plugin_calls_on_request() {
 
 #[test]
 fn a_filter_with_a_cached_result_is_not_reported() {
-    let mut engine = engine(Gates::default());
+    let mut engine = engine(EngineGates::default());
     let snapshot = fleet(&[cluster("m1", 10)]).snapshot();
     let request = request(&binding(4, json!({})));
     engine.schedule(&snapshot, &request);

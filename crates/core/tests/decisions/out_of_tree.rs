@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use berth_core::{Engine, EngineOptions, Filter, Gates, Plugins, Weighted, WorkloadPeers};
+use berth_api::feature_gates::EngineGates;
+use berth_core::{Engine, EngineOptions, Filter, Plugins, Weighted, WorkloadPeers};
 use serde_json::{Value, json};
 
 use crate::fixtures::{
@@ -30,7 +31,7 @@ mod plugins {
     pub(crate) mod workload_affinity;
 }
 
-fn out_of_tree(gates: Gates) -> Engine {
+fn out_of_tree(gates: EngineGates) -> Engine {
     let plugins = Plugins {
         filters: vec![
             Filter::Binding(Arc::new(plugins::api_enablement::ApiEnablement::new(gates))),
@@ -108,10 +109,10 @@ fn in_tree_plugins_use_public_items_only() {
         json!({"clusters": [{"name": "m2", "replicas": 4}, {"name": "m5", "replicas": 2}]}),
         json!({"gracefulEvictionTasks": [{"fromCluster": "m4", "reason": "r", "producer": "p"}]}),
     ];
-    let gates = Gates {
+    let gates = EngineGates {
         workload_affinity: true,
         spread_by_all_fields: true,
-        ..Gates::stand_alone()
+        ..EngineGates::stand_alone()
     };
     let snapshot = fleet(&clusters()).snapshot();
     let (mut inside, mut outside) = (engine(gates), out_of_tree(gates));

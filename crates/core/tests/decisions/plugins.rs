@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use berth_api::feature_gates::EngineGates;
 use berth_core::{
     BindingContext, BindingFilter, ClusterView, Engine, EngineError, EngineOptions,
-    EstimateContext, EstimateError, Estimator, Filter, Gates, PlacementContext, PlacementFilter,
+    EstimateContext, EstimateError, Estimator, Filter, PlacementContext, PlacementFilter,
     PluginError, PluginSet, Plugins, Reason, Score, Weighted,
 };
 use serde_json::json;
@@ -109,7 +110,7 @@ impl Estimator for Accurate {
 #[test]
 fn filters_scores_and_estimators_affect_decisions() {
     let with = |change: &dyn Fn(&mut Plugins)| {
-        let mut plugins = Plugins::in_tree(Gates::default());
+        let mut plugins = Plugins::in_tree(EngineGates::default());
         change(&mut plugins);
         plugins
     };
@@ -169,7 +170,7 @@ fn filters_scores_and_estimators_affect_decisions() {
 
 #[test]
 fn failing_score_aborts_the_cycle() {
-    let mut plugins = Plugins::in_tree(Gates::default());
+    let mut plugins = Plugins::in_tree(EngineGates::default());
     plugins.scores.push(cheap());
     let mut engine = Engine::with_plugins(EngineOptions::default(), plugins).unwrap();
     let clusters = [with_label(cluster("m1", 10), "price", "unknown")];
@@ -185,7 +186,7 @@ fn failing_score_aborts_the_cycle() {
 
 #[test]
 fn duplicate_plugin_names_are_errors_and_plugins_can_be_disabled() {
-    let mut twice = Plugins::in_tree(Gates::default());
+    let mut twice = Plugins::in_tree(EngineGates::default());
     for _ in 0..2 {
         twice.filters.push(Filter::Placement(Arc::new(Closed)));
     }
@@ -198,7 +199,7 @@ fn duplicate_plugin_names_are_errors_and_plugins_can_be_disabled() {
         ),
         ..EngineOptions::default()
     };
-    let mut plugins = Plugins::in_tree(Gates::default());
+    let mut plugins = Plugins::in_tree(EngineGates::default());
     plugins.filters.push(Filter::Placement(Arc::new(Closed)));
     let mut engine = Engine::with_plugins(options, plugins).unwrap();
     let mut closed = with_label(cluster("m1", 10), "closed", "yes");

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
+use berth_api::feature_gates::EngineGates;
 use berth_core::{
     Assign, AssignContext, AssignReplicas, BindingContext, BindingFilter, Bits, Candidate,
     ClusterView, CycleContext, CycleState, Engine, EngineOptions, EstimateContext, EstimateError,
-    Estimator, Filter, Gates, Outcome, PlacementContext, PlacementFilter, PluginError, Plugins,
-    Point, PreFilter, PreFilterResult, PreScore, PreScoreResult, Reason, ScheduleError, Score,
-    Scores, Select, SelectClusters, Selection, Share, Weighted,
+    Estimator, Filter, Outcome, PlacementContext, PlacementFilter, PluginError, Plugins, Point,
+    PreFilter, PreFilterResult, PreScore, PreScoreResult, Reason, ScheduleError, Score, Scores,
+    Select, SelectClusters, Selection, Share, Weighted,
 };
 use serde_json::{Value, json};
 
@@ -67,7 +68,7 @@ impl Spy {
     }
 
     fn plugins(self: &Arc<Self>) -> Plugins {
-        let mut plugins = Plugins::in_tree(Gates::default());
+        let mut plugins = Plugins::in_tree(EngineGates::default());
         plugins.pre_filters.push(self.clone());
         plugins.filters.push(Filter::Binding(self.clone()));
         plugins.pre_scores.push(self.clone());
@@ -240,7 +241,7 @@ impl Select for Spy {
         candidates: Vec<Candidate>,
     ) -> Result<Selection, PluginError> {
         self.record(Point::Select)?;
-        SelectClusters::new(Gates::default()).select(context, candidates)
+        SelectClusters::new(EngineGates::default()).select(context, candidates)
     }
 }
 
@@ -450,7 +451,7 @@ fn impossible_shares_are_rejected() {
             "cluster m1 has a negative share or more than one share",
         ),
     ] {
-        let mut plugins = Plugins::in_tree(Gates::default());
+        let mut plugins = Plugins::in_tree(EngineGates::default());
         plugins.assign = Arc::new(FixedShares(shares));
         let outcome = decide(plugins);
         assert_eq!(
@@ -571,7 +572,7 @@ fn each_term_starts_with_empty_state() {
 #[test]
 fn shares_may_be_in_any_order() {
     let share = |ordinal, replicas| Share { ordinal, replicas };
-    let mut plugins = Plugins::in_tree(Gates::default());
+    let mut plugins = Plugins::in_tree(EngineGates::default());
     plugins.assign = Arc::new(FixedShares(vec![share(2, 1), share(0, 3), share(1, 0)]));
     assert_eq!(text(&decide(plugins)), "m1:3 m2:0 m3:1");
 }

@@ -1,7 +1,8 @@
 //! Tests that a fleet has the same snapshot after incremental changes as after a rebuild.
 
 use berth_api::cluster::Cluster;
-use berth_core::{Aspect, Fleet, Gates};
+use berth_api::feature_gates::EngineGates;
+use berth_core::{Aspect, Fleet};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -38,7 +39,7 @@ proptest! {
             let name = all.remove(gone)["metadata"]["name"].as_str().unwrap().to_owned();
             prop_assert!(followed.remove(&name));
         }
-        let mut engine = engine(Gates::default());
+        let mut engine = engine(EngineGates::default());
         for binding in &bindings {
             let request = request(binding);
             prop_assert_eq!(
@@ -112,7 +113,7 @@ fn taints_stay_current_when_unused_taint_lists_are_removed() {
         let tolerated =
             json!({"clusterTolerations": [{"key": "since", "value": round.to_string()}]});
         let outcome =
-            engine(Gates::default()).schedule(&snapshot, &request(&binding(3, tolerated)));
+            engine(EngineGates::default()).schedule(&snapshot, &request(&binding(3, tolerated)));
         assert_eq!(text(&outcome), "m1:3");
     }
 }

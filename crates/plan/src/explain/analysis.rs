@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use berth_core::{Assumed, Fleet, Gates, WorkloadPeers};
+use berth_api::feature_gates::EngineGates;
+use berth_core::{Assumed, Fleet, WorkloadPeers};
 use berth_explain::{Case, Limits, Report, Share, StoredCondition};
 use berth_scheduler::AffinityGroups;
 use berth_scheduler::binding::Binding;
@@ -119,7 +120,7 @@ pub(super) fn with_stored_result(report: Report, binding: &Binding) -> Report {
 /// Adds to the report a note about the next decision of the scheduler, followed by the notes `ignored_settings`.
 fn with_notes(
     mut report: Report,
-    gates: Gates,
+    gates: EngineGates,
     binding: &Binding,
     clusters: &Clusters,
     ignored_settings: Vec<String>,

@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use berth_api::feature_gates::EngineGates;
 use berth_apimachinery::namespaced_name::NamespacedName;
 use berth_component_base::bind_address::BindAddress;
-use berth_core::Gates;
 
 use super::declared_profiles::{DeclaredProfiles, ProfileFlags};
 use super::document::{ConfigError, Document};
@@ -48,7 +48,7 @@ pub struct Options {
     /// All settings of the flags and the file except profiles and extenders, for the effective configuration.
     pub configuration: SchedulerConfiguration,
     /// The feature gates.
-    pub gates: Gates,
+    pub gates: EngineGates,
     /// True to record an event for each successful step.
     pub routine_events: bool,
     /// True if selected clusters with 0 replicas are part of a decision.
@@ -94,7 +94,7 @@ impl Options {
             ),
             config_map: None,
             configuration: SchedulerConfiguration::default(),
-            gates: Gates::default(),
+            gates: EngineGates::default(),
             routine_events: false,
             empty_workload_propagation: false,
             lease: None,

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use berth_core::Gates;
+use berth_api::feature_gates::EngineGates;
 use berth_explain::Report;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use serde::{Deserialize, Serialize};
@@ -104,7 +104,7 @@ pub struct ActiveConfiguration {
     /// Secrets are redacted.
     pub configuration: Value,
     /// The feature gates of the engine. Only a flag sets them.
-    pub feature_gates: Gates,
+    pub feature_gates: EngineGates,
     /// True if selected clusters with 0 replicas are part of the result.
     #[serde(rename = "enableEmptyWorkloadPropagation")]
     pub empty_workload_propagation: bool,

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use berth_api::ResourceBinding;
 use berth_api::binding::{BindingStatus, TargetCluster};
+use berth_api::feature_gates::EngineGates;
 use berth_core::estimate::Unit;
 use berth_core::{
-    Assumed, AssumedWorkload, EarlierRequest, Gates, Outcome, ResourceRequest,
-    ResourceRequestError, ScheduledReason, WorkloadPeers,
+    Assumed, AssumedWorkload, EarlierRequest, Outcome, ResourceRequest, ResourceRequestError,
+    ScheduledReason, WorkloadPeers,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -65,7 +66,7 @@ pub struct Configuration {
     /// Profiles and extenders, in the form of the configuration file. Secrets are redacted.
     pub document: Value,
     /// The feature gates of the engine.
-    pub feature_gates: Gates,
+    pub feature_gates: EngineGates,
     /// True if selected clusters with 0 replicas are part of the result.
     #[serde(default)]
     pub empty_workload_propagation: bool,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use berth_core::Gates;
+use berth_api::feature_gates::EngineGates;
 use kube::Client;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +15,7 @@ use crate::template::Templates;
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) scheduler_name: Arc<str>,
-    pub(crate) gates: Gates,
+    pub(crate) gates: EngineGates,
     pub(crate) client: Client,
     pub(crate) messages: mpsc::UnboundedSender<PluginMessage>,
     pub(crate) stopping: CancellationToken,
@@ -38,7 +38,7 @@ impl Handle {
     }
 
     /// Returns the feature gates of the engine.
-    pub fn gates(&self) -> Gates {
+    pub fn gates(&self) -> EngineGates {
         self.gates
     }
 

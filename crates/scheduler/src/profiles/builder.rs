@@ -8,9 +8,10 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use berth_api::feature_gates::EngineGates;
 use berth_core::{
-    Engine, EngineOptions, Estimator, Filter, Gates, GeneralEstimator, PluginError, PluginSet,
-    Plugins, Point, Weighted,
+    Engine, EngineOptions, Estimator, Filter, GeneralEstimator, PluginError, PluginSet, Plugins,
+    Point, Weighted,
 };
 use kube::Client;
 use tokio::sync::mpsc;
@@ -37,7 +38,7 @@ use crate::template::Templates;
 pub(crate) struct FrameworkBuilder {
     /// All available plugins.
     pub(crate) registry: Registry,
-    pub(crate) gates: Gates,
+    pub(crate) gates: EngineGates,
     pub(crate) empty_workload_propagation: bool,
     /// Estimators in addition to the general estimator and the estimators of plugins.
     pub(crate) estimators: Vec<Arc<dyn Estimator>>,

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use berth_api::feature_gates::EngineGates;
 use berth_core::{
-    ApiEnablement, AssignReplicas, ClusterAffinity, ClusterEviction, ClusterLocality, GATED, Gates,
+    ApiEnablement, AssignReplicas, ClusterAffinity, ClusterEviction, ClusterLocality, GATED,
     SelectClusters, SpreadConstraint, TaintToleration, WorkloadAffinity, WorkloadAntiAffinity,
 };
 
@@ -17,7 +18,7 @@ use crate::queue_sort::{GroupQueueSort, PrioritySort};
 
 impl Registry {
     /// Returns the in-tree plugins in Karmada's order. A plugin of a feature gate is included if the gate is on.
-    pub fn in_tree(gates: Gates) -> Self {
+    pub fn in_tree(gates: EngineGates) -> Self {
         let mut registry = Self::new();
         registry.add_plain(
             Enablement::Default,
@@ -127,9 +128,9 @@ mod tests {
 
     #[test]
     fn every_in_tree_plugin_is_registered_once() {
-        let gates = Gates {
+        let gates = EngineGates {
             workload_affinity: true,
-            ..Gates::default()
+            ..EngineGates::default()
         };
         let registry = Registry::in_tree(gates);
         let mut names: Vec<&str> = registry.names().collect();
@@ -149,7 +150,7 @@ mod tests {
             .collect();
         expected.sort_unstable();
         assert_eq!(names, expected);
-        let plain = Registry::in_tree(Gates::default());
+        let plain = Registry::in_tree(EngineGates::default());
         assert!(!plain.contains(WorkloadAffinity::NAME));
     }
 

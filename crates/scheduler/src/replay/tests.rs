@@ -104,7 +104,7 @@ fn decide(count: usize, log: Option<&TempDir>) -> Duration {
             };
             let configuration = Configuration {
                 document: decision_document(&[], &[]),
-                feature_gates: Gates::default(),
+                feature_gates: EngineGates::default(),
                 empty_workload_propagation: false,
                 estimators: false,
             };

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use berth_api::BindingKey;
 use berth_api::binding::{BindingSpec, BindingStatus};
+use berth_api::feature_gates::EngineGates;
 use berth_core::estimate::Unit;
-use berth_core::{Engine, EngineOptions, Fleet, Gates, Outcome, Plugins, Request, Snapshot};
+use berth_core::{Engine, EngineOptions, Fleet, Outcome, Plugins, Request, Snapshot};
 use berth_scheduler::estimator::{Answer, AnswerCache, Answers, NoAnswer};
 use serde_json::json;
 
@@ -48,7 +49,7 @@ fn request(affinity: serde_json::Value) -> Request {
 }
 
 fn engine(cache: &AnswerCache) -> Engine {
-    let mut plugins = Plugins::in_tree(Gates::default());
+    let mut plugins = Plugins::in_tree(EngineGates::default());
     plugins.estimators.push(Arc::new(cache.estimator()));
     Engine::with_plugins(EngineOptions::default(), plugins).unwrap()
 }

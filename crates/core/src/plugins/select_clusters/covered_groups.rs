@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use berth_api::feature_gates::EngineGates;
+
 use super::extra_topologies::{distinct, groups_of};
 use super::{ExtraConstraints, SelectionMode};
-use crate::{CompiledPlacement, Constraint, Gates, Snapshot, SpreadBy};
+use crate::{CompiledPlacement, Constraint, Snapshot, SpreadBy};
 
 /// Returns the spread constraints of a placement by which the plugin SelectClusters selects clusters.
-pub fn applied_constraints(placement: &CompiledPlacement, gates: Gates) -> Vec<&Constraint> {
+pub fn applied_constraints(placement: &CompiledPlacement, gates: EngineGates) -> Vec<&Constraint> {
     let applies = |by: &SpreadBy| match SelectionMode::of(placement, ExtraConstraints::new(gates)) {
         SelectionMode::All | SelectionMode::Unsupported => false,
         SelectionMode::ByCluster => *by == SpreadBy::Cluster,

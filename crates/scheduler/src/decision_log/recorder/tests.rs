@@ -51,7 +51,7 @@ fn a_full_channel_drops_decisions_and_delays_changes_of_clusters() {
         pending_clusters: BTreeMap::new(),
         configuration: Arc::new(Configuration {
             document: json!({}),
-            feature_gates: berth_core::Gates::default(),
+            feature_gates: berth_api::feature_gates::EngineGates::default(),
             empty_workload_propagation: false,
             estimators: false,
         }),

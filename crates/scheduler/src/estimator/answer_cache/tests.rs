@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use berth_api::feature_gates::EngineGates;
 use berth_api::{BindingKey, Cluster, ResourceBinding};
-use berth_core::{Engine, EngineOptions, Fleet, Gates, Plugins, Request};
+use berth_core::{Engine, EngineOptions, Fleet, Plugins, Request};
 use serde_json::json;
 
 use super::super::answers::NoAnswer;
@@ -31,7 +32,7 @@ fn no_estimate(cluster: &str) -> NoAnswer {
 #[test]
 fn explanations_show_the_answer_of_each_estimator() {
     let cache = AnswerCache::new();
-    let mut plugins = Plugins::in_tree(Gates::default());
+    let mut plugins = Plugins::in_tree(EngineGates::default());
     plugins.estimators.push(Arc::new(cache.estimator()));
     let mut engine = Engine::with_plugins(EngineOptions::default(), plugins).unwrap();
     let mut fleet = Fleet::new();

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use berth_api::feature_gates::EngineGates;
 use berth_core::{
-    Engine, EngineOptions, Filter, Fleet, Gates, Outcome, Plugins, Request, Snapshot, Weighted,
+    Engine, EngineOptions, Filter, Fleet, Outcome, Plugins, Request, Snapshot, Weighted,
 };
 use serde_json::{Value, json};
 
@@ -66,7 +67,7 @@ impl Harness {
             fleet.apply(&serde_json::from_value(cluster).unwrap());
         }
         let options = EngineOptions::default();
-        let mut plugins = Plugins::in_tree(Gates::default());
+        let mut plugins = Plugins::in_tree(EngineGates::default());
         for plugin in extenders.plugins() {
             match plugin.filter {
                 Some(FilterPoint::Binding(filter)) => plugins.filters.push(Filter::Binding(filter)),
