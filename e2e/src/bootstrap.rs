@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use berth_api::Cluster;
+use berth_api::feature_gates::ControllerGates;
 use berth_component_base::user_agent::Component;
 use berth_controllers::detector;
 use berth_controllers::monitor::Monitor;
 use berth_controllers::propagation::{self, PropagationOptions};
 use berth_controllers::recent_templates::RecentTemplates;
 use berth_scheduler::Options;
-use berth_scheduler::feature_gates::ControllerGates;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use tokio_util::sync::CancellationToken;

@@ -1,6 +1,10 @@
-//! Feature gates.
+//! The feature gates of all Berth programs: Karmada's gates and Berth's own.
+
+mod flag;
 
 use serde::{Deserialize, Serialize};
+
+pub use flag::{ControllerGates, FeatureGates, names, parse, parse_stand_alone};
 
 /// The feature gates that affect decisions. Each field is serialized under its name in `--feature-gates`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

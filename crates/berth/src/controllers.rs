@@ -15,14 +15,14 @@ pub mod selection;
 
 use std::path::PathBuf;
 
+use berth_api::feature_gates::{self, FeatureGates};
 use berth_component_base::kube_client::{self, ConnectError, Target};
 use berth_component_base::leader_election::LeaseOptionsError;
 use berth_component_base::leader_election::flags::ElectionFlags;
 use berth_component_base::program::ignored_flags::{AcceptedFlags, log_ineffective};
 use berth_component_base::user_agent::Component;
-use berth_controllers::detector::{DetectorOptions, Gates, OptionsError};
+use berth_controllers::detector::{DetectorOptions, OptionsError};
 use berth_controllers::monitor::Monitor;
-use berth_scheduler::feature_gates::{self, FeatureGates};
 use berth_telemetry::{ExportError, TracingArgs};
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
@@ -79,22 +79,7 @@ impl DetectorArgs {
             &self.skipped_propagating_apis,
             &self.skipped_propagating_namespaces,
         )?;
-        Ok(DetectorOptions {
-            gates: detector_gates(gates),
-            ..options
-        })
-    }
-}
-
-/// Returns the feature gates that the detector reads.
-pub(crate) fn detector_gates(gates: FeatureGates) -> Gates {
-    Gates {
-        policy_preemption: gates.controllers.policy_preemption,
-        priority_based_scheduling: gates.priority_based_scheduling,
-        resource_quota_estimate: gates.controllers.resource_quota_estimate,
-        multiple_pod_templates: gates.engine.multiple_pod_templates_scheduling,
-        workload_affinity: gates.engine.workload_affinity,
-        routine_events: gates.routine_events,
+        Ok(DetectorOptions { gates, ..options })
     }
 }
 
@@ -255,18 +240,17 @@ mod tests {
             let gates = feature_gates::parse(list).unwrap();
             DetectorArgs::default().options(gates).unwrap().gates
         };
-        assert_eq!(detector(""), Gates::default());
+        assert_eq!(detector(""), FeatureGates::default());
         let list = "PropagationPolicyPreemption=true,PriorityBasedScheduling=false,\
                     ResourceQuotaEstimate=true,WorkloadAffinity=true,\
                     MultiplePodTemplatesScheduling=true,RoutineEvents=true";
-        let expected = Gates {
-            policy_preemption: true,
-            priority_based_scheduling: false,
-            resource_quota_estimate: true,
-            multiple_pod_templates: true,
-            workload_affinity: true,
-            routine_events: true,
-        };
+        let mut expected = FeatureGates::default();
+        expected.controllers.policy_preemption = true;
+        expected.priority_based_scheduling = false;
+        expected.controllers.resource_quota_estimate = true;
+        expected.engine.multiple_pod_templates_scheduling = true;
+        expected.engine.workload_affinity = true;
+        expected.routine_events = true;
         assert_eq!(detector(list), expected);
     }
 }

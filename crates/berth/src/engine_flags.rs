@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use berth_api::feature_gates::{self, FeatureGates};
 use berth_core::{EngineOptions, PluginSet};
 use berth_plan::scheduler_configuration::{ConfigurationError, DecisionConfiguration};
-use berth_scheduler::feature_gates::{self, FeatureGates};
 use berth_scheduler::framework::Registry;
 use clap::Args;
 

@@ -6,8 +6,8 @@ mod text;
 use std::io;
 use std::path::PathBuf;
 
+use berth_api::feature_gates::{self, FeatureGates};
 use berth_scheduler::decision_log::reader::{ReadError, files_of};
-use berth_scheduler::feature_gates::{self, FeatureGates};
 use berth_scheduler::framework::Registry;
 use berth_scheduler::replay::{
     DecisionSelector, ExtractError, NewConfiguration, ReplayError, ReplayOptions, extract, replay,

@@ -35,7 +35,7 @@ mod waiting_templates;
 mod watch_events;
 mod writer;
 
-pub use options::{DetectorOptions, Gates, OptionsError};
+pub use options::{DetectorOptions, OptionsError};
 
 use berth_api::{BindingKind, Cluster};
 use kube::core::ApiResource;

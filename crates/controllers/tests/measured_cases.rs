@@ -9,7 +9,7 @@ use std::io::Read as _;
 use std::sync::Arc;
 
 use berth_api::admission::{self, GuardedKind, Operation, SystemEnvironment};
-use berth_controllers::detector::Gates;
+use berth_api::feature_gates::FeatureGates;
 use berth_controllers::detector::binding_patch::new_binding;
 use berth_controllers::detector::claim::PolicyKind;
 use berth_controllers::detector::decision::{Cause, Plan, decide};
@@ -185,7 +185,8 @@ fn replay(case: &Value) -> Option<Value> {
         }
         if present
             && outcome.is_none()
-            && let Plan::Apply(application) = decide(&template, &index, &origin, Gates::default())
+            && let Plan::Apply(application) =
+                decide(&template, &index, &origin, FeatureGates::default())
         {
             outcome = Some(application);
         }
@@ -195,7 +196,7 @@ fn replay(case: &Value) -> Option<Value> {
         &template,
         &application.policy,
         None,
-        Gates::default(),
+        FeatureGates::default(),
         &berth_interpreter::Interpreter::default(),
     )
     .unwrap();

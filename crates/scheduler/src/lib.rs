@@ -76,7 +76,6 @@
 //! | `metrics` | Prometheus metrics |
 //! | [`rules`], `queue` | choice of the bindings to schedule, their order, and the content of writes |
 //! | [`binding`], `lazy_object` | bindings of both kinds, decoded on demand |
-//! | [`feature_gates`] | feature gates of all Berth programs |
 
 pub mod binding;
 mod capacity_book;
@@ -89,7 +88,6 @@ mod default_preemption;
 pub mod estimator;
 mod expression;
 mod extender;
-pub mod feature_gates;
 pub mod framework;
 mod gang;
 mod http_endpoints;

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use berth_api::feature_gates::FeatureGates;
 use berth_apiserver::{Admission, Server, ServerConfig};
-use berth_controllers::detector::{self, DetectorOptions, Gates};
+use berth_controllers::detector::{self, DetectorOptions};
 use berth_controllers::monitor::Monitor;
 use berth_controllers::recent_templates::RecentTemplates;
 use berth_e2e::{KubeApiserver, eventually};
@@ -22,7 +23,7 @@ use crate::webhook_fixture::WebhookPlane;
 pub struct Fixture {
     pub client: kube::Client,
     server: Backend,
-    gates: Gates,
+    gates: FeatureGates,
     shutdown: CancellationToken,
     detector: JoinHandle<()>,
 }
@@ -40,17 +41,17 @@ enum Backend {
 impl Fixture {
     /// Starts a fixture with Karmada's admission rules and the default feature gates.
     pub async fn start() -> Self {
-        Self::start_with(vec![Arc::new(KarmadaAdmission)], Gates::default()).await
+        Self::start_with(vec![Arc::new(KarmadaAdmission)], FeatureGates::default()).await
     }
 
     /// Starts a fixture with Karmada's admission rules and these feature gates.
-    pub async fn with_gates(gates: Gates) -> Self {
+    pub async fn with_gates(gates: FeatureGates) -> Self {
         Self::start_with(vec![Arc::new(KarmadaAdmission)], gates).await
     }
 
     /// Starts a fixture with an embedded server without admission rules, which behaves like a server without webhooks.
     pub async fn embedded_without_admission() -> Self {
-        Self::start_with(Vec::new(), Gates::default()).await
+        Self::start_with(Vec::new(), FeatureGates::default()).await
     }
 
     /// Starts a fixture without webhooks. The server is kube-apiserver if `KUBEBUILDER_ASSETS` is set, and otherwise
@@ -67,7 +68,7 @@ impl Fixture {
         Self::run(
             client,
             Backend::KubeApiserver(server, folder),
-            Gates::default(),
+            FeatureGates::default(),
         )
     }
 
@@ -77,11 +78,11 @@ impl Fixture {
         Self::run(
             plane.client.clone(),
             Backend::Webhook(plane),
-            Gates::default(),
+            FeatureGates::default(),
         )
     }
 
-    async fn start_with(admission: Vec<Arc<dyn Admission>>, gates: Gates) -> Self {
+    async fn start_with(admission: Vec<Arc<dyn Admission>>, gates: FeatureGates) -> Self {
         let server = Server::start(ServerConfig {
             admission,
             ..ServerConfig::default()
@@ -95,7 +96,7 @@ impl Fixture {
         Self::run(client, Backend::Embedded(Box::new(server)), gates)
     }
 
-    fn run(client: kube::Client, server: Backend, gates: Gates) -> Self {
+    fn run(client: kube::Client, server: Backend, gates: FeatureGates) -> Self {
         let shutdown = CancellationToken::new();
         let detector = run_detector(&client, gates, &shutdown);
         Self {
@@ -276,7 +277,7 @@ impl Fixture {
 
 fn run_detector(
     client: &kube::Client,
-    gates: Gates,
+    gates: FeatureGates,
     shutdown: &CancellationToken,
 ) -> JoinHandle<()> {
     let options = DetectorOptions {

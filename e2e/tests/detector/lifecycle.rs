@@ -1,7 +1,7 @@
 //! Tests of the lifecycle of policies and templates: how the detector handles changes and deletions, preemption between
 //! policies, and templates that wait for other objects.
 
-use berth_controllers::detector::Gates;
+use berth_api::feature_gates::FeatureGates;
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, claimed_by, deployment, policy};
@@ -275,11 +275,9 @@ async fn a_missing_priority_class_is_reported_and_awaited() {
 /// again when the priorities change.
 #[tokio::test]
 async fn a_template_moves_between_policies_by_preemption_priority() {
-    let fixture = Fixture::with_gates(Gates {
-        policy_preemption: true,
-        ..Gates::default()
-    })
-    .await;
+    let mut gates = FeatureGates::default();
+    gates.controllers.policy_preemption = true;
+    let fixture = Fixture::with_gates(gates).await;
     let web = deployment("web");
     let contender = |name: &str, cluster: &str, priority: i32| {
         let mut spec = clusters(cluster);

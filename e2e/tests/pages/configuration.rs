@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use berth::cli::Cli;
+use berth_api::feature_gates::{self, FeatureGates};
 use berth_scheduler::config::schema;
-use berth_scheduler::feature_gates::{self, FeatureGates};
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 use serde_json::Value;
 

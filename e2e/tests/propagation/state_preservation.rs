@@ -1,8 +1,8 @@
 //! A test of state preservation at failover, on `berth up` with simulated workloads.
 
 use berth::up::{ControlPlane, UpArgs};
+use berth_api::feature_gates;
 use berth_e2e::eventually;
-use berth_scheduler::feature_gates;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;

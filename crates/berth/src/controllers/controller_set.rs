@@ -4,6 +4,7 @@
 //!
 //! This module does not know which of the two commands runs the set, or where the API server is.
 
+use berth_api::feature_gates::{ControllerGates, FeatureGates};
 use berth_controllers::cluster_status;
 use berth_controllers::detector::{self, DetectorOptions, OptionsError};
 use berth_controllers::failover::{self, FailoverOptions};
@@ -14,7 +15,6 @@ use berth_controllers::{
     ControllerError, cluster, dependencies, deployment_replicas_syncer, hpa_scale_target_marker,
     namespace_sync, taint_policy, unified_auth, workload_rebalancer,
 };
-use berth_scheduler::feature_gates::{ControllerGates, FeatureGates};
 use clap::Args;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;

@@ -4,11 +4,11 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use berth_api::feature_gates::ControllerGates;
 use berth_api::policy::PurgeMode;
 use berth_apimachinery::go_bool::go_bool;
 use berth_component_base::go_duration::go_duration;
 use berth_controllers::failover::{FailoverOptions, TaintEviction};
-use berth_scheduler::feature_gates::ControllerGates;
 use clap::{Args, ValueEnum};
 
 /// Flags of the failover controllers.
@@ -117,7 +117,7 @@ impl FailoverArgs {
 
 #[cfg(test)]
 mod tests {
-    use berth_scheduler::feature_gates::{self, FeatureGates};
+    use berth_api::feature_gates::{self, FeatureGates};
     use clap::Parser;
 
     use super::*;

@@ -2,8 +2,8 @@
 
 use std::num::NonZeroUsize;
 
+use berth_api::feature_gates::FeatureGates;
 use berth_controllers::propagation::PropagationOptions;
-use berth_scheduler::feature_gates::FeatureGates;
 use clap::Args;
 
 /// Flags that limit the concurrent writes of the propagation controllers.

@@ -12,7 +12,6 @@ use k8s_openapi::api::core::v1::Taint;
 
 use super::error::SimulateCommandError;
 use crate::control_plane::target;
-use crate::controllers::detector_gates;
 use crate::engine_flags::EngineFlags;
 use crate::member_name;
 use crate::scheduler_endpoint::SchedulerEndpointArgs;
@@ -126,7 +125,7 @@ impl SimulateArgs {
             validates: !self.no_validate,
             changes: self.changes(),
             explains: self.output != Format::Table,
-            gates: detector_gates(self.engine.feature_gates),
+            gates: self.engine.feature_gates,
             live: self.against.clone().map(|context| LiveOptions {
                 target: target(self.kubeconfig.clone(), Some(context)),
                 estimators,

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
-use berth_scheduler::feature_gates::{self, FeatureGates};
+use berth_api::feature_gates::{self, FeatureGates};
 use berth_telemetry::TracingArgs;
 use clap::Args;
 use regex::Regex;

@@ -3,12 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use berth_api::feature_gates::{self, FeatureGates};
 use berth_apimachinery::go_bool::go_bool;
 use berth_apimachinery::namespaced_name::NamespacedName;
 use berth_component_base::program::ignored_common_flags::SharedFlags;
 use berth_component_base::program::ignored_flags::AcceptedFlags;
 use berth_scheduler::config::BindAddress;
-use berth_scheduler::feature_gates::{self, FeatureGates};
 use berth_webhook::{CertificateFiles, CertificateManagerOptions, MinimumTls, NoExecuteTaints};
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};

@@ -2,7 +2,7 @@
 //! the prediction. The last test checks notes instead.
 
 use berth::up::UpArgs;
-use berth_scheduler::feature_gates;
+use berth_api::feature_gates;
 use berth_test_requirements::needs;
 
 use crate::live_diff::Plane;

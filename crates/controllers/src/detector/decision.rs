@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use berth_api::feature_gates::FeatureGates;
+
 use super::claim::{Claim, PolicyKey, PolicyKind};
 use super::index::Index;
-use super::options::Gates;
 use super::policy::{Policy, PolicyState};
 use super::template::Template;
 use crate::reconciler::work_queue::Reason;
@@ -73,7 +74,7 @@ pub struct Application {
 }
 
 /// Decides what to do about a template.
-pub fn decide(template: &Template, index: &Index, cause: &Cause, gates: Gates) -> Plan {
+pub fn decide(template: &Template, index: &Index, cause: &Cause, gates: FeatureGates) -> Plan {
     if template.is_reserved() {
         return Plan::None;
     }
@@ -84,7 +85,7 @@ pub fn decide(template: &Template, index: &Index, cause: &Cause, gates: Gates) -
         };
     };
     let owner = index.policy(&claim.policy);
-    if gates.policy_preemption
+    if gates.controllers.policy_preemption
         && let Some(challenger) = strongest_challenger(template, index, cause)
     {
         return apply(template, index, challenger, cause, Some(&claim.policy));

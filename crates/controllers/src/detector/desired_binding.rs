@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use berth_api::admission::drop_empty_values;
 use berth_api::binding::ReplicaRequirements;
+use berth_api::feature_gates::FeatureGates;
 use berth_api::placement::WorkloadGroupTerm;
 use berth_api::well_known::{PREEMPTIBLE, PREEMPTIBLE_COPIED};
 use berth_api::{BindingKey, BindingKind};
@@ -12,7 +13,6 @@ use berth_interpreter::{InterpretError, Interpreter};
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
-use super::options::Gates;
 use super::policy::Policy;
 use super::template::Template;
 
@@ -63,7 +63,7 @@ pub fn binding_for(
     template: &Template,
     policy: &Policy,
     priority: Option<i32>,
-    gates: Gates,
+    gates: FeatureGates,
     interpreter: &Interpreter,
 ) -> Result<DesiredBinding, InterpretError> {
     let key = template.key.binding();
@@ -78,7 +78,7 @@ pub fn binding_for(
                 json!({ "priority": priority }),
             );
         }
-        if gates.workload_affinity
+        if gates.engine.workload_affinity
             && let Some(groups) = affinity_groups(&template.labels, policy)
         {
             spec.insert("workloadAffinityGroups".to_owned(), groups);
@@ -151,7 +151,7 @@ fn reference(template: &Template) -> Value {
 /// components.
 fn read_template(
     template: &Template,
-    gates: Gates,
+    gates: FeatureGates,
     interpreter: &Interpreter,
     spec: &mut Map<String, Value>,
 ) -> Result<Interpreted, InterpretError> {
@@ -160,7 +160,7 @@ fn read_template(
     };
     let key = &template.key;
     let (api_version, kind) = (key.api_version(), key.kind());
-    if gates.multiple_pod_templates
+    if gates.engine.multiple_pod_templates_scheduling
         && let Some(components) = interpreter.components(api_version, kind, body)?
     {
         if !components.is_empty() {
@@ -179,7 +179,7 @@ fn read_template(
         if let Ok(typed) = ReplicaRequirements::deserialize(&requirements) {
             drop_empty_values(&mut requirements, &typed);
         }
-        if gates.resource_quota_estimate {
+        if gates.controllers.resource_quota_estimate {
             if !key.namespace.is_empty() && requirements["namespace"].is_null() {
                 requirements["namespace"] = json!(key.namespace);
             }

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 
+use berth_api::feature_gates::FeatureGates;
 use regex::Regex;
 
 use super::skipped_apis::{SkippedApis, SkippedApisError};
@@ -14,40 +15,6 @@ const CONCURRENT_WRITES: NonZeroUsize = match NonZeroUsize::new(16) {
     None => NonZeroUsize::MIN,
 };
 
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "gates are independent switches"
-)]
-/// Feature gates of the detector, with Karmada's defaults.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gates {
-    /// `PropagationPolicyPreemption`: a policy with `preemption: Always` may preempt other policies.
-    pub policy_preemption: bool,
-    /// `PriorityBasedScheduling`: a binding gets the priority that `schedulePriority` of the policy selects.
-    pub priority_based_scheduling: bool,
-    /// `ResourceQuotaEstimate`: replica requirements contain the namespace and the priority class.
-    pub resource_quota_estimate: bool,
-    /// `MultiplePodTemplatesScheduling`: a binding contains the components of a workload with several pod templates.
-    pub multiple_pod_templates: bool,
-    /// `WorkloadAffinity`: a binding gets the affinity groups that `workloadAffinity` of the policy defines.
-    pub workload_affinity: bool,
-    /// `RoutineEvents`: each successful step is recorded as an event.
-    pub routine_events: bool,
-}
-
-impl Default for Gates {
-    fn default() -> Self {
-        Self {
-            policy_preemption: false,
-            priority_based_scheduling: true,
-            resource_quota_estimate: false,
-            multiple_pod_templates: false,
-            workload_affinity: false,
-            routine_events: false,
-        }
-    }
-}
-
 /// The options of the detector.
 #[derive(Clone, Debug)]
 pub struct DetectorOptions {
@@ -56,7 +23,7 @@ pub struct DetectorOptions {
     /// Expressions for namespaces whose objects are never propagated. An expression must match the whole name.
     pub skipped_namespaces: Vec<Regex>,
     /// Feature gates.
-    pub gates: Gates,
+    pub gates: FeatureGates,
     /// Maximum number of concurrent writes.
     pub concurrent_writes: NonZeroUsize,
 }
@@ -100,7 +67,7 @@ impl DetectorOptions {
         Ok(Self {
             skipped_apis: SkippedApis::parse(skipped_apis)?,
             skipped_namespaces: expressions,
-            gates: Gates::default(),
+            gates: FeatureGates::default(),
             concurrent_writes: CONCURRENT_WRITES,
         })
     }
@@ -123,7 +90,7 @@ impl Default for DetectorOptions {
             skipped_namespaces: Regex::new(&format!("^(?:{DEFAULT_SKIPPED_NAMESPACES})$"))
                 .into_iter()
                 .collect(),
-            gates: Gates::default(),
+            gates: FeatureGates::default(),
             concurrent_writes: CONCURRENT_WRITES,
         }
     }

@@ -301,7 +301,7 @@ impl State {
             self.enqueue_claimed_by(&record.key);
         }
         self.enqueue_policy(record.key.clone());
-        if self.options.gates.policy_preemption
+        if self.options.gates.controllers.policy_preemption
             && let Some(old) = old.as_ref().and_then(|old| old.ready())
             && let Some(new) = record.ready()
         {
@@ -360,7 +360,7 @@ impl State {
         }
         // Another policy may now win a template that waits for override policies.
         self.enqueue_waiting_for_overrides();
-        if self.options.gates.policy_preemption && policy.preempts() {
+        if self.options.gates.controllers.policy_preemption && policy.preempts() {
             for key in policy_change::named_templates(policy, &self.types) {
                 let cause = Cause {
                     by_user,

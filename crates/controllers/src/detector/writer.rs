@@ -1,6 +1,7 @@
 //! The detector's writes to the control plane. Each patch contains the resource version on which it is based. Objects
 //! that are up to date are not written.
 
+use berth_api::feature_gates::FeatureGates;
 use berth_apimachinery::api_error::{api_error_message, has_code, is_stale, is_unreachable};
 use berth_apimachinery::conflict_retry::Attempts;
 use std::borrow::Cow;
@@ -23,7 +24,6 @@ use super::binding_patch::{
 use super::claim::{Claim, PolicyKind};
 use super::decision::Application;
 use super::desired_binding::{DesiredBinding, Interpreted, binding_for};
-use super::options::Gates;
 use super::policy::{Policy, PolicyRecord};
 use super::recorded_events;
 use super::template::Template;
@@ -76,7 +76,7 @@ pub(super) struct Writer {
     /// The interpreter of templates.
     pub interpreter: ResourceInterpreter,
     /// Feature gates.
-    pub gates: Gates,
+    pub gates: FeatureGates,
     /// The metrics.
     pub monitor: Monitor,
 }

@@ -181,7 +181,7 @@ impl Detector {
     /// Returns the policies with `preemption: Always`, if the feature gate for preemption is off. Otherwise returns an
     /// empty list.
     pub(crate) fn idle_preemptors(&self) -> Vec<&PolicyKey> {
-        if self.state.options().gates.policy_preemption {
+        if self.state.options().gates.controllers.policy_preemption {
             return Vec::new();
         }
         let ready = self.state.index().policies().filter_map(|p| p.ready());

@@ -1,7 +1,7 @@
 //! Options of a simulation, and the changes of the fleet that they describe.
 
+use berth_api::feature_gates::FeatureGates;
 use berth_component_base::kube_client::Target;
-use berth_controllers::detector::Gates;
 use berth_scheduler::estimator::EstimatorOptions;
 
 use super::error::SimulateError;
@@ -20,7 +20,7 @@ pub struct SimulateOptions {
     /// True if decisions contain explanations.
     pub explains: bool,
     /// Feature gates of the detector.
-    pub gates: Gates,
+    pub gates: FeatureGates,
     /// The control plane whose clusters and bindings are read. `None` if the manifests describe all objects.
     pub live: Option<LiveOptions>,
 }

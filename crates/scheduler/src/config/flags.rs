@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use berth_api::feature_gates::{self, FeatureGates};
 use berth_apimachinery::namespaced_name::NamespacedName;
 use berth_component_base::bind_address::BindAddress;
 use berth_telemetry::TracingArgs;
@@ -12,7 +13,6 @@ use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use crate::config::explicit_flags::ExplicitFlags;
 use crate::decision_log::DecisionLogFlags;
 use crate::estimator::EstimatorArgs;
-use crate::feature_gates::{self, FeatureGates};
 use crate::recent_decisions::DEFAULT_BINDINGS;
 use berth_apimachinery::go_bool::go_bool;
 use berth_component_base::access_flags::MetricsAccessFlags;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use berth_api::feature_gates::EngineGates;
+use berth_api::feature_gates::{EngineGates, FeatureGates};
 use berth_apimachinery::namespaced_name::NamespacedName;
 use berth_component_base::bind_address::BindAddress;
 
@@ -14,7 +14,6 @@ use super::flags::SchedulerArgs;
 use super::{SchedulerConfiguration, effective, kube_scheduler};
 use crate::decision_log::DecisionLogOptions;
 use crate::estimator::{EstimatorOptions, EstimatorOptionsError};
-use crate::feature_gates::FeatureGates;
 use crate::framework::Registry;
 use crate::queue::QueueOrder;
 use crate::recent_decisions::DEFAULT_BINDINGS;
@@ -288,7 +287,7 @@ mod tests {
             let flags = ["scheduler", "--feature-gates", gates];
             let flags = <Program as clap::Parser>::parse_from(flags).flags;
             assert_eq!(Options::try_from(flags).unwrap().order, order, "{gates}");
-            let parsed = crate::feature_gates::parse(gates).unwrap();
+            let parsed = berth_api::feature_gates::parse(gates).unwrap();
             let embedded = Options::embedded().with_gates(parsed);
             assert_eq!(embedded.order, order, "{gates}");
             assert_eq!(embedded.gates, parsed.engine, "{gates}");

@@ -138,7 +138,12 @@ fn describe(plan: &Plan) -> String {
 }
 
 fn decided(template: &Template, policies: Vec<PolicyRecord>, cause: &Cause) -> String {
-    describe(&decide(template, &index(policies), cause, Gates::default()))
+    describe(&decide(
+        template,
+        &index(policies),
+        cause,
+        FeatureGates::default(),
+    ))
 }
 
 fn by_name() -> Value {
@@ -398,7 +403,7 @@ fn a_policy_waits_for_all_its_override_policies_in_its_namespace() {
     };
     let mut index = index(vec![waiting(), policy("b", &by_kind(), &json!({}))]);
     let now = |index: &Index| {
-        let plan = decide(&unclaimed(), index, &Cause::user(), Gates::default());
+        let plan = decide(&unclaimed(), index, &Cause::user(), FeatureGates::default());
         describe(&plan)
     };
     let key = |kind, namespace: &str, name: &str| PolicyKey {
@@ -437,10 +442,8 @@ fn preemption_needs_its_gate_and_a_higher_rank() {
         (true, "a", 0, "bind a"),
         (true, "c-a", 0, "claim+bind b"),
     ] {
-        let gates = Gates {
-            policy_preemption: enabled,
-            ..Gates::default()
-        };
+        let mut gates = FeatureGates::default();
+        gates.controllers.policy_preemption = enabled;
         let policies = vec![
             policy(owner, &by_name(), &json!({})),
             challenger(challenging),
@@ -467,7 +470,7 @@ fn a_binding_gets_the_preemptible_annotation_of_its_policy() {
             &claimed("a"),
             policy,
             None,
-            Gates::default(),
+            FeatureGates::default(),
             &berth_interpreter::Interpreter::default(),
         )
         .unwrap();

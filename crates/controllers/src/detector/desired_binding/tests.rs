@@ -95,10 +95,8 @@ fn read(
     multiple_pod_templates: bool,
     interpreter: &Interpreter,
 ) -> (Value, Interpreted) {
-    let gates = Gates {
-        multiple_pod_templates,
-        ..Gates::default()
-    };
+    let mut gates = FeatureGates::default();
+    gates.engine.multiple_pod_templates_scheduling = multiple_pod_templates;
     let policy = policy(&json!({ "resourceSelectors": [], "placement": {} }));
     let binding = binding_for(template, &policy, None, gates, interpreter).unwrap();
     let fields = ["components", "replicas", "replicaRequirements"];

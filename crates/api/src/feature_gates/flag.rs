@@ -1,8 +1,9 @@
-//! The feature gates of all Berth programs: Karmada's gates and Berth's own.
+//! The flag `--feature-gates`, which sets all gates.
+
+use berth_apimachinery::go_bool::go_bool;
 
 use self::Effect::{Set, Unsupported};
-use berth_api::feature_gates::EngineGates;
-use berth_apimachinery::go_bool::go_bool;
+use super::EngineGates;
 
 /// The values of all feature gates that have an effect in this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
