@@ -19,7 +19,7 @@
 //! | [`names`], [`well_known`] | derived names; labels, annotations, finalizers, namespaces |
 //! | [`go_json`], [`go_zero`] | JSON as Go's encoder writes it |
 //! | [`pod_requests`], [`quantity`] | resource requests of pods; resource quantities |
-//! | [`condition_message`] | length of condition messages |
+//! | [`condition`], [`condition_message`] | status conditions; length of their messages |
 //! | [`feature_gates`] | the feature gates of all programs |
 //!
 //! The fields have the order of the Go types. Therefore a serialized [`placement::Placement`] equals the text in
@@ -51,6 +51,7 @@ pub mod binding;
 pub mod binding_key;
 pub mod cluster;
 mod cluster_match;
+pub mod condition;
 pub mod condition_message;
 pub mod crds;
 pub mod dependency;

@@ -12,7 +12,7 @@ use berth_api::names::binding_name;
 use berth_api::placement::ReplicaSchedulingType;
 use berth_api::well_known::CONDITION_READY;
 use berth_api::well_known::RETAIN_REPLICAS;
-use berth_api::{Cluster, ResourceBinding};
+use berth_api::{Cluster, ResourceBinding, condition};
 use berth_apimachinery::api_error::has_code;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
@@ -21,7 +21,6 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::condition;
 use crate::monitor::Monitor;
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};

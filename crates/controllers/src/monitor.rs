@@ -12,13 +12,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use berth_api::Cluster;
+use berth_api::{Cluster, condition};
 use berth_component_base::metrics::workqueue::{self, WorkQueue};
 
 use self::families::Families;
 use self::queue_meter::QueueMeter;
 use self::watchdog::{LoopActivity, Watchdog};
-use crate::condition;
 
 /// The metrics and the liveness of all controllers of a process. Clones are cheap.
 #[derive(Clone, Debug, Default)]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use berth_api::Cluster;
 use berth_api::cluster::{ClusterSpec, ClusterStatus};
+use berth_api::{Cluster, condition};
 use berth_apimachinery::dynamic_object::decode_event;
 use berth_component_base::list_watch::{self, Budget, Limits};
 use futures::StreamExt as _;
@@ -23,7 +23,6 @@ use super::readiness::{ProbeResult, Readiness};
 use super::status_writer::{self, StatusUpdate};
 use super::summary_input::{NodeResources, PodResources, weigh_node, weigh_pod};
 use super::{ClusterStatusOptions, apis, model_grades, probe, summary};
-use crate::condition;
 use crate::member_client::{self, MemberClientError};
 use crate::monitor::Monitor;
 

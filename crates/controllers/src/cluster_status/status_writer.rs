@@ -1,14 +1,14 @@
 //! The writer of a Cluster's status. It writes only the fields that differ, and keeps the conditions of other clients.
 
-use berth_api::Cluster;
 use berth_api::cluster::ClusterStatus;
+use berth_api::{Cluster, condition};
 use berth_apimachinery::conflict_retry::Attempts;
 use berth_apimachinery::merge_diff::merge_diff;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use crate::condition;
+use crate::timestamp;
 
 /// The collected parts of a Cluster's status.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +59,14 @@ fn status_patch(current: &ClusterStatus, update: &StatusUpdate) -> Option<Value>
         next.resource_summary = collected.resource_summary;
     }
     for (kind, status, reason, message) in &update.conditions {
-        condition::set(&mut next.conditions, kind, *status, reason, message);
+        condition::set(
+            &mut next.conditions,
+            kind,
+            *status,
+            reason,
+            message,
+            timestamp::now(),
+        );
     }
     merge_diff(&json!(current), &json!(next))
 }
@@ -81,8 +88,22 @@ mod tests {
     #[test]
     fn only_differences_are_written_and_foreign_conditions_stay() {
         let mut status = ClusterStatus::default();
-        condition::set(&mut status.conditions, "Foreign", true, "Reason", "foreign");
-        condition::set(&mut status.conditions, "Ready", true, "Reason", "fine");
+        condition::set(
+            &mut status.conditions,
+            "Foreign",
+            true,
+            "Reason",
+            "foreign",
+            timestamp::now(),
+        );
+        condition::set(
+            &mut status.conditions,
+            "Ready",
+            true,
+            "Reason",
+            "fine",
+            timestamp::now(),
+        );
         status.conditions[1].last_transition_time = Time(jiff::Timestamp::UNIX_EPOCH);
         assert_eq!(status_patch(&status, &ready(true, "fine")), None);
 

@@ -2,13 +2,12 @@
 
 use std::time::Instant;
 
-use berth_api::Cluster;
 use berth_api::well_known::CONDITION_READY;
+use berth_api::{Cluster, condition};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 use super::toleration::EvictingTaint;
-use crate::condition;
 
 /// An observed Cluster.
 #[derive(Clone, Debug, PartialEq)]

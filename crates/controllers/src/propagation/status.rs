@@ -8,17 +8,17 @@ pub(crate) mod writer;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use berth_api::Work;
 use berth_api::binding::{
     AggregatedStatusItem, BindingSpec, BindingStatus, ObjectReference, ResourceHealth,
 };
 use berth_api::names::cluster_of_execution_namespace;
 use berth_api::well_known::{CONDITION_APPLIED, CONDITION_FULLY_APPLIED};
 use berth_api::work::ResourceIdentifier;
+use berth_api::{Work, condition};
 use serde_json::Value;
 
-use crate::condition;
 use crate::propagation::binding::targets::expected_clusters;
+use crate::timestamp;
 use berth_apimachinery::json_fields::text_at;
 use berth_apimachinery::json_size::json_size;
 
@@ -171,6 +171,7 @@ pub(crate) fn update(
         is_complete,
         reason,
         message,
+        timestamp::now(),
     );
     let items_changed = status.aggregated_status != items;
     status.aggregated_status = items;

@@ -3,12 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use berth_api::Cluster;
 use berth_api::binding::{BindingSpec, TargetCluster};
 use berth_api::policy::PurgeMode;
 use berth_api::well_known::CONDITION_READY;
-
-use crate::condition;
+use berth_api::{Cluster, condition};
 
 /// Returns the target clusters: the clusters that the scheduler selected, then the clusters of the bindings in
 /// `requiredBy`.

@@ -1,18 +1,17 @@
 //! The Kubernetes events about Works and their templates, with Karmada's reasons and messages.
 
-use berth_api::Work;
 use berth_api::binding::ResourceHealth;
 use berth_api::well_known::{
     CONDITION_APPLIED, CONDITION_DISPATCHING, RETAIN_REPLICAS, TEMPLATE_UID,
 };
 use berth_api::work::{ManifestStatus, ResourceIdentifier, WorkStatus};
+use berth_api::{Work, condition};
 use berth_events::{Event, EventRecorder, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::Value;
 
 use super::object_cache::RevertedScale;
 use super::work_status::{FailedOperation, Failure, ManifestOutcome, StatusChanges, has_failed};
-use crate::condition;
 
 /// Records events about the changes in the status of a Work.
 pub(super) fn record_work(

@@ -2,9 +2,7 @@
 
 use berth_api::cluster::SyncMode;
 use berth_api::well_known::{CONDITION_READY, EXECUTION_FINALIZER};
-use berth_api::{Cluster, Work};
-
-use crate::condition;
+use berth_api::{Cluster, Work, condition};
 
 /// The state of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

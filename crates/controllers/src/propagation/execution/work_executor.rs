@@ -5,9 +5,9 @@ use berth_apimachinery::conflict_retry::Attempts;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use berth_api::Work;
 use berth_api::well_known::{CONDITION_APPLIED, EXECUTION_FINALIZER, TRACEPARENT};
 use berth_api::work::ResourceIdentifier;
+use berth_api::{Work, condition};
 use berth_events::EventRecorder;
 use berth_telemetry::Span;
 use kube::api::{Api, Patch, PatchParams};
@@ -23,7 +23,6 @@ use super::work_action::WorkAction;
 use super::work_status::{
     ApplyOutcome, ManifestOutcome, NextStatus, Observations, StatusChanges, next_status,
 };
-use crate::condition;
 use crate::monitor::{MemberKind, Monitor, Outcome};
 use crate::resource_interpreter::ResourceInterpreter;
 use crate::resource_type::ResourceType;

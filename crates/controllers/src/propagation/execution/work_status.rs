@@ -3,13 +3,13 @@
 use berth_api::binding::ResourceHealth;
 use berth_api::well_known::{CONDITION_APPLIED, CONDITION_DISPATCHING};
 use berth_api::work::{ManifestStatus, ResourceIdentifier, WorkStatus};
-use berth_api::{Work, condition_message};
+use berth_api::{Work, condition, condition_message};
 use berth_interpreter::{InterpretError, Interpreter};
 use serde_json::Value;
 
 use super::object_cache::RevertedScale;
 use super::removed_objects::{contains, identifier, is_same_object};
-use crate::condition;
+use crate::timestamp;
 
 /// The outcome of applying a Work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,6 +169,7 @@ pub(crate) fn next_status(
             dispatching,
             reason,
             message,
+            timestamp::now(),
         );
     }
     match &observations.applied {
@@ -181,6 +182,7 @@ pub(crate) fn next_status(
                 true,
                 "AppliedSuccessful",
                 message,
+                timestamp::now(),
             );
         }
         Some(ApplyOutcome::Failed { done, reasons }) => {
@@ -194,6 +196,7 @@ pub(crate) fn next_status(
                 false,
                 "AppliedFailed",
                 &message,
+                timestamp::now(),
             );
         }
         Some(ApplyOutcome::NotDeleted(reason)) => {
@@ -205,6 +208,7 @@ pub(crate) fn next_status(
                 false,
                 "DeletionFailed",
                 &message,
+                timestamp::now(),
             );
         }
     }
