@@ -8,10 +8,10 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::field_schema;
 use crate::go_zero::{self, is_go_zero};
 use crate::open_enum::open_enum;
 use crate::quantity::QuantityText;
+use crate::{condition, field_schema};
 
 /// Unparsed quantities by resource name.
 pub type ResourceList = BTreeMap<String, QuantityText>;
@@ -213,10 +213,9 @@ pub struct ClusterStatus {
 impl ClusterStatus {
     /// Reports whether `api_enablements` are complete: the cluster is ready, and all of its API groups were discovered.
     pub fn has_complete_apis(&self) -> bool {
-        ["Ready", "CompleteAPIEnablements"].iter().all(|type_| {
-            let mut conditions = self.conditions.iter();
-            conditions.any(|condition| condition.type_ == *type_ && condition.status == "True")
-        })
+        ["Ready", "CompleteAPIEnablements"]
+            .iter()
+            .all(|kind| condition::is_true(&self.conditions, kind))
     }
 }
 

@@ -2,7 +2,6 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use crate::binding::BindingStatus;
 use crate::well_known::CONDITION_SCHEDULED;
 
 /// Sets a condition. Its transition time becomes `now` only if its status changes. Reports whether the condition
@@ -46,9 +45,9 @@ pub fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition
     conditions.iter().find(|known| known.type_ == kind)
 }
 
-/// Returns the condition `Scheduled` of a binding.
-pub fn scheduled(status: &BindingStatus) -> Option<&Condition> {
-    find(&status.conditions, CONDITION_SCHEDULED)
+/// Returns the condition `Scheduled` among the conditions of a binding.
+pub fn scheduled(conditions: &[Condition]) -> Option<&Condition> {
+    find(conditions, CONDITION_SCHEDULED)
 }
 
 /// Reports whether a condition is `True`.

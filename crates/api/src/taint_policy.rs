@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Cluster;
+use crate::condition;
 use crate::go_zero::is_go_zero;
 use crate::open_enum::open_enum;
 use crate::placement::ClusterAffinity;
@@ -86,7 +87,7 @@ pub fn all_match(conditions: &[MatchCondition], cluster: &Cluster) -> bool {
         .map(|status| status.conditions.as_slice())
         .unwrap_or_default();
     let matches = |wanted: &MatchCondition| {
-        let found = present.iter().find(|c| c.type_ == wanted.condition_type);
+        let found = condition::find(present, &wanted.condition_type);
         found.is_some_and(|found| {
             let listed = wanted.status_values.contains(&found.status);
             match wanted.operator {

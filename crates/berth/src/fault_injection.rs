@@ -8,7 +8,8 @@
 use std::collections::HashMap;
 use std::io::Write as _;
 
-use berth_api::Cluster;
+use berth_api::well_known::CONDITION_READY;
+use berth_api::{Cluster, condition};
 use berth_apiserver::Reachability;
 use berth_component_base::kube_client::{self, ConnectError, Target};
 use berth_component_base::list_watch;
@@ -144,10 +145,9 @@ pub async fn request(args: FaultArgs, fault: Fault) -> Result<(), FaultError> {
 
 /// Reports whether the manifest of a cluster contains the condition `Ready` with a status other than `True`.
 pub(crate) fn is_described_as_not_ready(cluster: &Cluster) -> bool {
-    let conditions = cluster.status.iter().flat_map(|status| &status.conditions);
-    conditions
-        .filter(|condition| condition.type_ == "Ready")
-        .any(|condition| condition.status != "True")
+    let status = cluster.status.as_ref();
+    let ready = status.and_then(|status| condition::find(&status.conditions, CONDITION_READY));
+    ready.is_some_and(|ready| ready.status != "True")
 }
 
 /// Adds to a Cluster the annotation that makes its member unreachable.

@@ -3,7 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use berth_api::Cluster;
+use berth_api::well_known::CONDITION_READY;
+use berth_api::{Cluster, condition};
 use berth_component_base::kube_client::{self, ConnectError, Target};
 use berth_component_base::user_agent::Component;
 use clap::{Args, ValueEnum};
@@ -152,7 +153,7 @@ fn sort_key(name: &str) -> (&str, Option<u64>, &str) {
 
 fn member(cluster: &Cluster) -> Member {
     let status = cluster.status.clone().unwrap_or_default();
-    let ready = status.conditions.iter().find(|c| c.type_ == "Ready");
+    let ready = condition::find(&status.conditions, CONDITION_READY);
     let nodes = status.node_summary.unwrap_or_default();
     let number = |number: Option<i32>| number.map_or_else(|| "?".to_owned(), |n| n.to_string());
     Member {

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use berth_api::Cluster;
 use berth_api::well_known::CONDITION_READY;
+use berth_api::{Cluster, condition};
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
@@ -115,10 +115,7 @@ fn table(clusters: &[Cluster], wide: bool, now: Timestamp) -> String {
 
 fn row(cluster: &Cluster, wide: bool, now: Timestamp) -> Vec<String> {
     let (spec, status) = (&cluster.spec, cluster.status.as_ref());
-    let ready = status.and_then(|status| {
-        let mut conditions = status.conditions.iter();
-        conditions.find(|condition| condition.type_ == CONDITION_READY)
-    });
+    let ready = status.and_then(|status| condition::find(&status.conditions, CONDITION_READY));
     let created = cluster.creation_timestamp();
     let cordoned = if is_cordoned(&spec.taints) {
         "yes"

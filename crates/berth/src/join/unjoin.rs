@@ -8,12 +8,12 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use berth_api::Cluster;
 use berth_api::cluster::SyncMode;
 use berth_api::well_known::{
     CLUSTER_FINALIZER, CONDITION_APPLIED, EXECUTION_FINALIZER, EXECUTION_SPACE_PREFIX,
 };
 use berth_api::work::Work;
+use berth_api::{Cluster, condition};
 use berth_apimachinery::api_error::api_error_message;
 use berth_component_base::kube_client::{self, ConnectError};
 use berth_component_base::user_agent::Component;
@@ -309,10 +309,8 @@ async fn remaining_works(client: &Client, name: &str) -> Result<Option<String>, 
     }
     let mut description = format!("works in {namespace} ({} left", works.len());
     let failed = works.iter().find_map(|work| {
-        let conditions = work.status.iter().flat_map(|status| &status.conditions);
-        let mut applied = conditions.filter(|condition| condition.type_ == CONDITION_APPLIED);
-        let applied = applied.find(|condition| condition.status == "False")?;
-        Some((work.name_any(), &applied.message))
+        let applied = condition::find(&work.status.as_ref()?.conditions, CONDITION_APPLIED)?;
+        (applied.status == "False").then(|| (work.name_any(), &applied.message))
     });
     if let Some((work, message)) = failed {
         let _ = write!(description, "; {work}: {message}");

@@ -1,8 +1,7 @@
 //! The waiting bindings of `berth top`: the scheduler has failed to place them, or has not processed them yet.
 
 use berth_api::binding::{BindingSpec, BindingStatus};
-use berth_api::well_known::CONDITION_SCHEDULED;
-use berth_api::{ClusterResourceBinding, ResourceBinding};
+use berth_api::{ClusterResourceBinding, ResourceBinding, condition};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::Serialize;
@@ -39,8 +38,7 @@ impl WaitingBinding {
         if metadata.deletion_timestamp.is_some() || spec.scheduling_suspended() {
             return None;
         }
-        let mut conditions = status.into_iter().flat_map(|status| &status.conditions);
-        let scheduled = conditions.find(|condition| condition.type_ == CONDITION_SCHEDULED);
+        let scheduled = status.and_then(|status| condition::scheduled(&status.conditions));
         let (since, message) = match scheduled {
             Some(condition) if condition.status == "True" => return None,
             Some(condition) => (

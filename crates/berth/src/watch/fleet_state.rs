@@ -7,9 +7,9 @@ use std::fmt;
 use berth_api::binding::{BindingStatus, ResourceHealth};
 use berth_api::placement::ReplicaSchedulingType;
 use berth_api::well_known::{
-    CLUSTER_PROPAGATION_POLICY_NAME, CONDITION_READY, CONDITION_SCHEDULED, PROPAGATION_POLICY_NAME,
+    CLUSTER_PROPAGATION_POLICY_NAME, CONDITION_READY, PROPAGATION_POLICY_NAME,
 };
-use berth_api::{BindingKey, Cluster};
+use berth_api::{BindingKey, Cluster, condition};
 use berth_scheduler::binding::Binding;
 use kube::ResourceExt as _;
 use serde_json::Value;
@@ -143,10 +143,7 @@ fn ready(status: &Value) -> Option<i64> {
 }
 
 fn failure(status: &BindingStatus) -> Option<String> {
-    let condition = status
-        .conditions
-        .iter()
-        .find(|c| c.type_ == CONDITION_SCHEDULED)?;
+    let condition = condition::scheduled(&status.conditions)?;
     (condition.status == "False").then(|| condition.message.clone())
 }
 
@@ -269,8 +266,7 @@ impl FleetState {
         let conditions = status
             .map(|status| status.conditions.as_slice())
             .unwrap_or_default();
-        let mut conditions = conditions.iter();
-        let ready = conditions.any(|c| c.type_ == CONDITION_READY && c.status == "True");
+        let ready = condition::is_true(conditions, CONDITION_READY);
         let name = cluster.name_any();
         let before = self.clusters.insert(name.clone(), ready);
         (before != Some(ready)).then_some(Change::ReadinessChanged(name, ready))

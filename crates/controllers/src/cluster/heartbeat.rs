@@ -7,8 +7,8 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use berth_api::Cluster;
 use berth_api::cluster::SyncMode;
+use berth_api::{Cluster, condition};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::ResourceExt as _;
@@ -61,8 +61,7 @@ pub(super) struct Now {
 
 /// Returns the condition `Ready` of a Cluster.
 pub(super) fn ready(cluster: &Cluster) -> Option<&Condition> {
-    let conditions = &cluster.status.as_ref()?.conditions;
-    conditions.iter().find(|condition| condition.type_ == READY)
+    condition::find(&cluster.status.as_ref()?.conditions, READY)
 }
 
 const READY: &str = "Ready";

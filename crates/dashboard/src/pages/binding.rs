@@ -6,7 +6,7 @@ use std::fmt::Display;
 use axum::response::Html as Document;
 use berth_api::binding::ObjectReference;
 use berth_api::well_known::{CONDITION_APPLIED, EXECUTION_SPACE_PREFIX};
-use berth_api::{BindingKey, ClusterResourceBinding, ResourceBinding, Work};
+use berth_api::{BindingKey, ClusterResourceBinding, ResourceBinding, Work, condition};
 use berth_explain::Report;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
@@ -261,11 +261,9 @@ fn work_table(html: &mut Html, works: &[Work]) {
         for work in works {
             let namespace = work.namespace().unwrap_or_default();
             let cluster = namespace.strip_prefix(EXECUTION_SPACE_PREFIX);
-            let conditions = work.status.as_ref().map(|status| status.conditions.iter());
-            let applied = conditions
-                .into_iter()
-                .flatten()
-                .find(|of| of.type_ == CONDITION_APPLIED);
+            let status = work.status.as_ref();
+            let applied =
+                status.and_then(|status| condition::find(&status.conditions, CONDITION_APPLIED));
             let (tone, label) = match applied.map(|of| of.status.as_str()) {
                 Some("True") => (Tone::Good, "Applied"),
                 Some(_) => (Tone::Bad, "Not applied"),

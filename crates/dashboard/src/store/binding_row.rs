@@ -1,6 +1,7 @@
 //! The row of a binding in the store.
 
 use berth_api::binding::{BindingSpec, BindingStatus};
+use berth_api::condition;
 use berth_api::well_known::{
     CLUSTER_PROPAGATION_POLICY_NAME, CONDITION_FULLY_APPLIED, CONDITION_SCHEDULED,
     PROPAGATION_POLICY_NAME,
@@ -90,12 +91,9 @@ impl BindingRow {
         spec: &BindingSpec,
         status: Option<&BindingStatus>,
     ) -> Self {
-        let condition = |name: &str| {
-            let mut conditions = status.into_iter().flat_map(|status| &status.conditions);
-            conditions.find(|condition| condition.type_ == name)
-        };
-        let scheduled = condition(CONDITION_SCHEDULED);
-        let fully = condition(CONDITION_FULLY_APPLIED);
+        let conditions = status.map_or(&[][..], |status| &status.conditions);
+        let scheduled = condition::find(conditions, CONDITION_SCHEDULED);
+        let fully = condition::find(conditions, CONDITION_FULLY_APPLIED);
         let scheduling = match scheduled.map(|of| of.status.as_str()) {
             Some("True") => Scheduling::Scheduled,
             Some(_) => Scheduling::Unschedulable,

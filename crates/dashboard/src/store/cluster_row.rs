@@ -1,9 +1,9 @@
 //! The row of a cluster in the store.
 
-use berth_api::Cluster;
 use berth_api::cluster::ResourceList;
 use berth_api::quantity::Quantity;
 use berth_api::well_known::CONDITION_READY;
+use berth_api::{Cluster, condition};
 
 /// The amounts of one resource in a cluster, in milli-CPUs, bytes or pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl ClusterRow {
         let (spec, status) = (&cluster.spec, cluster.status.as_ref());
         let conditions = status.map(|status| status.conditions.as_slice());
         let conditions = conditions.unwrap_or_default();
-        let ready = conditions.iter().find(|of| of.type_ == CONDITION_READY);
+        let ready = condition::find(conditions, CONDITION_READY);
         let summary = status.and_then(|status| status.resource_summary.as_ref());
         let amounts = |resource: &str, number: fn(Quantity) -> i64| {
             let summary = summary?;

@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use berth_api::condition;
 use berth_api::feature_gates::EngineGates;
 use berth_core::{Assumed, Fleet, WorkloadPeers};
 use berth_explain::{Case, Limits, Report, Share, StoredCondition};
 use berth_scheduler::AffinityGroups;
 use berth_scheduler::binding::Binding;
-use berth_scheduler::rules::condition::stored;
 
 use super::Subject;
 use super::error::ExplainError;
@@ -107,11 +107,12 @@ pub(super) fn with_stored_result(report: Report, binding: &Binding) -> Report {
         name: target.name.clone(),
         replicas: i64::from(target.replicas),
     });
-    let condition = stored(&binding.status).map(|condition| StoredCondition {
-        status: condition.status.clone(),
-        reason: condition.reason.clone(),
-        message: condition.message.clone(),
-    });
+    let condition =
+        condition::scheduled(&binding.status.conditions).map(|condition| StoredCondition {
+            status: condition.status.clone(),
+            reason: condition.reason.clone(),
+            message: condition.message.clone(),
+        });
     let affinity = binding.status.scheduler_observing_affinity_name.clone();
     let affinity = affinity.filter(|name| !name.is_empty());
     report.with_recorded(shares.collect(), affinity, condition)

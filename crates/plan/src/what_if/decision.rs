@@ -1,10 +1,9 @@
 //! The [`Decision`] about a binding: its new placement or the failure, with the explanation of the engine.
 
-use berth_api::BindingKey;
 use berth_api::binding::{BindingSpec, BindingStatus, TargetCluster};
+use berth_api::{BindingKey, condition};
 use berth_core::{Explanation, Outcome, ScheduleError, ScheduledReason, TermExplanation};
 use berth_scheduler::binding::Binding;
-use berth_scheduler::rules::condition::stored;
 use serde::Serialize;
 
 /// Replicas assigned to a cluster.
@@ -170,5 +169,5 @@ pub(super) fn replicas(spec: &BindingSpec) -> Option<i32> {
 
 /// Reports whether the last decision about a binding failed.
 pub(crate) fn has_failed(status: &BindingStatus) -> bool {
-    stored(status).is_some_and(|condition| condition.status == "False")
+    condition::scheduled(&status.conditions).is_some_and(|condition| condition.status == "False")
 }

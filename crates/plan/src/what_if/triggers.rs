@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use berth_api::Cluster;
 use berth_api::go_json::placement_json;
+use berth_api::{Cluster, condition};
 use berth_core::ScheduledReason;
 use berth_scheduler::binding::Binding;
 use berth_scheduler::rules::cluster_change::{
     AffinityMatcher, ApiChange, ClusterDelta, ClusterState,
 };
-use berth_scheduler::rules::condition::stored;
 use berth_scheduler::rules::responsibility;
 use berth_scheduler::rules::schedule_trigger::{ScheduleType, schedule_type};
 
@@ -119,7 +118,9 @@ impl<'a> Triggers<'a> {
 
     /// Reports whether the last scheduling of the binding failed and may succeed after the changes.
     fn may_fit_now(&self, binding: &Binding) -> bool {
-        let Some(condition) = stored(&binding.status).filter(|c| c.status == "False") else {
+        let Some(condition) =
+            condition::scheduled(&binding.status.conditions).filter(|c| c.status == "False")
+        else {
             return false;
         };
         if condition.reason == ScheduledReason::SchedulerError.as_str() {

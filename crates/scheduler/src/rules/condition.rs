@@ -1,8 +1,8 @@
 //! The `Scheduled` condition of a binding, which reports the result of a scheduling cycle.
 
 use berth_api::binding::BindingStatus;
-use berth_api::condition_message;
 use berth_api::well_known::CONDITION_SCHEDULED;
+use berth_api::{condition, condition_message};
 use berth_core::ScheduledReason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
@@ -33,17 +33,17 @@ impl Scheduled {
         Self { reason, message }
     }
 
+    fn is_success(&self) -> bool {
+        self.reason == ScheduledReason::Success
+    }
+
     fn status(&self) -> &'static str {
-        if self.reason == ScheduledReason::Success {
-            "True"
-        } else {
-            "False"
-        }
+        if self.is_success() { "True" } else { "False" }
     }
 
     /// Reports whether the stored condition has the same status, reason and message.
     pub fn is_stored(&self, status: &BindingStatus) -> bool {
-        stored(status).is_some_and(|condition| {
+        condition::scheduled(&status.conditions).is_some_and(|condition| {
             condition.status == self.status()
                 && condition.reason == self.reason.as_str()
                 && condition.message == self.message
@@ -54,35 +54,14 @@ impl Scheduled {
     /// status of the condition changes.
     pub fn merged_into(&self, status: &BindingStatus, now: jiff::Timestamp) -> Vec<Condition> {
         let mut conditions = status.conditions.clone();
-        match conditions
-            .iter_mut()
-            .find(|condition| condition.type_ == CONDITION_SCHEDULED)
-        {
-            Some(condition) => {
-                if condition.status != self.status() {
-                    condition.last_transition_time = Time(now);
-                    self.status().clone_into(&mut condition.status);
-                }
-                self.reason.as_str().clone_into(&mut condition.reason);
-                condition.message.clone_from(&self.message);
-            }
-            None => conditions.push(Condition {
-                type_: CONDITION_SCHEDULED.to_owned(),
-                status: self.status().to_owned(),
-                reason: self.reason.as_str().to_owned(),
-                message: self.message.clone(),
-                last_transition_time: Time(now),
-                observed_generation: None,
-            }),
-        }
+        condition::set(
+            &mut conditions,
+            CONDITION_SCHEDULED,
+            self.is_success(),
+            self.reason.as_str(),
+            &self.message,
+            Time(now),
+        );
         conditions
     }
-}
-
-/// Returns the stored `Scheduled` condition.
-pub fn stored(status: &BindingStatus) -> Option<&Condition> {
-    status
-        .conditions
-        .iter()
-        .find(|condition| condition.type_ == CONDITION_SCHEDULED)
 }

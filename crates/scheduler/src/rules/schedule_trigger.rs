@@ -1,6 +1,7 @@
 //! The rules that determine whether a binding needs scheduling, in the order of their evaluation.
 
 use berth_api::binding::BindingSpec;
+use berth_api::condition;
 use berth_api::placement::{Placement, ReplicaSchedulingType};
 use berth_api::well_known::{APPLIED_PLACEMENT, CONDITION_SCHEDULED};
 
@@ -73,11 +74,7 @@ pub fn reschedule_required(binding: &Binding) -> bool {
 /// incremented the generation. Therefore the observed generation is older, and the `Scheduled` condition is not true.
 fn status_was_lost(binding: &Binding) -> bool {
     binding.status.scheduler_observed_generation != Some(binding.generation())
-        && !binding
-            .status
-            .conditions
-            .iter()
-            .any(|condition| condition.type_ == CONDITION_SCHEDULED && condition.status == "True")
+        && !condition::is_true(&binding.status.conditions, CONDITION_SCHEDULED)
 }
 
 /// Reports whether the placement differs from the last applied placement in a field that affects the binding.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_api::{BindingKey, Cluster};
+use berth_api::{BindingKey, Cluster, condition};
 use berth_core::ScheduledReason;
 use berth_events::{Note, Severity};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -16,7 +16,6 @@ use crate::framework::{Event, EventKind};
 use crate::lazy_object::LazyObject;
 use crate::metrics::Incoming;
 use crate::rules::cluster_change::{AffinityMatcher, ApiChange, ClusterDelta};
-use crate::rules::condition::stored;
 use crate::rules::plan::REASON_FAILED;
 use crate::watch::WatchEvent;
 use crate::watch::list_progress::Source;
@@ -197,7 +196,7 @@ impl Scheduler {
             };
             // The condition of a binding in processing may be outdated, so its reason is not used.
             let no_fit = is_waiting
-                && stored(&binding.status)
+                && condition::scheduled(&binding.status.conditions)
                     .is_some_and(|c| c.reason == ScheduledReason::NoClusterFit.as_str());
             let relevant = if no_fit {
                 delta.may_fit

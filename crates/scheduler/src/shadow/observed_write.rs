@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use berth_api::binding::BindingStatus;
+use berth_api::condition;
 use berth_api::well_known::APPLIED_PLACEMENT;
 
 use super::prediction::Prediction;
 use crate::binding::Binding;
-use crate::rules::condition::stored;
 
 /// A binding, with the basis of its next decision.
 #[derive(Debug)]
@@ -81,12 +81,12 @@ impl ObservedBinding {
 /// Reports whether a scheduler wrote the difference between two statuses. Every status that a scheduler writes contains
 /// the condition `Scheduled`.
 fn status_of_decision_differs(old: &BindingStatus, new: &BindingStatus) -> bool {
-    if stored(new).is_none() {
+    if condition::scheduled(&new.conditions).is_none() {
         return false;
     }
     old.last_scheduled_time != new.last_scheduled_time
         || old.scheduler_observed_generation != new.scheduler_observed_generation
-        || stored(old) != stored(new)
+        || condition::scheduled(&old.conditions) != condition::scheduled(&new.conditions)
 }
 
 /// Reports whether a scheduler wrote the difference between two states. Controllers also remove clusters, but they add

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use berth_api::binding::TargetCluster;
+use berth_api::condition;
 use berth_core::{Explanation, Outcome, ScheduledReason};
 
 use crate::binding::Binding;
-use crate::rules::condition::stored;
 use crate::rules::plan::Plan;
 use crate::shadow_differences::{Decided, MissingCluster};
 
@@ -31,7 +31,7 @@ impl Prediction {
 
     /// Returns the decision that a scheduler has written into a binding.
     pub(super) fn written(binding: &Binding) -> Self {
-        let condition = stored(&binding.status);
+        let condition = condition::scheduled(&binding.status.conditions);
         Self::new(
             &binding.spec.clusters,
             condition.map_or("", |condition| &condition.reason),
