@@ -157,9 +157,7 @@ impl Environment for SystemEnvironment {
     }
 
     fn now(&mut self) -> String {
-        jiff::Timestamp::now()
-            .strftime("%Y-%m-%dT%H:%M:%SZ")
-            .to_string()
+        berth_apimachinery::timestamp::now().to_string()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reading and setting of status conditions.
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::well_known::CONDITION_SCHEDULED;
@@ -12,7 +13,7 @@ pub fn set(
     status: bool,
     reason: &str,
     message: &str,
-    now: Time,
+    now: Timestamp,
 ) -> bool {
     let status = if status { "True" } else { "False" };
     let Some(known) = conditions.iter_mut().find(|known| known.type_ == kind) else {
@@ -21,7 +22,7 @@ pub fn set(
             status: status.to_owned(),
             reason: reason.to_owned(),
             message: message.to_owned(),
-            last_transition_time: now,
+            last_transition_time: Time(now),
             observed_generation: None,
         });
         return true;
@@ -32,7 +33,7 @@ pub fn set(
     }
     if known.status != status {
         status.clone_into(&mut known.status);
-        known.last_transition_time = now;
+        known.last_transition_time = Time(now);
     }
     reason.clone_into(&mut known.reason);
     message.clone_into(&mut known.message);
@@ -61,7 +62,7 @@ mod tests {
 
     #[test]
     fn the_transition_time_changes_only_with_the_status() {
-        let at = |second| Time(jiff::Timestamp::from_second(second).unwrap());
+        let at = |second| Timestamp::from_second(second).unwrap();
         let mut conditions = Vec::new();
         let mut apply = |status, reason, message, second| {
             let changed = set(
@@ -72,7 +73,7 @@ mod tests {
                 message,
                 at(second),
             );
-            (changed, conditions[0].last_transition_time.clone())
+            (changed, conditions[0].last_transition_time.0)
         };
         assert_eq!(apply(false, "Failed", "why", 1), (true, at(1)));
         assert_eq!(apply(false, "Failed", "why", 2), (false, at(1)));

@@ -13,6 +13,7 @@
 //! | [`go_platform`] | the platform of the program, with Go's names of architectures | |
 //! | [`namespaced_name`] | the name of a namespaced object, as `NAMESPACE/NAME` | |
 //! | [`process_metrics`] | `process_*` metrics of the current process | |
+//! | [`timestamp`] | times in whole seconds | |
 //! | `jsonpath` | JSONPath as in `kubectl -o jsonpath` and printer columns | `jsonpath` |
 //! | `json_fields`, `json_size` | fields of objects as JSON, and the size of JSON values | `json` |
 //! | `merge_diff` | the JSON merge patch between two documents | `json` |
@@ -51,3 +52,4 @@ pub mod process_metrics;
 pub mod quantity;
 #[cfg(feature = "server-verifier")]
 pub mod server_verifier;
+pub mod timestamp;

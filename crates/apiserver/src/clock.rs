@@ -1,13 +1,12 @@
 //! The current time as API text (RFC 3339, whole seconds), ages of timestamps, and durations in kubectl's form, such as
 //! `5m`.
 
+use berth_apimachinery::timestamp;
 use jiff::Timestamp;
 
 /// Returns the current time in the format of `metav1.Time`.
 pub(crate) fn now() -> String {
-    let now = Timestamp::now();
-    let whole = Timestamp::from_second(now.as_second());
-    whole.unwrap_or(now).to_string()
+    timestamp::now().to_string()
 }
 
 /// Returns the number of seconds since a timestamp, at least zero. Returns `None` if the text is not a timestamp.

@@ -32,7 +32,7 @@
 //!
 //! The other modules are leaves, which import none of these modules: [`resource_selector`], [`resource_type`],
 //! `binding_api`, [`self_created_objects`], [`did_you_mean`], `execution_namespace`, `fingerprint`,
-//! `timestamp` and `object_reference`.
+//! and `object_reference`.
 //!
 //! The controllers access API servers only through clients that they receive from the caller or create from a Cluster.
 //! This crate must not depend on the scheduler or on the embedded API server. Decisions are pure functions. Tests
@@ -69,7 +69,6 @@ mod rest_mapper;
 pub mod self_created_objects;
 mod suspension;
 pub mod taint_policy;
-mod timestamp;
 pub mod unified_auth;
 pub mod workload_rebalancer;
 

@@ -5,6 +5,7 @@
 //! karmada-controller-manager with the feature gate `Failover`, which adds and removes the same taints.
 
 use berth_apimachinery::api_error::{api_error_message, has_code};
+use berth_apimachinery::timestamp::whole_seconds;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +28,6 @@ use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::store::{Change, Former, Store};
 use crate::reconciler::work_queue::{Priority, Timers, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
-use crate::timestamp::whole_seconds;
 
 /// The name of this component in events and metrics.
 const COMPONENT: &str = "cluster-taint-policy-controller";

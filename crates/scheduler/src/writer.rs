@@ -12,6 +12,7 @@ use std::time::Duration;
 use berth_api::BindingKey;
 use berth_apimachinery::api_error::{has_code, is_unreachable};
 use berth_apimachinery::conflict_retry::CONFLICT_ATTEMPTS;
+use berth_apimachinery::timestamp;
 use berth_core::PluginError;
 use kube::api::{Api, Patch, PatchParams};
 use kube::core::Status;
@@ -212,7 +213,7 @@ impl Writer {
                     landed: progress.has_landed(),
                 };
             }
-            let now = whole_seconds(jiff::Timestamp::now());
+            let now = timestamp::now();
             // The result patch does not change the status, so the status of the base is current.
             let patch = Patch::Merge(with_precondition(
                 &status.patch(&latest.base.status, generation, now),
@@ -389,11 +390,6 @@ fn with_precondition(patch: &Value, resource_version: &str) -> Value {
 
 fn unshare(binding: Arc<Binding>) -> Box<Binding> {
     Box::new(Arc::unwrap_or_clone(binding))
-}
-
-/// Truncates a time to whole seconds, as API objects require.
-fn whole_seconds(time: jiff::Timestamp) -> jiff::Timestamp {
-    jiff::Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use berth_api::pod_requests;
 use berth_apimachinery::quantity::Quantity;
+use berth_apimachinery::timestamp::whole_seconds;
 use k8s_openapi::api::autoscaling::v2::{
     HorizontalPodAutoscaler, HorizontalPodAutoscalerCondition, HorizontalPodAutoscalerSpec,
     HorizontalPodAutoscalerStatus, MetricStatus, MetricValueStatus, ResourceMetricStatus,
@@ -53,7 +54,7 @@ fn plan_autoscaler(
         Ok(target) => {
             let decision = Decision::of(spec, &target, cache);
             if decision.replicas != target.replicas() {
-                status.last_scale_time = Some(whole_seconds(now));
+                status.last_scale_time = Some(Time(whole_seconds(now)));
                 actions.push(Action::ScaleWorkload(
                     target.workload(),
                     target.key(),
@@ -333,12 +334,8 @@ fn merge_conditions<const N: usize>(
                 message: Some(message),
                 last_transition_time: same
                     .and_then(|same| same.last_transition_time.clone())
-                    .or_else(|| Some(whole_seconds(now))),
+                    .or_else(|| Some(Time(whole_seconds(now)))),
             }
         })
         .collect()
-}
-
-fn whole_seconds(now: jiff::Timestamp) -> Time {
-    Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now))
 }

@@ -7,10 +7,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use berth_apimachinery::timestamp::whole_seconds;
 use k8s_openapi::api::apps::v1::{
     Deployment, DeploymentCondition, DeploymentSpec, DeploymentStatus, ReplicaSet, ReplicaSetSpec,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt as _;
 
@@ -20,7 +21,7 @@ use crate::owned_pods::{self, Pods};
 use crate::plan::Plan;
 use crate::pod_template;
 use crate::replica_sets;
-use crate::replicas::{REPLICA_FAILURE, whole_seconds};
+use crate::replicas::REPLICA_FAILURE;
 use crate::retries::Refusal;
 use crate::scope::Scope;
 
@@ -474,7 +475,7 @@ fn condition(
     if let Some(same) = same {
         return same.clone();
     }
-    let now = whole_seconds(now);
+    let now = Time(whole_seconds(now));
     let since = before
         .filter(|condition| condition.status == status)
         .and_then(|condition| condition.last_transition_time.clone());

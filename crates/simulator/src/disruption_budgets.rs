@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use berth_api::label_selector::{CompiledSelector, LabelSelector, LabelSelectorRequirement};
+use berth_apimachinery::timestamp::whole_seconds;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::{
     PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus,
@@ -280,7 +281,7 @@ fn conditions(
     } else {
         "False"
     };
-    let whole = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
+    let whole = Time(whole_seconds(now));
     let known = all.iter().position(|c| c.type_ == ALLOWED);
     let before = known.map(|index| all.remove(index));
     let since = before.filter(|before| before.status == allowed);

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use berth_apimachinery::timestamp::whole_seconds;
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobSpec, JobStatus, UncountedTerminatedPods};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -295,7 +296,7 @@ fn plan_job(job: &Job, spec: &JobSpec, pods: &Pods<'_>, now: jiff::Timestamp, pl
         }
         actions.push(Action::CreatePod(Box::new(pod)));
     }
-    let now = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
+    let now = Time(whole_seconds(now));
     let status = counts.status(job.status.clone().unwrap_or_default(), &now);
     if job.status.as_ref() != Some(&status) {
         let mut job = job.clone();

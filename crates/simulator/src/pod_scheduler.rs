@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use berth_api::pod_requests::{self, Amounts};
+use berth_apimachinery::timestamp::whole_seconds;
 use k8s_openapi::api::core::v1::{Node, Pod, PodCondition, PodSpec, PodStatus, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
@@ -201,7 +202,7 @@ fn unschedulable(
     if before.is_some_and(|c| c.message.as_ref() == Some(&message)) {
         return None;
     }
-    let now = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
+    let now = Time(whole_seconds(now));
     let since = before.and_then(|condition| condition.last_transition_time.clone());
     conditions.retain(|condition| condition.type_ != "PodScheduled");
     conditions.push(PodCondition {

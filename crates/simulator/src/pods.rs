@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use berth_apimachinery::timestamp::whole_seconds;
 use k8s_openapi::api::core::v1::{
     Container, ContainerStatus, EphemeralContainer, HostIP, Node, Pod, PodCondition, PodIP,
     PodStatus,
@@ -190,7 +191,7 @@ fn pod_status(
     has_image: impl Fn(&Container) -> bool,
     now: jiff::Timestamp,
 ) -> PodStatus {
-    let whole = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
+    let whole = Time(whole_seconds(now));
     let ready = stage == Stage::Running;
     let phase = match stage {
         Stage::Starting | Stage::NoImage => "Pending",

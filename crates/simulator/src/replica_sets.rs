@@ -1,12 +1,14 @@
 //! ReplicaSets: they keep `spec.replicas` pods, with the functions of `replicas`, and count the pods in their status.
 
+use berth_apimachinery::timestamp::whole_seconds;
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetCondition, ReplicaSetStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::action::Action;
 use crate::cache::Cache;
 use crate::owned_pods::{self, Pods};
 use crate::plan::Plan;
-use crate::replicas::{DesiredReplicas, REPLICA_FAILURE, manage_replicas, whole_seconds};
+use crate::replicas::{DesiredReplicas, REPLICA_FAILURE, manage_replicas};
 use crate::scope::Scope;
 
 pub(crate) fn plan(
@@ -60,7 +62,7 @@ fn plan_set(
                 status: "True".to_owned(),
                 reason: Some(refusal.reason.to_owned()),
                 message: Some(refusal.message.clone()),
-                last_transition_time: Some(whole_seconds(now)),
+                last_transition_time: Some(Time(whole_seconds(now))),
             })]
         }),
         ..ReplicaSetStatus::default()

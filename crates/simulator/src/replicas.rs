@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource, ResourceExt as _};
 
 use crate::action::Action;
@@ -13,11 +12,6 @@ use crate::pod_template;
 
 /// The condition of a controller whose pods cannot be created or deleted.
 pub(crate) const REPLICA_FAILURE: &str = "ReplicaFailure";
-
-/// Returns a time without fractions of a second, as conditions contain it.
-pub(crate) fn whole_seconds(now: jiff::Timestamp) -> Time {
-    Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now))
-}
 
 /// The template and the desired number of the identical pods of a controller.
 pub(crate) struct DesiredReplicas<'a> {

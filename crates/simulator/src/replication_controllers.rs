@@ -1,14 +1,16 @@
 //! ReplicationControllers, the predecessors of ReplicaSets. Their behaviour is the same as that of ReplicaSets.
 
+use berth_apimachinery::timestamp::whole_seconds;
 use k8s_openapi::api::core::v1::{
     ReplicationController, ReplicationControllerCondition, ReplicationControllerStatus,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::action::Action;
 use crate::cache::Cache;
 use crate::owned_pods::{self, Pods};
 use crate::plan::Plan;
-use crate::replicas::{DesiredReplicas, REPLICA_FAILURE, manage_replicas, whole_seconds};
+use crate::replicas::{DesiredReplicas, REPLICA_FAILURE, manage_replicas};
 use crate::scope::Scope;
 
 pub(crate) fn plan(
@@ -62,7 +64,7 @@ fn plan_controller(
                         status: "True".to_owned(),
                         reason: Some(refusal.reason.to_owned()),
                         message: Some(refusal.message.clone()),
-                        last_transition_time: Some(whole_seconds(now)),
+                        last_transition_time: Some(Time(whole_seconds(now))),
                     }),
             ]
         }),

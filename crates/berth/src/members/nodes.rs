@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use berth_api::Cluster;
 use berth_api::quantity::{Quantity, QuantityError};
+use berth_apimachinery::timestamp;
 use k8s_openapi::api::core::v1::{
     Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo,
 };
@@ -139,8 +140,7 @@ fn address(index: u32) -> String {
 }
 
 fn condition(ready: bool) -> NodeCondition {
-    let now = jiff::Timestamp::now();
-    let now = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
+    let now = Time(timestamp::now());
     let (status, reason, message) = if ready {
         ("True", "KubeletReady", "the node is simulated and ready")
     } else {

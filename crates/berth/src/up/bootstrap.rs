@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use berth_api::Cluster;
 use berth_apimachinery::api_error::api_error_message;
+use berth_apimachinery::timestamp;
 use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
@@ -184,13 +185,12 @@ pub(super) async fn write_status(client: &kube::Client, member: &Cluster) -> Res
 }
 
 fn condition(kind: &str, reason: &str, message: &str) -> Condition {
-    let now = jiff::Timestamp::now();
     Condition {
         type_: kind.to_owned(),
         status: "True".to_owned(),
         reason: reason.to_owned(),
         message: message.to_owned(),
-        last_transition_time: Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now)),
+        last_transition_time: Time(timestamp::now()),
         observed_generation: None,
     }
 }

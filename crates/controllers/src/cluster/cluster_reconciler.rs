@@ -3,6 +3,7 @@
 //! Cluster is deleted. Other methods read the Leases of the agents and write the condition `Ready`.
 
 use berth_apimachinery::api_error::{api_error_message, has_code, is_stale};
+use berth_apimachinery::timestamp;
 use std::collections::HashMap;
 
 use berth_api::cluster::SyncMode;
@@ -13,7 +14,7 @@ use berth_events::{Event, EventRecorder, Severity};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Client, Resource as _, ResourceExt as _};
 use serde_json::json;
@@ -21,7 +22,6 @@ use serde_json::json;
 use super::heartbeat::ready;
 use super::taints;
 use crate::execution_namespace::create_execution_namespace;
-use crate::timestamp;
 
 /// Maximum number of bindings in a page of a list.
 const PAGE: u32 = 500;
@@ -59,7 +59,11 @@ impl ClusterReconciler {
     /// Creates the execution namespace of a Cluster, and sets the taints and the finalizer.
     async fn ensure(&self, cluster: &Cluster) -> Result<Progress, kube::Error> {
         let progress = self.ensure_execution_namespace(cluster).await?;
-        let taints = taints::adjusted(&cluster.spec.taints, ready(cluster), &timestamp::now());
+        let taints = taints::adjusted(
+            &cluster.spec.taints,
+            ready(cluster),
+            &Time(timestamp::now()),
+        );
         let finalizers = cluster.finalizers();
         let lacks_finalizer = !finalizers.iter().any(|f| f == CLUSTER_FINALIZER);
         let mut patch = json!({});

@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use berth_api::cluster::SyncMode;
 use berth_api::{Cluster, condition};
+use berth_apimachinery::timestamp::whole_seconds;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::ResourceExt as _;
 use tokio::time::Instant;
-
-use crate::timestamp::whole_seconds;
 
 /// Time limits for the detection of silent agents. The defaults are Karmada's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,11 +4,10 @@ use berth_api::cluster::ClusterStatus;
 use berth_api::{Cluster, condition};
 use berth_apimachinery::conflict_retry::Attempts;
 use berth_apimachinery::merge_diff::merge_diff;
+use berth_apimachinery::timestamp;
 use kube::api::{Api, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
-
-use crate::timestamp;
 
 /// The collected parts of a Cluster's status.
 #[derive(Clone, Debug, Default)]

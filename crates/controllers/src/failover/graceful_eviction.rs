@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use berth_api::binding::GracefulEvictionTask;
+use berth_apimachinery::timestamp::whole_seconds;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::cancellation::{Targets, has_cause_ended};
 use super::report::Reports;
 use crate::suspension::is_suspended;
-use crate::timestamp::whole_seconds;
 
 /// A change of the eviction tasks of a binding.
 #[derive(Clone, Debug, PartialEq)]

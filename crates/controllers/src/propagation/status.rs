@@ -15,10 +15,10 @@ use berth_api::names::cluster_of_execution_namespace;
 use berth_api::well_known::{CONDITION_APPLIED, CONDITION_FULLY_APPLIED};
 use berth_api::work::ResourceIdentifier;
 use berth_api::{Work, condition};
+use berth_apimachinery::timestamp;
 use serde_json::Value;
 
 use crate::propagation::binding::targets::expected_clusters;
-use crate::timestamp;
 use berth_apimachinery::json_fields::text_at;
 use berth_apimachinery::json_size::json_size;
 

@@ -9,6 +9,7 @@ use berth_api::{ClusterResourceBinding, ResourceBinding, WorkloadRebalancer};
 use berth_apimachinery::api_error::{has_code, is_stale, is_unreachable};
 use berth_apimachinery::conflict_retry::CONFLICT_ATTEMPTS;
 use berth_apimachinery::merge_diff::merge_diff;
+use berth_apimachinery::timestamp;
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -18,7 +19,6 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::reconciler::work_queue::RetryableError;
-use crate::timestamp;
 
 /// Maximum number of bindings of one rebalancer that are triggered at the same time.
 const CONCURRENT_TRIGGERS: usize = 16;
@@ -84,7 +84,7 @@ impl Writer {
         let before = rebalancer.status.clone().unwrap_or_default();
         if status != before {
             if first.is_none() {
-                status.finish_time = Some(timestamp::now());
+                status.finish_time = Some(Time(timestamp::now()));
             }
             self.write_status(rebalancer, &before, &status).await?;
         }

@@ -4,7 +4,7 @@ use berth_api::binding::BindingStatus;
 use berth_api::well_known::CONDITION_SCHEDULED;
 use berth_api::{condition, condition_message};
 use berth_core::ScheduledReason;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 /// Message of the condition after a success.
 pub const SUCCESS_MESSAGE: &str = "Binding has been scheduled successfully.";
@@ -60,7 +60,7 @@ impl Scheduled {
             self.is_success(),
             self.reason.as_str(),
             &self.message,
-            Time(now),
+            now,
         );
         conditions
     }

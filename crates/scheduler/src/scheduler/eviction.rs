@@ -12,6 +12,7 @@ use std::time::Instant;
 use berth_api::BindingKey;
 use berth_api::binding::GracefulEvictionTask;
 use berth_api::policy::PurgeMode;
+use berth_apimachinery::timestamp::whole_seconds;
 use berth_events::{Note, Severity};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
@@ -229,7 +230,7 @@ fn eviction_patch(
     if leaving.is_empty() {
         return None;
     }
-    let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
+    let now = whole_seconds(now);
     let mut tasks = spec.graceful_eviction_tasks.clone();
     tasks.extend(leaving.iter().map(|target| GracefulEvictionTask {
         from_cluster: target.name.clone(),

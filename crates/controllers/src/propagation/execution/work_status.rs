@@ -4,12 +4,12 @@ use berth_api::binding::ResourceHealth;
 use berth_api::well_known::{CONDITION_APPLIED, CONDITION_DISPATCHING};
 use berth_api::work::{ManifestStatus, ResourceIdentifier, WorkStatus};
 use berth_api::{Work, condition, condition_message};
+use berth_apimachinery::timestamp;
 use berth_interpreter::{InterpretError, Interpreter};
 use serde_json::Value;
 
 use super::object_cache::RevertedScale;
 use super::removed_objects::{contains, identifier, is_same_object};
-use crate::timestamp;
 
 /// The outcome of applying a Work.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use berth_apimachinery::api_error::api_error_message;
 use berth_apimachinery::conflict_retry::Attempts;
 use berth_apimachinery::merge_diff::merge_diff;
+use berth_apimachinery::timestamp;
 use std::sync::Arc;
 
 use berth_api::binding::{AggregatedStatusItem, ObjectReference as TemplateReference};
@@ -150,8 +151,7 @@ impl StatusWriter {
                 return Ok(());
             };
             let object = serde_json::to_value(&**template)?;
-            let now = jiff::Timestamp::now();
-            let now = Time(jiff::Timestamp::from_second(now.as_second()).unwrap_or(now));
+            let now = Time(timestamp::now());
             let aggregated = self
                 .interpreter
                 .interpret(|rules| rules.aggregate(&object, items, &now))

@@ -4,6 +4,7 @@
 
 use berth_api::binding::AggregatedStatusItem;
 use berth_apimachinery::json_fields::{has_condition, number, text_at};
+use berth_apimachinery::timestamp::whole_seconds;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Map, Value, json};
@@ -105,7 +106,7 @@ fn times(
     items: &[AggregatedStatusItem],
     now: &Time,
 ) -> [(&'static str, Option<Timestamp>); 2] {
-    let now = seconds(now.0);
+    let now = whole_seconds(now.0);
     let valid = |field: &str| -> Vec<Timestamp> {
         let times = reports(items).filter_map(|(_, report)| time(report, field));
         times.collect()
@@ -129,11 +130,7 @@ fn times(
 
 fn time(status: &Value, field: &str) -> Option<Timestamp> {
     let time = status.get(field)?.as_str()?.parse().ok()?;
-    Some(seconds(time))
-}
-
-fn seconds(time: Timestamp) -> Timestamp {
-    Timestamp::from_second(time.as_second()).unwrap_or(time)
+    Some(whole_seconds(time))
 }
 
 fn conditions(
