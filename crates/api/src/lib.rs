@@ -7,7 +7,8 @@
 //! |---|---|
 //! | [`policy`], [`override_policy`], [`taint_policy`] | the policies |
 //! | [`placement`], [`field_selector`], [`label_selector`], [`toleration`] | the placement in a policy or binding |
-//! | [`binding`], [`binding_key`], [`work`] | bindings, their identity, and Works |
+//! | [`binding`], [`decoded_binding`], [`binding_key`] | bindings as API objects, decoded, and their identity |
+//! | [`work`] | Works |
 //! | [`cluster`] | member clusters |
 //! | [`interpreter_customization`] | scripts that interpret the objects of a kind |
 //! | [`interpreter_webhook`], [`interpreter_context`] | webhooks that interpret objects; their requests and responses |
@@ -54,6 +55,7 @@ mod cluster_match;
 pub mod condition;
 pub mod condition_message;
 pub mod crds;
+pub mod decoded_binding;
 pub mod dependency;
 pub mod feature_gates;
 mod field_schema;
@@ -81,6 +83,7 @@ pub use berth_apimachinery::{label_selector, quantity};
 pub use binding::{ClusterResourceBinding, ResourceBinding};
 pub use binding_key::{BindingKey, BindingKind};
 pub use cluster::Cluster;
+pub use decoded_binding::Binding;
 pub use interpreter_customization::ResourceInterpreterCustomization;
 pub use interpreter_webhook::ResourceInterpreterWebhookConfiguration;
 pub use override_policy::{ClusterOverridePolicy, OverridePolicy};

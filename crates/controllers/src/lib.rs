@@ -31,7 +31,7 @@
 //! | `rest_mapper` | finds the resource of a kind |
 //!
 //! The other modules are leaves, which import none of these modules: [`resource_selector`], [`resource_type`],
-//! `binding_api`, [`self_created_objects`], [`did_you_mean`], `execution_namespace`, `fingerprint`,
+//! `binding_api`, [`self_created_objects`], [`did_you_mean`], `execution_namespace`, `fingerprint`
 //! and `object_reference`.
 //!
 //! The controllers access API servers only through clients that they receive from the caller or create from a Cluster.

@@ -3,10 +3,9 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_api::{Binding, Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_apimachinery::api_error::api_error_message;
 use berth_component_base::paged_list::list_all;
-use berth_scheduler::binding::Binding;
 use kube::api::{Api, ApiResource};
 use kube::{Client, ResourceExt as _};
 use serde::de::DeserializeOwned;

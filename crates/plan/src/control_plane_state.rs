@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use berth_api::{BindingKey, Cluster, ClusterResourceBinding, ResourceBinding};
-use berth_scheduler::binding::Binding;
+use berth_api::{Binding, BindingKey, Cluster, ClusterResourceBinding, ResourceBinding};
 use serde_json::Value;
 
 /// Clusters by name.

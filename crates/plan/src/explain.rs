@@ -15,9 +15,8 @@ mod error;
 mod find;
 mod recorded_report;
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use berth_explain::Report;
-use berth_scheduler::binding::Binding;
 use kube::Client;
 
 pub use binding_report::binding_report;

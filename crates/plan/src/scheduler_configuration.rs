@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use berth_api::Binding;
 use berth_api::feature_gates::EngineGates;
 use berth_core::{Engine, EngineError, EngineOptions, Estimator, Plugins};
-use berth_scheduler::binding::Binding;
 use berth_scheduler::config::ProfileFlags;
 use berth_scheduler::debug_api::ActiveConfiguration;
 use berth_scheduler::framework::Registry;

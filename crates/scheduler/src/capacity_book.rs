@@ -18,8 +18,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use berth_api::BindingKey;
 use berth_api::binding::TargetCluster;
+use berth_api::{Binding, BindingKey};
 use berth_core::{Assumed, EarlierRequest, Placement, WorkloadPeers};
 
 pub use self::affinity_groups::AffinityGroups;
@@ -27,7 +27,6 @@ use self::assumed_capacity::AssumedCapacity;
 use self::earlier_requests::EarlierRequests;
 use self::pending_evictions::PendingEvictions;
 use self::reservations::Reservations;
-use crate::binding::Binding;
 use crate::estimator::AssumedWork;
 
 /// The effects of decisions that the clusters do not report yet.

@@ -7,10 +7,10 @@
 mod candidates;
 mod search;
 
+use berth_api::Binding;
 use berth_api::well_known::PREEMPTIBLE;
 use berth_core::{CycleState, PluginError};
 
-use crate::binding::Binding;
 use crate::framework::{Nomination, PostFilter, PostFilterContext};
 
 /// The plugin DefaultPreemption, which evicts bindings of lower `schedulePriority`.

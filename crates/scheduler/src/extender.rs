@@ -41,6 +41,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use berth_api::Binding;
 use berth_core::Snapshot;
 use futures::future::join_all;
 
@@ -48,7 +49,6 @@ use self::answer_cache::AnswerCache;
 use self::client::ExtenderClient;
 use self::plugin::ExtenderPlugin;
 use self::post_filter::NarrowingPostFilter;
-use crate::binding::Binding;
 use crate::framework::{Plugin, PostFilter};
 
 pub(crate) use answer_cache::Unanswered;

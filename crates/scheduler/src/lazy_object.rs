@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 /// An object whose identity is decoded. Its content is decoded on demand.
 #[derive(Clone, Debug)]
-pub struct LazyObject<K> {
+pub(crate) struct LazyObject<K> {
     /// Only the name, namespace, UID, resourceVersion and generation.
     metadata: ObjectMeta,
     raw: Box<RawValue>,
@@ -27,14 +27,14 @@ impl<K: DeserializeOwned> LazyObject<K> {
     ///
     /// # Errors
     /// When the object is malformed.
-    pub fn decode(&self) -> Result<K, serde_json::Error> {
+    pub(crate) fn decode(&self) -> Result<K, serde_json::Error> {
         serde_json::from_str(self.raw.get())
     }
 }
 
 impl<K> LazyObject<K> {
     /// Returns the name, namespace, UID, resourceVersion and generation. Other metadata is absent.
-    pub fn metadata(&self) -> &ObjectMeta {
+    pub(crate) fn metadata(&self) -> &ObjectMeta {
         &self.metadata
     }
 }

@@ -47,7 +47,7 @@
 //!
 //! # Modules
 //!
-//! Authors of plugins use `SchedulerCommand` and the modules [`framework`], [`template`] and [`binding`]. The other
+//! Authors of plugins use `SchedulerCommand` and the modules [`framework`] and [`template`]. The other
 //! public modules are for programs that run a scheduler, explain its decisions or make decisions without a scheduler.
 //!
 //! The table lists the modules from the highest to the lowest. A module never imports a module of a higher row.
@@ -75,9 +75,8 @@
 //! | `writer`, `watch` | requests to the API server |
 //! | `metrics` | Prometheus metrics |
 //! | [`rules`], `queue` | choice of the bindings to schedule, their order, and the content of writes |
-//! | [`binding`], `lazy_object` | bindings of both kinds, decoded on demand |
+//! | `raw_binding`, `lazy_object` | bindings of both kinds, decoded on demand |
 
-pub mod binding;
 mod capacity_book;
 mod clusters;
 mod command;
@@ -97,6 +96,7 @@ pub mod offline;
 mod profiles;
 mod queue;
 mod queue_sort;
+mod raw_binding;
 mod recent_decisions;
 pub mod replay;
 pub mod rules;

@@ -9,6 +9,7 @@ mod removed_plugins;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use berth_api::Binding;
 use berth_api::feature_gates::EngineGates;
 use berth_core::{
     Assumed, CycleState, Engine, Estimator, Outcome, Request, ScheduledReason, Snapshot,
@@ -17,7 +18,6 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::binding::Binding;
 use crate::capacity_book::assumed_capacity::assumed_workload;
 use crate::config::{ConfigError, DeclaredProfiles, Document, ProfileFlags, kube_scheduler};
 use crate::extender::ExtenderMetrics;

@@ -13,9 +13,9 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use berth_api::Binding;
 use berth_core::{Engine, PluginError};
 
-use crate::binding::Binding;
 use crate::framework::QueueSort;
 use crate::framework::plugin_calls::ExtensionPoints;
 use crate::queue::Rank;

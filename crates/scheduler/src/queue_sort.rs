@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use serde::Deserialize;
 
-use crate::binding::Binding;
 use crate::framework::{
     Args, FactoryError, Follow, Gate, Handle, Plugin, PreEnqueue, QueueSort, Rank,
 };

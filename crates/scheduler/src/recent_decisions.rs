@@ -10,10 +10,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use berth_core::{Assumed, Outcome, Request, Snapshot};
 
-use crate::binding::Binding;
 use crate::decision_log::DecisionInput;
 use crate::estimator;
 use crate::extender;

@@ -15,8 +15,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_api::BindingKey;
 use berth_api::go_json::placement_json;
+use berth_api::{Binding, BindingKey};
 use berth_core::{Explanation, Request};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
@@ -25,7 +25,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::observed_write::{Observation, ObservedBinding};
 use self::prediction::Prediction;
-use crate::binding::{Binding, RawBinding};
 use crate::capacity_book::AffinityGroups;
 use crate::clusters::Clusters;
 use crate::config::Options;
@@ -35,6 +34,7 @@ use crate::lazy_object::LazyObject;
 use crate::metrics::ShadowMetrics;
 use crate::profiles::Frameworks;
 use crate::profiles::builder::ActiveConfig;
+use crate::raw_binding::RawBinding;
 use crate::rules::schedule_trigger::schedule_type;
 use crate::scheduler::Input;
 use crate::shadow_differences::{Difference, Differences};

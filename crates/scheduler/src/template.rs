@@ -10,13 +10,12 @@ mod qos;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use kube::Client;
 use kube::core::GroupVersionKind;
 use tokio_util::sync::CancellationToken;
 
 pub use self::qos::QosClass;
-use crate::binding::Binding;
 
 /// Labels of templates that the cache keeps.
 pub const LABELS: [&str; 3] = ["podGroup", "minAvailable", "groupPriority"];

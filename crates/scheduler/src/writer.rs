@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use berth_apimachinery::api_error::{has_code, is_unreachable};
 use berth_apimachinery::conflict_retry::CONFLICT_ATTEMPTS;
 use berth_apimachinery::timestamp;
@@ -20,7 +20,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::binding::Binding;
 use crate::lazy_object::LazyObject;
 use crate::rules::plan::Plan;
 use berth_component_base::kube_client::RateLimit;

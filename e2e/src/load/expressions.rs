@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use berth_api::feature_gates::EngineGates;
-use berth_api::{Cluster, ResourceBinding};
+use berth_api::{Binding, Cluster, ResourceBinding};
 use berth_core::{Engine, EngineOptions, Filter, Fleet, Plugins, Request, Snapshot};
 use berth_scheduler::Expression;
-use berth_scheduler::binding::Binding;
 use clap::Args as Flags;
 use serde_json::{Value, json};
 

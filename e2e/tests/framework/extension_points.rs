@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use berth_api::Binding;
 use berth_e2e::scheduler_fixture::to_all_clusters;
 use berth_e2e::{SchedulerFixture, eventually};
-use berth_scheduler::binding::Binding;
 use berth_scheduler::framework::{
     Event, EventKind, Gate, Hint, Plugin, PreEnqueue, Registration, Registry,
 };

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use berth_api::Binding;
 use berth_api::feature_gates::EngineGates;
 use berth_core::{
     Assign, AssignContext, AssignReplicas, BindingContext, Candidate, ClusterView, PluginError,
     Score, Select, SelectClusters, Selection, Share,
 };
-use berth_scheduler::binding::Binding;
 use berth_scheduler::framework::{
     EventKind, Gate, Hint, Plugin, PreEnqueue, Registration, Registry,
 };

@@ -5,12 +5,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use berth_api::Binding;
 use berth_core::{
     Assign, AssignContext, AssignReplicas, BindingContext, BindingFilter, Candidate, ClusterView,
     CycleContext, CycleState, Gates, PluginError, PreFilter, PreFilterResult, PreScore,
     PreScoreResult, Reason, Score, Select, SelectClusters, Selection, Share,
 };
-use berth_scheduler::binding::Binding;
 use berth_scheduler::framework::{
     Bind, Bound, Decided, Gate, Handle, Nomination, Permission, Permit, Plugin, PostBind,
     PostFilter, PostFilterContext, PreBind, PreEnqueue, QueueSort, Rank, Registry, Report, Reserve,

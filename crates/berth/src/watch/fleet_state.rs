@@ -9,8 +9,7 @@ use berth_api::placement::ReplicaSchedulingType;
 use berth_api::well_known::{
     CLUSTER_PROPAGATION_POLICY_NAME, CONDITION_READY, PROPAGATION_POLICY_NAME,
 };
-use berth_api::{BindingKey, Cluster, condition};
-use berth_scheduler::binding::Binding;
+use berth_api::{Binding, BindingKey, Cluster, condition};
 use kube::ResourceExt as _;
 use serde_json::Value;
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-use berth_api::{BindingKey, BindingKind, Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_api::{
+    Binding, BindingKey, BindingKind, Cluster, ClusterResourceBinding, ResourceBinding,
+};
 use berth_apimachinery::api_error::api_error_message;
 use berth_component_base::list_watch;
-use berth_scheduler::binding::Binding;
 use futures::StreamExt as _;
 use kube::api::{Api, ListParams};
 use kube::runtime::watcher::Event;

@@ -55,8 +55,8 @@ pub(super) fn next_action(
     clocks: Clocks,
 ) -> (Action, Option<Instant>) {
     let binding = reports.binding;
-    if binding.deleting {
-        unhealthy.forget(&binding.key);
+    if binding.body.deleting() {
+        unhealthy.forget(&binding.body.key);
         return (Action::None, None);
     }
     let mut next: Option<Instant> = None;
@@ -75,7 +75,7 @@ pub(super) fn next_action(
     }
     let mut evictions: Vec<(String, Reason)> = Vec::new();
     if options.taint_eviction.is_some() {
-        for target in &binding.spec.clusters {
+        for target in &binding.body.spec.clusters {
             let Some(cluster) = reports.cluster(&target.name) else {
                 continue;
             };

@@ -10,7 +10,7 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use kube::core::ApiResource;
 
-use super::binding::Binding;
+use super::binding::BindingRecord;
 use super::cluster::ClusterRecord;
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
@@ -39,7 +39,7 @@ impl Source {
 /// The observed bindings and clusters.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    pub(super) bindings: HashMap<BindingKey, Binding>,
+    pub(super) bindings: HashMap<BindingKey, BindingRecord>,
     pub(super) clusters: HashMap<String, ClusterRecord>,
     listed: HashSet<Source>,
     /// The bindings that the current event affects.
@@ -66,11 +66,12 @@ impl Cache {
     }
 
     /// Replaces a binding by a newer version, which a write returned.
-    pub(super) fn put_written(&mut self, earlier: &Binding, written: &DynamicObject) {
+    pub(super) fn put_written(&mut self, earlier: &BindingRecord, written: &DynamicObject) {
         // The written binding replaces the cached binding only if the watch has not delivered another version.
-        let known = self.bindings.get_mut(&earlier.key);
-        if let Some(known) = known.filter(|known| known.version == earlier.version)
-            && let Ok(mut stored) = Binding::read(written)
+        let known = self.bindings.get_mut(&earlier.body.key);
+        if let Some(known) = known.filter(|known| {
+            known.body.metadata.resource_version == earlier.body.metadata.resource_version
+        }) && let Ok(mut stored) = BindingRecord::read(written)
         {
             stored.record_changed_reports(Some(&*known), Instant::now());
             *known = stored;
@@ -79,7 +80,7 @@ impl Cache {
 
     fn put_binding(&mut self, object: &DynamicObject) {
         let key = BindingKey::of(&object.metadata);
-        match Binding::read(object) {
+        match BindingRecord::read(object) {
             Ok(mut binding) => {
                 let earlier = self.bindings.get(&key);
                 // A report in the first list may be old.
@@ -130,7 +131,7 @@ impl Cache {
         let affected = self.bindings.values();
         let affected = affected
             .filter(|binding| binding.is_placed_on(cluster) || binding.has_task_for(cluster));
-        let keys = affected.map(|binding| binding.key.clone());
+        let keys = affected.map(|binding| binding.body.key.clone());
         self.affected.changed.extend(keys);
     }
 }

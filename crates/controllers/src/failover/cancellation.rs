@@ -75,7 +75,7 @@ impl Targets {
         if !self.is_selected(reports, from) {
             return false;
         }
-        let spec = &reports.binding.spec;
+        let spec = &reports.binding.body.spec;
         let wanted = i64::from(spec.replicas);
         let placement = spec.placement.as_ref();
         let is_divided = placement
@@ -107,7 +107,7 @@ impl Targets {
     /// Reports whether the placement selects a cluster. If the binding has no clusters, all affinity terms of the
     /// placement count.
     fn is_selected(&self, reports: &Reports<'_>, cluster: &str) -> bool {
-        let (spec, status) = (&reports.binding.spec, &reports.binding.status);
+        let (spec, status) = (&reports.binding.body.spec, &reports.binding.body.status);
         let (Some(placement), Some(record)) = (&spec.placement, reports.cluster(cluster)) else {
             return true;
         };
@@ -130,7 +130,7 @@ impl Targets {
     /// Reports whether the spread constraints allow another cluster with all replicas. Only constraints by cluster can
     /// be evaluated here. With other constraints, the clusters count as full.
     fn has_room(&self, reports: &Reports<'_>) -> bool {
-        let placement = reports.binding.spec.placement.as_ref();
+        let placement = reports.binding.body.spec.placement.as_ref();
         let mut constraints = placement.into_iter().flat_map(|p| &p.spread_constraints);
         self.clusters.is_empty()
             || constraints.all(|constraint| {

@@ -6,7 +6,7 @@ use berth_api::binding::GracefulEvictionTask;
 use berth_api::policy::{ApplicationFailover, PurgeMode, StatePreservation};
 use serde_json::{Value, json};
 
-use super::binding::Binding;
+use super::binding::BindingRecord;
 use super::options::{FailoverOptions, TaintEviction};
 use super::read_preserved_state::{PreservedStateError, read_preserved_state};
 
@@ -53,12 +53,12 @@ pub(super) enum EvictionError {
 /// # Errors
 /// When the policy needs a feature gate that is disabled, or when the state to preserve is not available.
 pub(super) fn eviction_task(
-    binding: &Binding,
+    binding: &BindingRecord,
     cluster: &str,
     reason: Reason,
     options: &FailoverOptions,
 ) -> Result<GracefulEvictionTask, EvictionError> {
-    let failover = binding.spec.failover.as_ref();
+    let failover = binding.body.spec.failover.as_ref();
     let preserve = |rules: Option<&StatePreservation>| {
         let rules = rules.filter(|_| options.state_preservation);
         read_preserved_state(binding, cluster, rules)
@@ -94,7 +94,7 @@ pub(super) fn eviction_task(
                 return Err(EvictionError::GateOff);
             }
             let state = preserve(policy.state_preservation.as_ref())?;
-            let before = binding.spec.clusters.iter();
+            let before = binding.body.spec.clusters.iter();
             let before = before.map(|target| target.name.clone());
             Ok(GracefulEvictionTask {
                 from_cluster: cluster.to_owned(),
@@ -105,7 +105,7 @@ pub(super) fn eviction_task(
                 grace_period_seconds: policy.grace_period_seconds.filter(|_| graceful),
                 purge_mode: Some(mode),
                 reason: APPLICATION_FAILURE.to_owned(),
-                producer: application_producer(binding.kind()).to_owned(),
+                producer: application_producer(binding.body.key.kind()).to_owned(),
                 ..GracefulEvictionTask::default()
             })
         }
@@ -114,8 +114,8 @@ pub(super) fn eviction_task(
 
 /// Returns the clusters that have a copy: the target clusters, the clusters from which the copy is being evicted, and
 /// the clusters that had a copy before these evictions.
-fn former_clusters(binding: &Binding) -> Vec<String> {
-    let spec = &binding.spec;
+fn former_clusters(binding: &BindingRecord) -> Vec<String> {
+    let spec = &binding.body.spec;
     let targets = spec.clusters.iter().map(|target| &target.name);
     let tasks = spec.graceful_eviction_tasks.iter();
     let former = tasks.flat_map(|task| {
@@ -156,14 +156,20 @@ fn application_producer(kind: BindingKind) -> &'static str {
 /// # Errors
 /// When a task cannot be serialized.
 pub(super) fn eviction_patch(
-    binding: &Binding,
+    binding: &BindingRecord,
     new_tasks: Vec<GracefulEvictionTask>,
 ) -> Result<Value, serde_json::Error> {
     let mut clusters = binding.clusters.clone();
     let mut tasks = binding.tasks.clone();
     for mut task in new_tasks {
         let cluster = task.from_cluster.clone();
-        let Some(target) = binding.spec.clusters.iter().find(|t| t.name == cluster) else {
+        let Some(target) = binding
+            .body
+            .spec
+            .clusters
+            .iter()
+            .find(|t| t.name == cluster)
+        else {
             continue;
         };
         clusters.retain(|stored| stored["name"].as_str() != Some(&cluster));
@@ -192,7 +198,7 @@ mod tests {
         }
     }
 
-    fn evicted(binding: &Binding, cluster: &str, reason: Reason) -> Value {
+    fn evicted(binding: &BindingRecord, cluster: &str, reason: Reason) -> Value {
         let task = eviction_task(binding, cluster, reason, &options()).unwrap();
         eviction_patch(binding, vec![task]).unwrap()["spec"].clone()
     }

@@ -37,7 +37,7 @@ pub(super) fn update_tasks(reports: &Reports<'_>, timeout: Duration, now: Timest
     for (stored, task) in binding
         .tasks
         .iter()
-        .zip(&binding.spec.graceful_eviction_tasks)
+        .zip(&binding.body.spec.graceful_eviction_tasks)
     {
         // A task with `suppressDeletion` ends only by a change of a user.
         let is_automatic = task.suppress_deletion.is_none();
@@ -59,7 +59,7 @@ pub(super) fn update_tasks(reports: &Reports<'_>, timeout: Duration, now: Timest
         let done = match task.suppress_deletion {
             Some(suppressed) => !suppressed,
             // The end of the task would delete the copy when dispatching resumes.
-            None if is_suspended(&binding.spec, &task.from_cluster) => false,
+            None if is_suspended(&binding.body.spec, &task.from_cluster) => false,
             None => has_timed_out || has_moved,
         };
         if done {
@@ -103,16 +103,16 @@ pub(super) mod tests {
 
     use kube::api::DynamicObject;
 
-    use super::super::binding::Binding;
+    use super::super::binding::BindingRecord;
     use super::super::report::tests::clusters;
     use super::*;
 
     /// Returns a binding with this spec and generation 3.
-    pub(crate) fn binding(spec: &Value) -> Binding {
+    pub(crate) fn binding(spec: &Value) -> BindingRecord {
         binding_with(spec, &json!(null))
     }
 
-    pub(crate) fn binding_with(spec: &Value, status: &Value) -> Binding {
+    pub(crate) fn binding_with(spec: &Value, status: &Value) -> BindingRecord {
         let mut whole = json!({ "resource": {
             "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "n", "name": "web" } });
         for (field, value) in spec.as_object().unwrap() {
@@ -124,7 +124,7 @@ pub(super) mod tests {
             "spec": whole, "status": status,
         }))
         .unwrap();
-        Binding::read(&object).unwrap()
+        BindingRecord::read(&object).unwrap()
     }
 
     fn at(second: i64) -> Timestamp {
@@ -142,7 +142,7 @@ pub(super) mod tests {
     const TIMEOUT: Duration = Duration::from_mins(10);
 
     /// Checks the tasks of a binding. The members m1, m2 and m3 are ready.
-    fn update(binding: &Binding, now: Timestamp) -> TaskUpdate {
+    fn update(binding: &BindingRecord, now: Timestamp) -> TaskUpdate {
         let clock = Instant::now();
         let clusters = clusters(&[("m1", true), ("m2", true), ("m3", true)], clock);
         update_tasks(&Reports::new(binding, &clusters, clock), TIMEOUT, now)

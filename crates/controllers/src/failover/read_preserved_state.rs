@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use berth_api::label_selector::{LabelSyntaxError, validate_label_value};
 use berth_api::policy::StatePreservation;
 
-use super::binding::Binding;
+use super::binding::BindingRecord;
 
 /// An error of reading the state to preserve.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +38,7 @@ pub(super) enum PreservedStateError {
 /// # Errors
 /// When the cluster has reported no status, or when a rule yields no valid label value.
 pub(super) fn read_preserved_state(
-    binding: &Binding,
+    binding: &BindingRecord,
     cluster: &str,
     rules: Option<&StatePreservation>,
 ) -> Result<Option<BTreeMap<String, String>>, PreservedStateError> {

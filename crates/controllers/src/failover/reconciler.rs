@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use super::action::{Action, Clocks, next_action};
-use super::binding::Binding;
+use super::binding::BindingRecord;
 use super::cache::{Cache, Source};
 use super::eviction::{self, Reason};
 use super::eviction_queue::{EvictionQueueKind, EvictionQueues};
@@ -46,7 +46,7 @@ enum Examination {
 #[derive(Debug)]
 pub(super) struct Outcome {
     /// The binding that the write was based on.
-    binding: Binding,
+    binding: BindingRecord,
     written: WriteOutcome,
 }
 
@@ -86,7 +86,7 @@ impl Reconciler for Failover {
 
     fn handle_outcome(&mut self, outcome: Outcome, _: &mut Inputs<Self::Event>) {
         let Outcome { binding, written } = outcome;
-        let key = binding.key.clone();
+        let key = binding.body.key.clone();
         self.busy.remove(&key);
         let now = Instant::now();
         match written {
@@ -211,7 +211,7 @@ impl Failover {
                 match examination {
                     Examination::Scheduled => {
                         let clusters = clusters.into_iter().map(|(cluster, _)| cluster);
-                        let kind = binding.spec.resource.kind;
+                        let kind = binding.body.spec.resource.kind;
                         self.queues.of(queue).push(key, kind, clusters.collect());
                     }
                     Examination::Released => {
@@ -224,7 +224,7 @@ impl Failover {
 
     fn evict(
         &mut self,
-        binding: Binding,
+        binding: BindingRecord,
         clusters: Vec<(String, Reason)>,
         queue: EvictionQueueKind,
         now: Instant,
@@ -235,7 +235,7 @@ impl Failover {
             match eviction::eviction_task(&binding, &cluster, reason, &self.options) {
                 Ok(task) => tasks.push(task),
                 Err(error) => {
-                    tracing::warn!(binding = &*binding.key.name, cluster, %error, "cannot evict a binding");
+                    tracing::warn!(binding = &*binding.body.key.name, cluster, %error, "cannot evict a binding");
                     let message = error.to_string();
                     self.writer.eviction_refused(&binding, &cluster, &message);
                 }
@@ -249,7 +249,7 @@ impl Failover {
         match eviction::eviction_patch(&binding, tasks) {
             Ok(patch) => {
                 tracing::info!(
-                    binding = &*binding.key.name,
+                    binding = &*binding.body.key.name,
                     ?clusters,
                     "evicting a binding"
                 );
@@ -258,24 +258,27 @@ impl Failover {
                 let announcement = Announcement::Evicting(clusters);
                 self.start(binding, patch, announcement, Some(queue), workers);
             }
-            Err(error) => tracing::error!(binding = &*binding.key.name, %error, "eviction failed"),
+            Err(error) => {
+                tracing::error!(binding = &*binding.body.key.name, %error, "eviction failed")
+            }
         }
     }
 
     /// Starts a write of a binding. `queue` is the eviction queue, or `None` for other writes.
     fn start(
         &mut self,
-        binding: Binding,
+        binding: BindingRecord,
         patch: serde_json::Value,
         announcement: Announcement,
         queue: Option<EvictionQueueKind>,
         workers: &mut Workers<Outcome>,
     ) {
         if !workers.has_free() {
-            self.schedule.add(binding.key, Instant::now() + SHORT_DELAY);
+            self.schedule
+                .add(binding.body.key, Instant::now() + SHORT_DELAY);
             return;
         }
-        self.busy.insert(binding.key.clone());
+        self.busy.insert(binding.body.key.clone());
         let (writer, monitor) = (self.writer.clone(), self.monitor.clone());
         workers.start(async move {
             let since = Instant::now();
@@ -293,9 +296,9 @@ impl Failover {
 }
 
 /// Returns the queue for an eviction.
-fn queue_for(binding: &Binding, clusters: &[(String, Reason)]) -> EvictionQueueKind {
+fn queue_for(binding: &BindingRecord, clusters: &[(String, Reason)]) -> EvictionQueueKind {
     if clusters.iter().any(|(_, reason)| *reason == Reason::Taint) {
-        EvictionQueueKind::Taint(binding.kind())
+        EvictionQueueKind::Taint(binding.body.key.kind())
     } else {
         EvictionQueueKind::Unhealthy
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use berth_api::binding::{ResourceHealth, TargetCluster};
 use serde_json::Value;
 
-use super::binding::Binding;
+use super::binding::BindingRecord;
 use super::cluster::ClusterRecord;
 
 /// Time after which an unchanged report of a ready member counts.
@@ -18,7 +18,7 @@ const CONFIRMATION_TIME: Duration = Duration::from_mins(1);
 /// The reports about a binding at one time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reports<'a> {
-    pub(super) binding: &'a Binding,
+    pub(super) binding: &'a BindingRecord,
     clusters: &'a HashMap<String, ClusterRecord>,
     now: Instant,
 }
@@ -26,7 +26,7 @@ pub(super) struct Reports<'a> {
 impl<'a> Reports<'a> {
     /// Returns the reports about a binding from these clusters.
     pub(super) fn new(
-        binding: &'a Binding,
+        binding: &'a BindingRecord,
         clusters: &'a HashMap<String, ClusterRecord>,
         now: Instant,
     ) -> Self {
@@ -74,7 +74,7 @@ impl<'a> Reports<'a> {
     /// Reports whether the resource is known to be healthy in all target clusters. Without a target cluster, a resource
     /// is healthy only if it wants no replicas.
     pub(super) fn is_healthy_everywhere(&self) -> bool {
-        let spec = &self.binding.spec;
+        let spec = &self.binding.body.spec;
         let is_healthy =
             |target: &TargetCluster| self.is_healthy(&target.name, i64::from(target.replicas));
         let wants_none = spec.is_workload() && spec.replicas == 0;
@@ -83,7 +83,7 @@ impl<'a> Reports<'a> {
 
     /// Returns the next time at which a report about the binding starts to count.
     pub(super) fn next(&self) -> Option<Instant> {
-        let items = self.binding.status.aggregated_status.iter();
+        let items = self.binding.body.status.aggregated_status.iter();
         let times = items.filter_map(|item| self.counts_from(&item.cluster_name));
         times.filter(|time| *time > self.now).min()
     }

@@ -32,22 +32,23 @@ impl UnhealthyTracker {
     /// when the report counts.
     pub(super) fn observe(&mut self, reports: &Reports<'_>, now: Instant) -> Verdict {
         let binding = reports.binding;
-        let policy = binding.spec.failover.as_ref();
+        let policy = binding.body.spec.failover.as_ref();
         let policy = policy.and_then(|failover| failover.application.as_ref());
         // As in Karmada, application failover needs `propagateDeps`.
-        let Some(policy) = policy.filter(|_| binding.spec.propagate_deps && !binding.deleting)
+        let Some(policy) =
+            policy.filter(|_| binding.body.spec.propagate_deps && !binding.body.deleting())
         else {
-            self.forget(&binding.key);
+            self.forget(&binding.body.key);
             return Verdict::default();
         };
         let tolerated = policy.decision_conditions.toleration_seconds;
         let tolerated = tolerated
             .and_then(|seconds| u64::try_from(seconds).ok())
             .map_or(DEFAULT_TOLERATION, Duration::from_secs);
-        let mut since = self.0.remove(&binding.key).unwrap_or_default();
+        let mut since = self.0.remove(&binding.body.key).unwrap_or_default();
         since.retain(|cluster, _| is_unhealthy(reports, cluster));
         let mut verdict = Verdict::default();
-        for target in &binding.spec.clusters {
+        for target in &binding.body.spec.clusters {
             let counts_from = reports.counts_from(&target.name);
             let Some(counts_from) = counts_from.filter(|_| is_unhealthy(reports, &target.name))
             else {
@@ -62,7 +63,7 @@ impl UnhealthyTracker {
             }
         }
         if !since.is_empty() {
-            self.0.insert(binding.key.clone(), since);
+            self.0.insert(binding.body.key.clone(), since);
         }
         verdict
     }
@@ -85,21 +86,21 @@ fn is_unhealthy(reports: &Reports<'_>, cluster: &str) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::binding::Binding;
+    use super::super::binding::BindingRecord;
     use super::super::graceful_eviction::tests::binding_with;
     use super::super::report::tests::clusters;
     use super::*;
 
-    fn observe(tracker: &mut UnhealthyTracker, binding: &Binding, now: Instant) -> Verdict {
+    fn observe(tracker: &mut UnhealthyTracker, binding: &BindingRecord, now: Instant) -> Verdict {
         let clusters = clusters(&[("m1", true)], now);
         tracker.observe(&Reports::new(binding, &clusters, now), now)
     }
 
-    fn binding(health: &str) -> Binding {
+    fn binding(health: &str) -> BindingRecord {
         with(health, true, &json!({}))
     }
 
-    fn with(health: &str, propagate_deps: bool, spec: &Value) -> Binding {
+    fn with(health: &str, propagate_deps: bool, spec: &Value) -> BindingRecord {
         let mut whole = json!({
             "clusters": [{ "name": "m1" }], "propagateDeps": propagate_deps,
             "failover": { "application": { "decisionConditions": { "tolerationSeconds": 10 } } } });

@@ -7,7 +7,7 @@ use kube::Client;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::binding::Binding;
+use super::binding::BindingRecord;
 use crate::binding_api::binding_api;
 
 /// The reason of events about failed evictions.
@@ -60,12 +60,12 @@ impl Writer {
     /// Patches a binding, and records the events of the announcement.
     pub(super) async fn write(
         &self,
-        binding: &Binding,
+        binding: &BindingRecord,
         mut patch: Value,
         announcement: Announcement,
     ) -> WriteOutcome {
-        patch["metadata"] = json!({ "resourceVersion": binding.version });
-        let key = &binding.key;
+        patch["metadata"] = json!({ "resourceVersion": binding.body.metadata.resource_version });
+        let key = &binding.body.key;
         let api = binding_api(self.client.clone(), key);
         let parameters = PatchParams {
             field_manager: Some("berth-failover".to_owned()),
@@ -108,11 +108,11 @@ impl Writer {
     }
 
     /// Records an event about the result of an eviction, with Karmada's message.
-    fn record_result(&self, binding: &Binding, cluster: &str, succeeded: bool) {
+    fn record_result(&self, binding: &BindingRecord, cluster: &str, succeeded: bool) {
         if succeeded {
             let message = format!("Evict from cluster {cluster} succeed.");
             let reason = "EvictWorkloadFromClusterSucceed";
-            let component = match binding.kind() {
+            let component = match binding.body.key.kind() {
                 BindingKind::Namespaced => "resource-binding-graceful-eviction-controller",
                 BindingKind::Cluster => "cluster-resource-binding-graceful-eviction-controller",
             };
@@ -125,7 +125,7 @@ impl Writer {
     }
 
     /// Records that a binding cannot be evicted from a cluster.
-    pub(super) fn eviction_refused(&self, binding: &Binding, cluster: &str, cause: &str) {
+    pub(super) fn eviction_refused(&self, binding: &BindingRecord, cluster: &str, cause: &str) {
         let message = format!("Evict from cluster {cluster} failed: {cause}");
         record(&self.events, binding, Severity::Warning, FAILED, &message);
     }
@@ -134,16 +134,14 @@ impl Writer {
 /// Records an event about a binding and its template.
 fn record(
     events: &EventRecorder,
-    binding: &Binding,
+    binding: &BindingRecord,
     severity: Severity,
     reason: &'static str,
     message: &str,
 ) {
     let objects = [
-        binding
-            .key
-            .reference(binding.uid.clone(), binding.version.clone()),
-        (&binding.spec.resource).into(),
+        binding.body.reference(),
+        (&binding.body.spec.resource).into(),
     ];
     for object in objects {
         events.record(Event {

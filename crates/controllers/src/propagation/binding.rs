@@ -12,100 +12,37 @@ pub(crate) mod sync;
 pub(crate) mod targets;
 pub(crate) mod work_patch;
 
-use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::well_known::{
     CLUSTER_RESOURCE_BINDING_NAME, RESOURCE_BINDING_NAME, RESOURCE_BINDING_NAMESPACE, TRACEPARENT,
 };
-use berth_api::{BindingKey, BindingKind};
-use k8s_openapi::api::core::v1::ObjectReference;
+use berth_api::{Binding, BindingKey};
 use kube::api::DynamicObject;
 
-/// The fields of a ResourceBinding or ClusterResourceBinding.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Binding {
-    /// The namespace and the name.
-    pub(crate) key: BindingKey,
-    pub(crate) uid: String,
-    /// The permanent id. Empty before the controller has assigned an id.
-    pub(crate) id: String,
-    pub(crate) resource_version: String,
-    pub(crate) generation: i64,
-    pub(crate) deleting: bool,
-    /// The trace context of the binding's last change, from an annotation.
-    pub(crate) trace: Option<String>,
-    pub(crate) finalizers: Vec<String>,
-    pub(crate) spec: BindingSpec,
-    pub(crate) status: BindingStatus,
+/// Decodes a binding. Only the annotation with the trace context is kept, because the index holds all bindings.
+///
+/// # Errors
+/// When spec or status are malformed.
+pub(crate) fn decode(object: &DynamicObject) -> Result<Binding, serde_json::Error> {
+    let mut binding = Binding::read(object)?;
+    if let Some(annotations) = &mut binding.metadata.annotations {
+        annotations.retain(|name, _| name == TRACEPARENT);
+    }
+    Ok(binding)
 }
 
-impl Binding {
-    /// Decodes a binding.
-    ///
-    /// # Errors
-    /// When spec or status are malformed.
-    pub(crate) fn from_object(object: &DynamicObject) -> Result<Self, serde_json::Error> {
-        let meta = &object.metadata;
-        let field = |name: &str| object.data.get(name).cloned().unwrap_or_default();
-        let key = BindingKey::of(meta);
-        let labels = meta.labels.as_ref();
-        Ok(Self {
-            id: labels
-                .and_then(|labels| labels.get(key.kind().id_label()))
-                .cloned()
-                .unwrap_or_default(),
-            key,
-            uid: meta.uid.clone().unwrap_or_default(),
-            resource_version: meta.resource_version.clone().unwrap_or_default(),
-            generation: meta.generation.unwrap_or_default(),
-            deleting: meta.deletion_timestamp.is_some(),
-            trace: annotation(object, TRACEPARENT),
-            finalizers: meta.finalizers.clone().unwrap_or_default(),
-            spec: serde_json::from_value(field("spec"))?,
-            status: match field("status") {
-                serde_json::Value::Null => BindingStatus::default(),
-                status => serde_json::from_value(status)?,
-            },
-        })
-    }
-
-    /// Returns the kind of the binding.
-    pub(crate) fn kind(&self) -> BindingKind {
-        self.key.kind()
-    }
-
-    /// Returns the key of the label that contains the permanent id on the binding, on its Works, and on the objects in
-    /// members.
-    pub(crate) fn id_label(&self) -> &'static str {
-        self.kind().id_label()
-    }
-
-    /// Returns the annotations of Works and manifests that refer to the binding.
-    pub(crate) fn back_pointers(&self) -> Vec<(&'static str, String)> {
-        let key = &self.key;
-        match self.kind() {
-            BindingKind::Namespaced => vec![
-                (
-                    RESOURCE_BINDING_NAMESPACE,
-                    key.namespace_or_empty().to_owned(),
-                ),
-                (RESOURCE_BINDING_NAME, key.name.to_string()),
-            ],
-            BindingKind::Cluster => vec![(CLUSTER_RESOURCE_BINDING_NAME, key.name.to_string())],
-        }
-    }
-
-    /// Returns the object reference for events about the binding.
-    pub(crate) fn reference(&self) -> ObjectReference {
-        let (uid, version) = (self.uid.clone(), self.resource_version.clone());
-        self.key.reference(Some(uid), Some(version))
-    }
-
-    /// Returns the kind and the name for messages, such as `ResourceBinding(default/nginx-deployment)`.
-    pub(crate) fn title(&self) -> String {
-        format!("{}({})", self.kind(), self.key)
-    }
+/// Returns the trace context of the binding's last change.
+fn trace(binding: &Binding) -> Option<&String> {
+    binding.metadata.annotations.as_ref()?.get(TRACEPARENT)
 }
 
-fn annotation(object: &DynamicObject, name: &str) -> Option<String> {
-    object.metadata.annotations.as_ref()?.get(name).cloned()
+/// Returns the annotations of Works and manifests that refer to the binding.
+fn back_pointers(key: &BindingKey) -> Vec<(&'static str, String)> {
+    let name = key.name.to_string();
+    match &key.namespace {
+        Some(namespace) => vec![
+            (RESOURCE_BINDING_NAMESPACE, namespace.to_string()),
+            (RESOURCE_BINDING_NAME, name),
+        ],
+        None => vec![(CLUSTER_RESOURCE_BINDING_NAME, name)],
+    }
 }

@@ -21,9 +21,8 @@ use std::sync::Arc;
 
 use berth_api::names::cluster_of_execution_namespace;
 use berth_api::well_known::{CLUSTER_RESOURCE_BINDING_PERMANENT_ID, RESOURCE_BINDING_PERMANENT_ID};
-use berth_api::{BindingKey, Cluster, Work};
+use berth_api::{Binding, BindingKey, Cluster, Work};
 
-use super::binding::Binding;
 use super::binding::sync::SyncInput;
 use super::binding::targets::targets;
 use crate::overrides::{OverrideKind, OverridePolicy, OverrideSet};
@@ -69,17 +68,18 @@ impl Index {
     /// Stores a binding. Returns the previous version.
     pub(crate) fn insert_binding(&mut self, binding: Arc<Binding>) -> Option<Arc<Binding>> {
         let key = binding.key.clone();
-        if !binding.id.is_empty() {
-            self.by_id.insert(binding.id.clone(), key.clone());
+        let id = binding.permanent_id();
+        if !id.is_empty() {
+            self.by_id.insert(id.to_owned(), key.clone());
         }
         self.bindings.insert(key, binding)
     }
 
     pub(crate) fn remove_binding(&mut self, key: &BindingKey) {
         if let Some(binding) = self.bindings.remove(key)
-            && self.by_id.get(&binding.id) == Some(key)
+            && self.by_id.get(binding.permanent_id()) == Some(key)
         {
-            self.by_id.remove(&binding.id);
+            self.by_id.remove(binding.permanent_id());
         }
     }
 
@@ -134,7 +134,11 @@ impl Index {
 
     /// Returns the Works of a binding.
     pub(crate) fn works_of(&self, binding: &Binding) -> Vec<(&WorkKey, &Arc<Work>)> {
-        let keys = self.works_of.get(&binding.id).into_iter().flatten();
+        let keys = self
+            .works_of
+            .get(binding.permanent_id())
+            .into_iter()
+            .flatten();
         keys.filter_map(|key| self.works.get_key_value(key))
             .collect()
     }
@@ -242,7 +246,7 @@ impl Index {
 
     /// Returns the bindings that are being deleted and have a Work in a cluster.
     pub(crate) fn deleted_bindings_in(&self, cluster: &str) -> Vec<BindingKey> {
-        let deleted = self.bindings.values().filter(|binding| binding.deleting);
+        let deleted = self.bindings.values().filter(|binding| binding.deleting());
         let deleted = deleted.filter(|binding| {
             let mut works = self.works_of(binding).into_iter();
             works.any(|(key, _)| key.cluster == cluster)

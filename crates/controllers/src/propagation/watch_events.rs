@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use berth_api::binding::ObjectReference;
 use berth_api::override_policy::OverrideSpec;
-use berth_api::{BindingKey, Cluster, Work};
+use berth_api::{Binding, BindingKey, Cluster, Work};
 use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 
-use super::binding::Binding;
+use super::binding::decode;
 use super::binding::targets::awaits_deletions;
 use super::execution::member::Message;
 use super::execution::work_status::has_failed;
@@ -19,6 +19,17 @@ use crate::interpreter_configuration::ConfigurationKind;
 use crate::overrides::{OverrideKind, OverridePolicy};
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::observe::{ObjectName, Observe, cluster_scoped};
+
+/// Returns the metadata on whose change the Works of a binding are written again.
+fn synced_fields(binding: &Binding) -> (&str, i64, bool, &str, &[String]) {
+    (
+        binding.uid(),
+        binding.generation(),
+        binding.deleting(),
+        binding.permanent_id(),
+        binding.finalizers(),
+    )
+}
 
 impl Propagator {
     pub(super) fn handle_watch_event(&mut self, source: Source, event: WatchEvent) {
@@ -54,7 +65,7 @@ impl Propagator {
     }
 
     fn handle_binding(&mut self, object: &DynamicObject) {
-        let binding = match Binding::from_object(object) {
+        let binding = match decode(object) {
             Ok(binding) => Arc::new(binding),
             Err(error) => {
                 let (namespace, name) = names(object);
@@ -64,15 +75,6 @@ impl Propagator {
         };
         let key = binding.key.clone();
         let old = self.index.insert_binding(Arc::clone(&binding));
-        let synced_fields = |binding: &Binding| {
-            (
-                binding.uid.clone(),
-                binding.generation,
-                binding.deleting,
-                binding.id.clone(),
-                binding.finalizers.clone(),
-            )
-        };
         let changed = old
             .as_ref()
             .is_none_or(|old| synced_fields(old) != synced_fields(&binding));
@@ -86,8 +88,8 @@ impl Propagator {
         }
         let scheduled = |binding: &Binding| binding.status.last_scheduled_time.is_some();
         let newly_scheduled = scheduled(&binding) && !old.is_some_and(|old| scheduled(&old));
-        let has_status =
-            !binding.deleting && (scheduled(&binding) || !self.index.works_of(&binding).is_empty());
+        let has_status = !binding.deleting()
+            && (scheduled(&binding) || !self.index.works_of(&binding).is_empty());
         if has_status && (changed || newly_scheduled) {
             self.enqueue_settled_status(key);
         }
@@ -317,7 +319,7 @@ impl Observe for Propagator {
 
 /// Reports whether the scheduler has processed the present generation of a binding.
 fn is_observed(binding: &Binding) -> bool {
-    binding.status.scheduler_observed_generation == Some(binding.generation)
+    binding.status.scheduler_observed_generation == binding.metadata.generation
 }
 
 /// Reports whether a binding differs from its former version only in the template, so that the scheduler's decision
@@ -331,7 +333,7 @@ fn awaits_scheduler(old: &Binding, new: &Binding) -> bool {
     };
     is_observed(old)
         && !is_observed(new)
-        && !new.deleting
+        && !new.deleting()
         && !new.spec.clusters.is_empty()
         && without_template(old) == without_template(new)
 }
@@ -396,7 +398,7 @@ mod tests {
         for (field, value) in spec.as_object().unwrap() {
             object["spec"][field] = value.clone();
         }
-        Binding::from_object(&serde_json::from_value(object).unwrap()).unwrap()
+        decode(&serde_json::from_value(object).unwrap()).unwrap()
     }
 
     #[test]

@@ -4,12 +4,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use berth_api::condition;
 use berth_api::feature_gates::EngineGates;
+use berth_api::{Binding, condition};
 use berth_core::{Assumed, Fleet, WorkloadPeers};
 use berth_explain::{Case, Limits, Report, Share, StoredCondition};
 use berth_scheduler::AffinityGroups;
-use berth_scheduler::binding::Binding;
 
 use super::Subject;
 use super::error::ExplainError;

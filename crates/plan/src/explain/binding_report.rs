@@ -1,11 +1,10 @@
 //! The report about one binding of the control plane, for a fleet that the caller watches. `berth explain` prints the
 //! same report.
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use berth_apimachinery::api_error::api_error_message;
 use berth_core::{Assumed, Fleet, WorkloadPeers};
 use berth_explain::{Limits, Report};
-use berth_scheduler::binding::Binding;
 use kube::Client;
 use kube::api::Api;
 

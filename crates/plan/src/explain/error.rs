@@ -1,8 +1,8 @@
 //! Errors of explanations.
 
+use berth_api::Binding;
 use berth_controllers::did_you_mean::nearest;
 use berth_core::RequestError;
-use berth_scheduler::binding::Binding;
 
 use crate::control_plane_lists::ListError;
 use crate::scheduler_configuration::{ConfigurationError, DecisionConfiguration, Engines};

@@ -1,8 +1,8 @@
 //! The search for the binding that a name on the command line selects. The name is that of the binding or that of its
 //! workload.
 
+use berth_api::Binding;
 use berth_controllers::did_you_mean::nearest;
-use berth_scheduler::binding::Binding;
 
 use super::error::{ExplainError, list};
 

@@ -1,9 +1,8 @@
 //! The report of `berth explain` with the running scheduler's record: the recorded report plus the current result, or,
 //! without a usable record, the current report with the reason.
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use berth_explain::{DecisionSource, Report, SourceKind};
-use berth_scheduler::binding::Binding;
 use berth_scheduler::debug_api::{ActiveConfiguration, DecisionDetails};
 
 use crate::scheduler_endpoint::{SchedulerEndpoint, SchedulerEndpointError};

@@ -4,11 +4,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use berth_api::BindingKey;
 use berth_api::binding::BindingSpec;
+use berth_api::{Binding, BindingKey};
 use berth_core::{Assumed, Explanation, Fleet, Request, ScheduledReason};
 use berth_scheduler::AffinityGroups;
-use berth_scheduler::binding::Binding;
 use berth_scheduler::framework::Victim;
 use berth_scheduler::offline;
 

@@ -1,9 +1,8 @@
 //! The [`Decision`] about a binding: its new placement or the failure, with the explanation of the engine.
 
 use berth_api::binding::{BindingSpec, BindingStatus, TargetCluster};
-use berth_api::{BindingKey, condition};
+use berth_api::{Binding, BindingKey, condition};
 use berth_core::{Explanation, Outcome, ScheduleError, ScheduledReason, TermExplanation};
-use berth_scheduler::binding::Binding;
 use serde::Serialize;
 
 /// Replicas assigned to a cluster.

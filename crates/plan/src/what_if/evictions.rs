@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use berth_api::Cluster;
 use berth_api::binding::GracefulEvictionTask;
+use berth_api::{Binding, Cluster};
 use berth_controllers::failover::eviction_delay;
-use berth_scheduler::binding::Binding;
 use k8s_openapi::api::core::v1::Taint;
 
 use crate::control_plane_state::{Bindings, Clusters, ControlPlaneState};

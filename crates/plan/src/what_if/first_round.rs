@@ -4,8 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use berth_api::BindingKey;
-use berth_scheduler::binding::Binding;
+use berth_api::{Binding, BindingKey};
 use berth_scheduler::rules::responsibility;
 
 use super::decider::Decider;

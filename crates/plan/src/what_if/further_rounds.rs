@@ -8,9 +8,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use berth_core::ScheduledReason;
-use berth_scheduler::binding::Binding;
 
 use super::decider::Decider;
 use super::decision::{Decision, Failure, shares};

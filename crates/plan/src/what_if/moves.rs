@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use berth_api::BindingKey;
-use berth_scheduler::binding::Binding;
+use berth_api::{Binding, BindingKey};
 
 use super::decision::{Decision, Share, has_failed, shares};
 use crate::control_plane_state::Clusters;

@@ -4,8 +4,8 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use berth_api::Binding;
 use berth_core::Fleet;
-use berth_scheduler::binding::Binding;
 use kube::Client;
 
 use super::decider::Decider;

@@ -7,11 +7,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use berth_api::BindingKey;
 use berth_api::binding::WorkloadAffinityGroups;
+use berth_api::{Binding, BindingKey};
 use berth_core::WorkloadPeers;
-
-use crate::binding::Binding;
 
 /// The bindings in each group, and the clusters of decisions that are not written yet.
 #[derive(Debug, Default)]

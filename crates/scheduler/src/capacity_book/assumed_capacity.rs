@@ -13,11 +13,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use berth_api::BindingKey;
 use berth_api::binding::{BindingSpec, ResourceHealth, TargetCluster};
+use berth_api::{Binding, BindingKey};
 use berth_core::{Assumed, AssumedWorkload, ResourceRequest, ResourceRequestError};
 
-use crate::binding::Binding;
 use crate::estimator::AssumedWork;
 
 /// Maximum lifetime of a share.

@@ -11,12 +11,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use berth_api::BindingKey;
 use berth_api::binding::BindingSpec;
+use berth_api::{Binding, BindingKey};
 use berth_core::{EarlierRequest, ResourceRequest};
 
 use super::assumed_capacity::is_healthy;
-use crate::binding::Binding;
 
 /// Maximum lifetime of an entry.
 const EXPIRY: Duration = Duration::from_mins(5);

@@ -3,11 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use berth_core::{Assumed, AssumedWorkload};
 
 use super::assumed_capacity::assumed_workload;
-use crate::binding::Binding;
 use crate::framework::Victim;
 use crate::framework::traits::PREEMPTED;
 

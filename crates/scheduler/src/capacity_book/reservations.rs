@@ -4,11 +4,10 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use berth_core::{Assumed, AssumedWorkload, Placement};
 
 use super::assumed_capacity::assumed_workload;
-use crate::binding::Binding;
 
 /// Lifetime of a reservation that is not renewed.
 const LIFETIME: Duration = Duration::from_mins(6);

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use berth_api::ResourceBinding;
 use berth_api::binding::{BindingStatus, TargetCluster};
 use berth_api::feature_gates::EngineGates;
+use berth_api::{Binding, ResourceBinding};
 use berth_core::estimate::Unit;
 use berth_core::{
     Assumed, AssumedWorkload, EarlierRequest, Outcome, ResourceRequest, ResourceRequestError,
@@ -17,7 +17,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::binding::Binding;
 use crate::estimator::{Answer, Answers, NoAnswer};
 
 /// The version of the format.

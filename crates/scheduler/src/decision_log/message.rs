@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use berth_api::Cluster;
+use berth_api::{Binding, Cluster};
 use berth_component_base::metrics::exposition::{Kind, family, sample};
 use berth_core::{Assumed, EarlierRequest, Outcome, WorkloadPeers};
 
 use super::format::Configuration;
-use crate::binding::Binding;
 use crate::estimator::Answers;
 
 /// A decision with its inputs, before the writer thread encodes it.

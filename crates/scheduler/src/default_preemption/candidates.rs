@@ -2,11 +2,11 @@
 
 use std::cmp::Reverse;
 
+use berth_api::Binding;
 use berth_core::Bits;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::is_preemptible;
-use crate::binding::Binding;
 use crate::framework::traits::PREEMPTED;
 use crate::framework::{PostFilterContext, Victim};
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use berth_api::Binding;
 use berth_core::Snapshot;
 use http::Uri;
 
@@ -11,7 +12,6 @@ use super::http::{Call, HttpClient};
 use super::messages::{self, RequestBody};
 use super::metrics::ExtenderCounters;
 use super::tls::TlsError;
-use crate::binding::Binding;
 
 /// The client of one extender.
 #[derive(Debug)]

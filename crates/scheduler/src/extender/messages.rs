@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use berth_core::Snapshot;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,7 +15,6 @@ use super::wire::{
     ClusterList, ExtenderArgs, FilterResult, HostPriorityList, PreemptionArgs, PreemptionResult,
     VictimBinding, Victims,
 };
-use crate::binding::Binding;
 use crate::framework::Victim;
 
 /// The highest score that an extender may return. The highest score of a plugin is 100.

@@ -4,13 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use berth_core::{CycleState, PluginError};
 
 use super::answer_cache::{AnswerCache, Lookup};
 use super::answers::{Answer, Request};
 use super::client::ExtenderClient;
-use crate::binding::Binding;
 use crate::framework::{Bindings, Nomination, PostFilter, PostFilterContext, Victim};
 
 /// Maximum number of nominations that the wrapper requests from the plugin. If the extenders permit none of these

@@ -7,9 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use berth_api::Cluster;
-
-use crate::binding::Binding;
+use berth_api::{Binding, Cluster};
 
 /// A change of a cluster or binding.
 #[derive(Clone, Debug)]

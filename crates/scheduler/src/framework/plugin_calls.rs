@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
+use berth_api::Binding;
 use berth_core::{CycleState, PluginError, Point};
 use futures::FutureExt;
 
@@ -17,7 +18,6 @@ use super::traits::{
     Bind, Bound, Decided, Follow, Gate, Nomination, Permission, Permit, PostBind, PostFilter,
     PostFilterContext, PreBind, PreEnqueue, Reserve, Waiting,
 };
-use crate::binding::Binding;
 use crate::metrics::{Metrics, PluginResult};
 use crate::writer::Report;
 

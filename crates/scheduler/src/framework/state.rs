@@ -7,12 +7,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use berth_api::BindingKey;
 use berth_api::binding::TargetCluster;
+use berth_api::{Binding, BindingKey};
 use berth_core::{Fleet, Snapshot};
 
 use super::traits::Bindings;
-use crate::binding::Binding;
 
 /// The clusters and bindings that the scheduler knows. Clones are cheap and share the content.
 ///

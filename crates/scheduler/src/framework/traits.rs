@@ -17,13 +17,12 @@ use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::time::Duration;
 
-use berth_api::BindingKey;
 use berth_api::binding::TargetCluster;
+use berth_api::{Binding, BindingKey};
 use berth_core::{CycleState, Outcome, PluginError, Request, Snapshot};
 use futures::future::BoxFuture;
 
 use super::plugin_messages::{PermitDecision, PluginMessage};
-use crate::binding::Binding;
 pub use crate::queue::Rank;
 use crate::writer::Report;
 
@@ -35,7 +34,7 @@ pub(crate) const PREEMPTED: &str = "Preempted";
 /// ```
 /// use std::sync::Arc;
 ///
-/// use berth_scheduler::binding::Binding;
+/// use berth_api::Binding;
 /// use berth_scheduler::framework::{Gate, Plugin, PreEnqueue};
 ///
 /// /// Holds bindings back until they have the label `approved`.

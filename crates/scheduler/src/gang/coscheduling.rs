@@ -8,13 +8,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use berth_core::{CycleState, PluginError};
 use serde::Deserialize;
 
 use super::gang_state::{GangState, MemberState};
 use super::membership::Membership;
-use crate::binding::Binding;
 use crate::framework::{
     Args, Decided, FactoryError, Follow, Gate, Handle, Nomination, Permission, Permit, Permits,
     Plugin, PostFilter, PostFilterContext, PreEnqueue, Reserve, Waiting,

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::binding::Binding;
+use berth_api::Binding;
+
 use crate::template::{Lookup, Templates};
 
 /// The label with the name of the gang.

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use berth_api::Binding;
 use berth_core::{Explanation, Request};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{EntryError, LoggedFleet, ReplayError, ReplayOptions};
-use crate::binding::Binding;
 use crate::config::{ConfigError, DeclaredProfiles, Document, ProfileFlags, kube_scheduler};
 use crate::decision_log::format::{Configuration, Decision, DecisionResult, Estimates, assumed_of};
 use crate::estimator::AnswerCache;

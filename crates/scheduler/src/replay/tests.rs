@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use berth_api::{Cluster, ResourceBinding};
+use berth_api::{Binding, Cluster, ResourceBinding};
 use berth_core::{
     Assumed, AssumedWorkload, BindingContext, BindingFilter, ClusterView, Engine, EngineOptions,
     Fleet, Reason, Request, ResourceRequest,
@@ -12,7 +12,6 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::binding::Binding;
 use crate::config::effective::decision_document;
 use crate::decision_log::format::Configuration;
 use crate::decision_log::reader::files_of;

@@ -7,11 +7,9 @@
 
 use std::sync::Arc;
 
-use berth_api::Cluster;
 use berth_api::placement::{ClusterAffinityTerm, Placement};
+use berth_api::{Binding, Cluster};
 use berth_core::CompiledAffinity;
-
-use crate::binding::Binding;
 
 /// Returns the name of the term that the status should contain, or `None` if the status needs no correction. `cluster`
 /// looks up clusters by name.

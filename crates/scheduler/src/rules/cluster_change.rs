@@ -4,13 +4,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use berth_api::Cluster;
 use berth_api::cluster::{ClusterStatus, ResourceList, ResourceSummary};
 use berth_api::placement::{ClusterAffinity, Placement, ReplicaSchedulingType};
 use berth_api::quantity::Quantity;
+use berth_api::{Binding, Cluster};
 use berth_core::CompiledAffinity;
-
-use crate::binding::Binding;
 
 /// The parts of a cluster that affect scheduling.
 #[derive(Clone, Debug)]

@@ -5,15 +5,14 @@
 
 use std::sync::Arc;
 
-use berth_api::BindingKey;
 use berth_api::binding::{BindingStatus, TargetCluster, TargetComponent};
 use berth_api::well_known::APPLIED_PLACEMENT;
+use berth_api::{Binding, BindingKey};
 use berth_core::{Outcome, PluginError, ScheduleError, ScheduledReason, Target};
 use berth_events::{Note, Severity};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
-use crate::binding::Binding;
 use crate::queue::Verdict;
 use crate::rules::condition::Scheduled;
 use crate::rules::schedule_trigger::reschedule_required;

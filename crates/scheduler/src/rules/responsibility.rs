@@ -1,10 +1,9 @@
 //! Selection of the bindings that this scheduler is responsible for.
 
+use berth_api::Binding;
 use berth_api::well_known::{
     BINDING_MANAGED_BY, CLUSTER_PROPAGATION_POLICY_PERMANENT_ID, PROPAGATION_POLICY_PERMANENT_ID,
 };
-
-use crate::binding::Binding;
 
 /// Reports whether the binding names this scheduler and scheduling is not suspended.
 pub fn in_charge(binding: &Binding, scheduler_name: &str) -> bool {

@@ -1,11 +1,9 @@
 //! The rules that determine whether a binding needs scheduling, in the order of their evaluation.
 
 use berth_api::binding::BindingSpec;
-use berth_api::condition;
 use berth_api::placement::{Placement, ReplicaSchedulingType};
 use berth_api::well_known::{APPLIED_PLACEMENT, CONDITION_SCHEDULED};
-
-use crate::binding::Binding;
+use berth_api::{Binding, condition};
 
 /// The reason for scheduling a binding, as metrics report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use berth_component_base::list_watch::Listing;
 
-use crate::binding::{Binding, RawBinding};
+use crate::raw_binding::RawBinding;
 
 /// The latest known states of bindings, by key.
 #[derive(Debug, Default)]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use berth_api::BindingKey;
 use berth_api::go_json::placement_json;
+use berth_api::{Binding, BindingKey};
 use berth_component_base::blocking::without_blocking_the_runtime;
 use berth_core::{Request, ScheduledReason};
 use berth_events::{Note, Severity};
@@ -16,7 +16,6 @@ use super::external_answers::{Answered, RequestOutcome, Round};
 use super::in_flight::{Cycle, ReservedDecision};
 use super::object_references::{binding_reference, template_reference};
 use super::post_filter::VictimSearch;
-use crate::binding::Binding;
 use crate::framework::Decided;
 use crate::framework::plugin_calls::Gated;
 use crate::metrics::{CycleResult, Incoming, Stages};

@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
+use berth_api::Binding;
 use berth_api::well_known::TRACEPARENT;
 use berth_telemetry::{Span, started_before};
 
-use crate::binding::Binding;
 use crate::metrics::Stages;
 use crate::rules::plan::Plan;
 use crate::rules::schedule_trigger::ScheduleType;

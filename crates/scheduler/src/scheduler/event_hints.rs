@@ -4,10 +4,9 @@
 use std::cell::RefCell;
 use std::time::Instant;
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 
 use super::Scheduler;
-use crate::binding::Binding;
 use crate::framework::{Event, EventKind};
 
 impl Scheduler {

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_api::BindingKey;
 use berth_api::binding::GracefulEvictionTask;
 use berth_api::policy::PurgeMode;
+use berth_api::{Binding, BindingKey};
 use berth_apimachinery::timestamp::whole_seconds;
 use berth_events::{Note, Severity};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -21,7 +21,6 @@ use tokio::task::{Id, JoinError, JoinSet};
 use super::Scheduler;
 use super::object_references::{binding_reference, template_reference};
 use super::post_filter::VictimSearchOutcome;
-use crate::binding::Binding;
 use crate::framework::Victim;
 use crate::framework::traits::PREEMPTED;
 use crate::queue::Verdict;

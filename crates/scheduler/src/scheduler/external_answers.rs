@@ -9,12 +9,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use berth_core::{Assumed, Estimator, Request, Snapshot};
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::binding::Binding;
 use crate::capacity_book::CapacityBook;
 use crate::estimator::{self, AnswerCache, EstimateRequest, EstimatorClient, EstimatorOptions};
 use crate::extender::{self, Extenders};

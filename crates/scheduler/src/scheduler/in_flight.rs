@@ -4,11 +4,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use berth_core::CycleState;
 use berth_telemetry::Span;
 
-use crate::binding::Binding;
 use crate::framework::Decided;
 use crate::framework::plugin_calls::ExtensionPoints;
 use crate::rules::schedule_trigger::ScheduleType;

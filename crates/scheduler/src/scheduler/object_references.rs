@@ -1,10 +1,8 @@
 //! ObjectReferences of a binding and of its template, for events.
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-
-use crate::binding::Binding;
 
 /// Returns a reference to a binding.
 pub(super) fn binding_reference(key: &BindingKey, metadata: &ObjectMeta) -> ObjectReference {

@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use berth_core::{PluginError, Point};
 
 use super::Scheduler;
 use super::in_flight::{Cycle, ReservedDecision};
-use crate::binding::Binding;
 use crate::framework::plugin_messages::{PermitDecision, PluginMessage};
 use crate::framework::{Permission, Waiting};
 use crate::metrics::Incoming;

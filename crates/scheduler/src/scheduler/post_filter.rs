@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use berth_core::{
     AssumedWorkload, CycleState, Engine, Outcome, Placement, PluginError, Request, ScheduledReason,
     Snapshot,
@@ -16,7 +16,6 @@ use berth_core::{
 use berth_events::{Note, Severity};
 
 use super::Scheduler;
-use crate::binding::Binding;
 use crate::capacity_book::CapacityBook;
 use crate::capacity_book::assumed_capacity::assumed_workload;
 use crate::framework::plugin_calls::ExtensionPoints;

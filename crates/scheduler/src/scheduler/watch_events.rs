@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_api::{BindingKey, Cluster, condition};
+use berth_api::{Binding, BindingKey, Cluster, condition};
 use berth_core::ScheduledReason;
 use berth_events::{Note, Severity};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -11,10 +11,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::bindings::AppliedBinding;
 use super::object_references::binding_reference;
 use super::{Input, Scheduler};
-use crate::binding::{Binding, RawBinding};
 use crate::framework::{Event, EventKind};
 use crate::lazy_object::LazyObject;
 use crate::metrics::Incoming;
+use crate::raw_binding::RawBinding;
 use crate::rules::cluster_change::{AffinityMatcher, ApiChange, ClusterDelta};
 use crate::rules::plan::REASON_FAILED;
 use crate::watch::WatchEvent;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use berth_core::ScheduledReason;
 use berth_telemetry::Span;
 
@@ -12,7 +12,6 @@ use super::bind::{FinishedWrite, failed_on_panic};
 use super::cycle::cycle_result;
 use super::in_flight::Cycle;
 use super::object_references::{binding_reference, template_reference};
-use crate::binding::Binding;
 use crate::metrics::{CycleResult, Incoming};
 use crate::queue::Verdict;
 use crate::rules::plan::Plan;

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use berth_api::binding::BindingStatus;
-use berth_api::condition;
 use berth_api::well_known::APPLIED_PLACEMENT;
+use berth_api::{Binding, condition};
 
 use super::prediction::Prediction;
-use crate::binding::Binding;
 
 /// A binding, with the basis of its next decision.
 #[derive(Debug)]

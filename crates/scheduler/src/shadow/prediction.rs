@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use berth_api::binding::TargetCluster;
-use berth_api::condition;
+use berth_api::{Binding, condition};
 use berth_core::{Explanation, Outcome, ScheduledReason};
 
-use crate::binding::Binding;
 use crate::rules::plan::Plan;
 use crate::shadow_differences::{Decided, MissingCluster};
 

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::super::binding::Binding;
+use super::super::binding::BindingRecord;
 use super::super::cluster::ClusterRecord;
 use super::super::cluster::tests::cluster;
 use super::super::graceful_eviction::tests::binding_with;
@@ -29,18 +29,18 @@ fn duplicated(constraints: Value, placed: Value, tasks: Value) -> Value {
 }
 
 /// Returns a binding whose schedule is observed, with these reports of health.
-fn observed(spec: &Value, health: &[(&str, &str)]) -> Binding {
+fn observed(spec: &Value, health: &[(&str, &str)]) -> BindingRecord {
     let items = health
         .iter()
         .map(|(cluster, health)| json!({ "clusterName": cluster, "health": health }));
     let status =
         json!({ "schedulerObservedGeneration": 3, "aggregatedStatus": items.collect::<Vec<_>>() });
     let mut binding = binding_with(spec, &status);
-    binding.placement = binding.spec.placement.clone();
+    binding.placement = binding.body.spec.placement.clone();
     binding
 }
 
-fn update_with(binding: &Binding, clusters: &HashMap<String, ClusterRecord>) -> TaskUpdate {
+fn update_with(binding: &BindingRecord, clusters: &HashMap<String, ClusterRecord>) -> TaskUpdate {
     let reports = Reports::new(binding, clusters, Instant::now());
     let now = Timestamp::from_second(NOW).unwrap();
     update_tasks(&reports, Duration::from_mins(10), now)

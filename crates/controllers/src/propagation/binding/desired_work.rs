@@ -12,12 +12,12 @@ use berth_api::well_known::{
     APPLIED_CLUSTER_OVERRIDES, APPLIED_OVERRIDES, CONFLICT_RESOLUTION, MANAGED, MANAGED_VALUE,
     TEMPLATE_GENERATION, TEMPLATE_UID, TRACEPARENT, WORK_NAME, WORK_NAMESPACE,
 };
-use berth_api::{Cluster, Work, manifest, names};
+use berth_api::{Binding, Cluster, Work, manifest, names};
 use berth_interpreter::{InterpretError, Interpreter, revise_completions};
 use serde_json::{Map, Value, json};
 
-use super::Binding;
 use super::completions;
+use super::{back_pointers, trace};
 use crate::overrides::{AppliedOverrides, OverrideError, OverrideSet};
 use crate::suspension::is_suspended;
 use berth_apimachinery::json_fields::{generation, kind_of, text_at};
@@ -148,8 +148,7 @@ pub(crate) fn desired_work(
         text_at(&manifest, "/metadata/namespace"),
     );
     let conflict_resolution = conflict_resolution(binding, &manifest);
-    let mut annotations: BTreeMap<String, String> = binding
-        .back_pointers()
+    let mut annotations: BTreeMap<String, String> = back_pointers(&binding.key)
         .into_iter()
         .map(|(key, value)| (key.to_owned(), value))
         .collect();
@@ -179,10 +178,13 @@ pub(crate) fn desired_work(
             annotations.insert(key.to_owned(), json.clone());
         }
     }
-    if let Some(trace) = &binding.trace {
+    if let Some(trace) = trace(binding) {
         annotations.insert(TRACEPARENT.to_owned(), trace.clone());
     }
-    let labels = BTreeMap::from([(binding.id_label().to_owned(), binding.id.clone())]);
+    let labels = BTreeMap::from([(
+        binding.key.kind().id_label().to_owned(),
+        binding.permanent_id().to_owned(),
+    )]);
     let mut manifest_labels = labels.clone();
     manifest_labels.insert(MANAGED.to_owned(), MANAGED_VALUE.to_owned());
     add_metadata(&mut manifest, "labels", manifest_labels);

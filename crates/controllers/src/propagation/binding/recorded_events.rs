@@ -1,14 +1,12 @@
 //! The Kubernetes events about the Works of a binding, with Karmada's reasons and messages.
 
-use berth_api::BindingKind;
+use berth_api::{Binding, BindingKind};
 use berth_events::{Event, EventRecorder, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 
-use super::Binding;
-
 /// Returns the name of the Karmada controller that writes the Works of bindings of this kind.
 fn component(binding: &Binding) -> &'static str {
-    match binding.kind() {
+    match binding.key.kind() {
         BindingKind::Namespaced => "binding-controller",
         BindingKind::Cluster => "cluster-resource-binding-controller",
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use berth_api::names::cluster_of_execution_namespace;
-use berth_api::{Cluster, Work};
+use berth_api::{Binding, Cluster, Work};
 use berth_events::EventRecorder;
 use berth_interpreter::{InterpretError, Interpreter};
 use berth_telemetry::Span;
@@ -20,7 +20,7 @@ use super::desired_work::{
 use super::inject_preserved_state::labels_to_inject;
 use super::targets::{awaits_deletions, directly_purged, expected_clusters, targets};
 use super::work_patch::{new_work, patch_for};
-use super::{Binding, recorded_events};
+use super::{recorded_events, trace};
 use crate::binding_api::binding_api;
 use crate::execution_namespace::create_execution_namespace;
 use crate::object_reference::object_reference;
@@ -159,7 +159,7 @@ impl WorkSyncer {
         let binding = &input.binding;
         // 1. The end. The finalizer of the binding stays until the Works are gone, because only the Works can delete the
         //    objects in the members.
-        if binding.deleting {
+        if binding.deleting() {
             let works = self.list_works(binding).await?;
             for work in &works {
                 self.delete(work).await?;
@@ -292,7 +292,7 @@ impl WorkSyncer {
             if missing > 0 && !is_overridden {
                 recorded_events::completions_missing(&self.events, binding, &reference, missing);
             }
-            let parent = binding.trace.as_deref().and_then(|text| text.parse().ok());
+            let parent = trace(binding).and_then(|text| text.parse().ok());
             let mut span = Span::start("sync_works", parent.as_ref(), start);
             span.set("binding", binding.title());
             span.set("works", i64::try_from(written.len()).unwrap_or(i64::MAX));
@@ -436,11 +436,15 @@ impl WorkSyncer {
 
     /// Lists the Works of a binding from the server, because the index may lack the newest Works.
     async fn list_works(&self, binding: &Binding) -> Result<Vec<Arc<Work>>, SyncError> {
-        if binding.id.is_empty() {
+        if binding.permanent_id().is_empty() {
             return Ok(Vec::new());
         }
         let api: Api<Work> = Api::all(self.kinds.client());
-        let selector = format!("{}={}", binding.id_label(), binding.id);
+        let selector = format!(
+            "{}={}",
+            binding.key.kind().id_label(),
+            binding.permanent_id()
+        );
         let listed = api.list(&ListParams::default().labels(&selector)).await?;
         Ok(listed.items.into_iter().map(Arc::new).collect())
     }
@@ -449,32 +453,32 @@ impl WorkSyncer {
     /// respond. These Works have their own finalizer, which the execution controller removes when their objects are
     /// gone.
     async fn remove_finalizer(&self, binding: &Binding) -> Result<(), SyncError> {
-        let own = binding.kind().finalizer();
-        if !binding.finalizers.iter().any(|name| name == own) {
+        let own = binding.key.kind().finalizer();
+        if !binding.finalizers().iter().any(|name| name == own) {
             return Ok(());
         }
-        let others = binding.finalizers.iter().filter(|name| *name != own);
+        let others = binding.finalizers().iter().filter(|name| *name != own);
         let patch = json!({ "metadata": {
-            "finalizers": others.collect::<Vec<_>>(), "resourceVersion": binding.resource_version } });
+            "finalizers": others.collect::<Vec<_>>(), "resourceVersion": binding.resource_version() } });
         self.patch(binding, &patch).await
     }
 
     /// Adds the permanent id and the finalizer to a binding that lacks them. Reports whether the binding was written.
     async fn initialize(&self, binding: &Binding) -> Result<bool, SyncError> {
-        let own = binding.kind().finalizer();
-        let has_finalizer = binding.finalizers.iter().any(|name| name == own);
-        if has_finalizer && !binding.id.is_empty() {
+        let own = binding.key.kind().finalizer();
+        let has_finalizer = binding.finalizers().iter().any(|name| name == own);
+        if has_finalizer && !binding.permanent_id().is_empty() {
             return Ok(false);
         }
-        let mut metadata = json!({ "resourceVersion": binding.resource_version });
+        let mut metadata = json!({ "resourceVersion": binding.resource_version() });
         if !has_finalizer {
-            let mut finalizers = binding.finalizers.clone();
+            let mut finalizers = binding.finalizers().to_vec();
             finalizers.push(own.to_owned());
             metadata["finalizers"] = json!(finalizers);
         }
-        if binding.id.is_empty() {
+        if binding.permanent_id().is_empty() {
             let id = uuid::Uuid::new_v4().to_string();
-            metadata["labels"] = json!({ (binding.id_label()): id });
+            metadata["labels"] = json!({ (binding.key.kind().id_label()): id });
         }
         self.patch(binding, &json!({ "metadata": metadata }))
             .await?;

@@ -7,7 +7,7 @@ use berth_apimachinery::timestamp;
 use std::sync::Arc;
 
 use berth_api::binding::{AggregatedStatusItem, ObjectReference as TemplateReference};
-use berth_api::{BindingKind, Work};
+use berth_api::{Binding, BindingKind, Work};
 use berth_events::{Event, EventRecorder, Severity};
 use berth_interpreter::InterpretError;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::update;
 use crate::binding_api::binding_api;
 use crate::object_reference::object_reference;
-use crate::propagation::binding::Binding;
+use crate::propagation::binding::decode;
 use crate::recent_templates::RecentTemplates;
 use crate::resource_interpreter::ResourceInterpreter;
 use crate::rest_mapper::{KindError, RestMapper};
@@ -108,7 +108,7 @@ impl StatusWriter {
                 return Ok(Some(status.aggregated_status));
             }
             let patch = Patch::Merge(json!({
-                "metadata": { "resourceVersion": current.resource_version },
+                "metadata": { "resourceVersion": current.resource_version() },
                 "status": {
                     "conditions": status.conditions,
                     "aggregatedStatus": status.aggregated_status,
@@ -117,7 +117,7 @@ impl StatusWriter {
             let response = api.patch_status(name, &parameters, &patch).await;
             let read = async {
                 let object = api.get_opt(name).await?;
-                let current = object.map(|object| Binding::from_object(&object));
+                let current = object.map(|object| decode(&object));
                 Ok::<_, StatusError>(current.transpose()?.map(Arc::new))
             };
             if attempts.end(response, read).await?.is_some() {
@@ -219,7 +219,7 @@ async fn read_template(
 
 /// Returns the name of the Karmada controller that writes the status of bindings of this kind.
 fn component(binding: &Binding) -> &'static str {
-    match binding.kind() {
+    match binding.key.kind() {
         BindingKind::Namespaced => "resource-binding-status-controller",
         BindingKind::Cluster => "cluster-resource-binding-status-controller",
     }

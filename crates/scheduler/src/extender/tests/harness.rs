@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use berth_api::Binding;
 use berth_api::feature_gates::EngineGates;
 use berth_core::{
     Engine, EngineOptions, Filter, Fleet, Outcome, Plugins, Request, Snapshot, Weighted,
 };
 use serde_json::{Value, json};
 
-use crate::binding::Binding;
 use crate::extender::{Answers, ExtenderConfig, ExtenderMetrics, Extenders, Unanswered};
 use crate::framework::plugin::FilterPoint;
 

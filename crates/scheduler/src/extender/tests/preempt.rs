@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use berth_api::BindingKey;
+use berth_api::{Binding, BindingKey};
 use berth_core::{CycleState, PluginError, Snapshot};
 use serde_json::{Value, json};
 
 use super::fake::Fake;
 use super::harness::{Harness, everywhere, request, soon};
-use crate::binding::Binding;
 use crate::extender::Answers;
 use crate::framework::{Bindings, Nomination, PostFilter, PostFilterContext, Victim};
 

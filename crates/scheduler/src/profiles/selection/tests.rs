@@ -1,7 +1,7 @@
+use berth_api::Binding;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::binding::Binding;
 use crate::config::plugin_lists::{check, complete, of_flag};
 use crate::framework::{Gate, PreEnqueue, QueueSort};
 use crate::queue::Rank;

@@ -1,5 +1,6 @@
 use kube::api::DynamicObject;
 
+use super::super::decode;
 use super::*;
 
 fn binding(spec: Value) -> Binding {
@@ -11,7 +12,7 @@ fn binding(spec: Value) -> Binding {
         object["spec"][key] = value.clone();
     }
     let object: DynamicObject = serde_json::from_value(object).unwrap();
-    Binding::from_object(&object).unwrap()
+    decode(&object).unwrap()
 }
 
 fn template(annotations: Value) -> Value {

@@ -1,18 +1,18 @@
 //! The type [`Binding`], which represents a ResourceBinding or a ClusterResourceBinding.
-//!
-//! [`RawBinding`] is a binding from a watch event or a list. It is decoded on demand.
 
 use std::cmp::Ordering;
 
-use berth_api::binding::{BindingSpec, BindingStatus};
-use berth_api::{BindingKey, ClusterResourceBinding, ResourceBinding};
-use berth_core::BindingObject;
+use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::DynamicObject;
+use serde::Deserialize as _;
+use serde_json::Value;
 
-use crate::lazy_object::LazyObject;
+use crate::binding::{BindingSpec, BindingStatus, ClusterResourceBinding, ResourceBinding};
+use crate::binding_key::BindingKey;
 
 /// A ResourceBinding or ClusterResourceBinding.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Binding {
     /// Key of the binding.
     pub key: BindingKey,
@@ -24,19 +24,9 @@ pub struct Binding {
     pub status: BindingStatus,
 }
 
-impl BindingObject for Binding {
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn spec(&self) -> &BindingSpec {
-        &self.spec
-    }
-}
-
 impl Binding {
     fn new(mut metadata: ObjectMeta, mut spec: BindingSpec, status: Option<BindingStatus>) -> Self {
-        // The scheduler does not use managed fields, and they take two thirds of the memory of a typed object.
+        // No component uses managed fields, and they take two thirds of the memory of a typed object.
         metadata.managed_fields = None;
         // The scheduler compares the placement with the applied-placement annotation. Karmada, which is written in Go,
         // omits empty strings in this annotation.
@@ -49,6 +39,49 @@ impl Binding {
             spec,
             status: status.unwrap_or_default(),
         }
+    }
+
+    /// Decodes a binding.
+    ///
+    /// # Errors
+    /// When spec or status are malformed.
+    pub fn read(object: &DynamicObject) -> Result<Self, serde_json::Error> {
+        let status = match &object.data["status"] {
+            Value::Null => None,
+            status => Some(BindingStatus::deserialize(status)?),
+        };
+        let spec = BindingSpec::deserialize(&object.data["spec"])?;
+        Ok(Self::new(object.metadata.clone(), spec, status))
+    }
+
+    /// Returns `metadata.uid`, or an empty string if it is not set.
+    pub fn uid(&self) -> &str {
+        self.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the permanent id, or an empty string before a controller has assigned an id.
+    pub fn permanent_id(&self) -> &str {
+        let labels = self.metadata.labels.as_ref();
+        labels
+            .and_then(|labels| labels.get(self.key.kind().id_label()))
+            .map_or("", String::as_str)
+    }
+
+    /// Returns the finalizers.
+    pub fn finalizers(&self) -> &[String] {
+        self.metadata.finalizers.as_deref().unwrap_or_default()
+    }
+
+    /// Returns an object reference to this version of the binding, for events.
+    pub fn reference(&self) -> ObjectReference {
+        let metadata = &self.metadata;
+        self.key
+            .reference(metadata.uid.clone(), metadata.resource_version.clone())
+    }
+
+    /// Returns the kind and the name for messages, such as `ResourceBinding(default/nginx-deployment)`.
+    pub fn title(&self) -> String {
+        format!("{}({})", self.key.kind(), self.key)
     }
 
     /// Returns `metadata.generation`, or 0 if it is not set.
@@ -85,6 +118,12 @@ impl Binding {
     pub fn at_least_as_new_as(&self, other: &Self) -> bool {
         age(&self.metadata, &other.metadata).is_none_or(Ordering::is_ge)
     }
+
+    /// Reports whether this binding is a state of the object with the metadata `other`, and at least as new as that
+    /// state.
+    pub fn outdates(&self, other: &ObjectMeta) -> bool {
+        age(other, &self.metadata).is_some_and(Ordering::is_le)
+    }
 }
 
 /// Compares the resource versions of two states of an object. Returns `None` if a resource version is not a number, or
@@ -97,41 +136,6 @@ fn age(this: &ObjectMeta, other: &ObjectMeta) -> Option<Ordering> {
     Some(version(this)?.cmp(&version(other)?))
 }
 
-/// A binding whose spec and status are not decoded yet.
-#[derive(Clone, Debug)]
-pub enum RawBinding {
-    /// A ResourceBinding.
-    Namespaced(Box<LazyObject<ResourceBinding>>),
-    /// A ClusterResourceBinding.
-    ClusterScoped(Box<LazyObject<ClusterResourceBinding>>),
-}
-
-impl RawBinding {
-    /// Returns the name, namespace, UID, resource version and generation of the binding.
-    pub fn metadata(&self) -> &ObjectMeta {
-        match self {
-            Self::Namespaced(object) => object.metadata(),
-            Self::ClusterScoped(object) => object.metadata(),
-        }
-    }
-
-    /// Reports whether `binding` is a state of the same object and at least as new as this state.
-    pub fn is_outdated_by(&self, binding: &Binding) -> bool {
-        age(self.metadata(), &binding.metadata).is_some_and(Ordering::is_le)
-    }
-
-    /// Decodes the binding.
-    ///
-    /// # Errors
-    /// When the object is malformed.
-    pub fn decode(&self) -> Result<Binding, serde_json::Error> {
-        match self {
-            Self::Namespaced(object) => object.decode().map(Into::into),
-            Self::ClusterScoped(object) => object.decode().map(Into::into),
-        }
-    }
-}
-
 impl From<ResourceBinding> for Binding {
     fn from(object: ResourceBinding) -> Self {
         Self::new(object.metadata, object.spec, object.status)
@@ -141,39 +145,5 @@ impl From<ResourceBinding> for Binding {
 impl From<ClusterResourceBinding> for Binding {
     fn from(object: ClusterResourceBinding) -> Self {
         Self::new(object.metadata, object.spec.0, object.status)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn object(uid: &str, version: &str) -> serde_json::Value {
-        json!({
-            "metadata": { "name": "b", "namespace": "n", "uid": uid, "resourceVersion": version },
-            "spec": { "resource": { "apiVersion": "v1", "kind": "ConfigMap", "name": "c" } },
-        })
-    }
-
-    #[test]
-    fn equal_and_older_states_of_the_same_object_are_outdated() {
-        let known: ResourceBinding = serde_json::from_value(object("a", "9")).unwrap();
-        let known = Binding::from(known);
-        let cases = [
-            ("a", "8", true),
-            ("a", "9", true),
-            // Resource versions are compared as numbers. As strings, "10" would be less than "9".
-            ("a", "10", false),
-            ("b", "1", false),
-            ("a", "not a number", false),
-        ];
-        for (uid, version, is_outdated) in cases {
-            let bytes = object(uid, version).to_string();
-            let raw = RawBinding::Namespaced(Box::new(serde_json::from_str(&bytes).unwrap()));
-            assert_eq!(raw.is_outdated_by(&known), is_outdated, "{uid} {version}");
-            assert_eq!(raw.decode().unwrap().resource_version(), version);
-        }
     }
 }
