@@ -114,8 +114,8 @@ pub use plugins::{
     WorkloadAntiAffinity, applied_constraints, covered_groups, divide, select_groups,
 };
 pub use request::{
-    BindingObject, CompiledPlacement, CompiledToleration, ComponentRequest, Constraint,
-    EarlierRequest, Mode, Request, RequestError, ResourceAmount, ResourceRequest,
-    ResourceRequestError, SpreadBy, Strategy, Term, TieOrder, WorkloadPeers,
+    CompiledPlacement, CompiledToleration, ComponentRequest, Constraint, EarlierRequest, Mode,
+    Request, RequestError, ResourceAmount, ResourceRequest, ResourceRequestError, SpreadBy,
+    Strategy, Term, TieOrder, WorkloadPeers,
 };
 pub use scheduled_reason::ScheduledReason;

@@ -5,13 +5,11 @@
 mod placement;
 mod resources;
 
-use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use berth_api::BindingKey;
 use berth_api::binding::{BindingSpec, BindingStatus};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use berth_api::{Binding, BindingKey};
 
 pub use placement::{CompiledPlacement, CompiledToleration, Constraint, SpreadBy, Strategy, Term};
 pub use resources::{ResourceAmount, ResourceRequest, ResourceRequestError};
@@ -109,15 +107,6 @@ pub struct EarlierRequest {
     pub clusters: Vec<String>,
 }
 
-/// The object from which a request was parsed, for plugins that read fields beyond the request.
-pub trait BindingObject: Debug + Send + Sync {
-    /// Returns the metadata of the binding.
-    fn metadata(&self) -> &ObjectMeta;
-
-    /// Returns the spec of the binding.
-    fn spec(&self) -> &BindingSpec;
-}
-
 /// A parsed binding.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -140,7 +129,7 @@ pub struct Request {
     placement_hash: u64,
     peers: WorkloadPeers,
     earlier: Option<EarlierRequest>,
-    object: Option<Arc<dyn BindingObject>>,
+    object: Option<Arc<Binding>>,
 }
 
 impl Request {
@@ -227,15 +216,15 @@ impl Request {
         self
     }
 
-    /// Adds the object from which the request was parsed.
+    /// Adds the binding from which the request was parsed, for plugins that read fields beyond the request.
     #[must_use]
-    pub fn with_object(mut self, object: Arc<dyn BindingObject>) -> Self {
+    pub fn with_object(mut self, object: Arc<Binding>) -> Self {
         self.object = Some(object);
         self
     }
 
-    /// Returns the object from which the request was parsed, or `None` if no object was added.
-    pub fn object(&self) -> Option<&dyn BindingObject> {
+    /// Returns the binding from which the request was parsed, or `None` if no binding was added.
+    pub fn object(&self) -> Option<&Binding> {
         self.object.as_deref()
     }
 

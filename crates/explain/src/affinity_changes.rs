@@ -21,7 +21,7 @@ pub(crate) fn proposals(name: &str, explained: &Explained) -> Vec<Vec<Change>> {
     else {
         return Vec::new();
     };
-    let Some(placement) = &explained.spec.placement else {
+    let Some(placement) = &explained.binding.spec.placement else {
         return Vec::new();
     };
     if let Some(affinity) = &placement.cluster_affinity {

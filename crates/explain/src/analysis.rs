@@ -18,7 +18,7 @@ pub fn explain(
 ) -> Result<Report, RequestError> {
     let mut simulation = Simulation::new(engine, case);
     let explained = simulation.explain(&[])?;
-    let resource = &case.spec.resource;
+    let resource = &case.binding.spec.resource;
     let mut report = Report::new(
         &explained.request,
         &explained.outcome,

@@ -4,13 +4,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use berth_api::binding::{BindingSpec, BindingStatus};
-use berth_api::{BindingKey, Cluster};
+use berth_api::{Binding, Cluster};
 use berth_core::{
-    Assumed, BindingObject, Engine, Explanation, Fleet, Outcome, Request, RequestError, Snapshot,
-    WorkloadPeers,
+    Assumed, Engine, Explanation, Fleet, Outcome, Request, RequestError, Snapshot, WorkloadPeers,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::change::Change;
 
@@ -19,14 +16,8 @@ use crate::change::Change;
 pub struct Case<'a> {
     /// The fleet, which must keep the Cluster objects ([`Fleet::keeping_objects`]).
     pub fleet: &'a Fleet,
-    /// The key of the binding.
-    pub key: &'a BindingKey,
-    /// The metadata of the binding.
-    pub metadata: &'a ObjectMeta,
-    /// The spec of the binding.
-    pub spec: &'a BindingSpec,
-    /// The status of the binding.
-    pub status: &'a BindingStatus,
+    /// The binding.
+    pub binding: &'a Binding,
     /// The clusters of the other workloads in the affinity groups.
     pub peers: WorkloadPeers,
     /// Corrections of the free capacity that clusters report.
@@ -50,24 +41,8 @@ pub(crate) struct Explained {
     pub(crate) outcome: Outcome,
     pub(crate) explanation: Explanation,
     pub(crate) snapshot: Arc<Snapshot>,
-    pub(crate) spec: BindingSpec,
-}
-
-/// The binding with changes applied.
-#[derive(Debug)]
-struct ChangedBinding {
-    metadata: ObjectMeta,
-    spec: BindingSpec,
-}
-
-impl BindingObject for ChangedBinding {
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn spec(&self) -> &BindingSpec {
-        &self.spec
-    }
+    /// The binding with the changes applied.
+    pub(crate) binding: Arc<Binding>,
 }
 
 impl<'a> Simulation<'a> {
@@ -82,7 +57,7 @@ impl<'a> Simulation<'a> {
 
     /// Reports whether a cluster has the workload only if it gets at least one replica.
     pub(crate) fn divides(&self) -> bool {
-        let spec = self.case.spec;
+        let spec = &self.case.binding.spec;
         spec.replicas > 0 && spec.components.len() <= 1
     }
 
@@ -102,7 +77,7 @@ impl<'a> Simulation<'a> {
     /// # Errors
     /// Returns an error if the changed binding is invalid.
     pub(crate) fn explain(&mut self, changes: &[Change]) -> Result<Explained, RequestError> {
-        let (request, spec) = self.request(changes)?;
+        let (request, binding) = self.request(changes)?;
         let (snapshot, (outcome, explanation)) =
             self.with_fleet(changes, |engine, snapshot, assumed| {
                 let explained = engine.explain_with(snapshot, &request, assumed);
@@ -113,24 +88,20 @@ impl<'a> Simulation<'a> {
             outcome,
             explanation,
             snapshot,
-            spec,
+            binding,
         })
     }
 
-    fn request(&self, changes: &[Change]) -> Result<(Request, BindingSpec), RequestError> {
-        let mut spec = self.case.spec.clone();
-        let mut status = self.case.status.clone();
+    fn request(&self, changes: &[Change]) -> Result<(Request, Arc<Binding>), RequestError> {
+        let mut binding = self.case.binding.clone();
         for change in changes {
-            change.apply_to_binding(&mut spec, &mut status);
+            change.apply_to_binding(&mut binding.spec, &mut binding.status);
         }
-        let object = ChangedBinding {
-            metadata: self.case.metadata.clone(),
-            spec: spec.clone(),
-        };
-        let request = Request::new(self.case.key, &spec, &status)?
+        let binding = Arc::new(binding);
+        let request = Request::new(&binding.key, &binding.spec, &binding.status)?
             .with_peers(self.case.peers.clone())
-            .with_object(Arc::new(object));
-        Ok((request, spec))
+            .with_object(Arc::clone(&binding));
+        Ok((request, binding))
     }
 
     fn with_fleet<T>(
@@ -152,7 +123,7 @@ impl<'a> Simulation<'a> {
             let mut cluster = Cluster::clone(original);
             let name = original.metadata.name.as_deref();
             for change in changes.iter().filter(|change| change.cluster() == name) {
-                change.apply_to_cluster(&mut cluster, case.spec);
+                change.apply_to_cluster(&mut cluster, &case.binding.spec);
             }
             self.fleet.apply(&cluster);
         }

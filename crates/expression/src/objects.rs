@@ -3,13 +3,12 @@
 
 use std::collections::HashMap;
 
-use berth_api::Cluster;
 use berth_api::cluster::ClusterStatus;
+use berth_api::{Binding, Cluster};
 use berth_cel::types::{
     CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString, CelUInt,
 };
 use berth_cel::{Scope, Val, Variables};
-use berth_core::BindingObject;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -45,17 +44,14 @@ pub(crate) fn cluster(object: &Cluster, reads: &Paths) -> Result<Scope<'static>,
 }
 
 /// Returns the variable `binding`, or no variable if no expression reads the binding.
-pub(crate) fn binding(
-    object: Option<&dyn BindingObject>,
-    reads: &Paths,
-) -> Result<Variables, String> {
+pub(crate) fn binding(object: Option<&Binding>, reads: &Paths) -> Result<Variables, String> {
     if reads.is_empty() {
         return Ok(Variables::new());
     }
     let object = object.ok_or("the binding's object is missing")?;
     let mut fields = Fields::new(reads);
-    fields.add("metadata", object.metadata())?;
-    fields.add("spec", object.spec())?;
+    fields.add("metadata", &object.metadata)?;
+    fields.add("spec", &object.spec)?;
     Ok(Variables::from([(BINDING.to_owned(), fields.build())]))
 }
 

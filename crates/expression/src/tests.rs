@@ -3,15 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use berth_api::binding::BindingSpec;
 use berth_api::feature_gates::EngineGates;
-use berth_api::{BindingKey, ResourceBinding};
+use berth_api::{Binding, ResourceBinding};
 use berth_cel::{Exceeded, Failure, Scope, Variables};
 use berth_core::{
-    BindingObject, Engine, EngineOptions, Filter, Fleet, Outcome, Plugins, Request, Snapshot,
-    Weighted,
+    Engine, EngineOptions, Filter, Fleet, Outcome, Plugins, Request, Snapshot, Weighted,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value as Json, json};
 
 use super::budget::{Budget, MAX_TIME};
@@ -37,19 +34,6 @@ fn cluster(name: &str, labels: Json, annotations: Json) -> berth_api::Cluster {
     .unwrap()
 }
 
-#[derive(Debug)]
-struct Object(ResourceBinding);
-
-impl BindingObject for Object {
-    fn metadata(&self) -> &ObjectMeta {
-        &self.0.metadata
-    }
-
-    fn spec(&self) -> &BindingSpec {
-        &self.0.spec
-    }
-}
-
 /// Returns a request to place two replicas in the cluster with the highest score.
 fn request(team: &str) -> Request {
     let binding: ResourceBinding = serde_json::from_value(json!({
@@ -62,10 +46,10 @@ fn request(team: &str) -> Request {
         },
     }))
     .unwrap();
-    let status = binding.status.clone().unwrap_or_default();
-    Request::new(&BindingKey::of(&binding.metadata), &binding.spec, &status)
+    let binding = Binding::from(binding);
+    Request::new(&binding.key, &binding.spec, &binding.status)
         .unwrap()
-        .with_object(Arc::new(Object(binding)))
+        .with_object(Arc::new(binding))
 }
 
 fn plugin(args: Json) -> Result<Expression, ExpressionError> {

@@ -319,7 +319,7 @@ impl Observe for Propagator {
 
 /// Reports whether the scheduler has processed the present generation of a binding.
 fn is_observed(binding: &Binding) -> bool {
-    binding.status.scheduler_observed_generation == binding.metadata.generation
+    binding.status.scheduler_observed_generation == Some(binding.generation())
 }
 
 /// Reports whether a binding differs from its former version only in the template, so that the scheduler's decision

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use berth_api::Cluster;
-use berth_api::binding::BindingSpec;
-use berth_core::{Aspect, BindingObject, Fleet};
+use berth_api::binding::{BindingSpec, BindingStatus};
+use berth_api::{Binding, BindingKey, Cluster};
+use berth_core::{Aspect, Fleet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
@@ -62,29 +62,19 @@ fn only_a_fleet_with_keeping_objects_stores_cluster_objects() {
     assert!(third.with_label("unknown", |_| true).is_empty());
 }
 
-#[derive(Debug)]
-struct Object(ObjectMeta, BindingSpec);
-
-impl BindingObject for Object {
-    fn metadata(&self) -> &ObjectMeta {
-        &self.0
-    }
-
-    fn spec(&self) -> &BindingSpec {
-        &self.1
-    }
-}
-
 #[test]
 fn a_request_returns_the_binding_object_that_was_added() {
     let request = request(&binding(4, json!({})));
     assert!(request.object().is_none());
-    let metadata = ObjectMeta {
-        uid: Some("u".to_owned()),
-        ..ObjectMeta::default()
+    let binding = Binding {
+        key: BindingKey::new("shop", "web"),
+        metadata: ObjectMeta {
+            uid: Some("u".to_owned()),
+            ..ObjectMeta::default()
+        },
+        spec: BindingSpec::default(),
+        status: BindingStatus::default(),
     };
-    let request = request.with_object(Arc::new(Object(metadata, BindingSpec::default())));
-    let object = request.object().unwrap();
-    assert_eq!(object.metadata().uid.as_deref(), Some("u"));
-    assert_eq!(object.spec(), &BindingSpec::default());
+    let request = request.with_object(Arc::new(binding.clone()));
+    assert_eq!(request.object(), Some(&binding));
 }

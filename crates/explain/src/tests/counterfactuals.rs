@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use berth_api::binding::{BindingSpec, BindingStatus};
-use berth_api::{BindingKey, Cluster};
+use berth_api::{Binding, BindingKey, Cluster};
 use berth_core::{Assumed, Engine, EngineOptions, Fleet, Outcome, Request, WorkloadPeers};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use proptest::prelude::*;
@@ -26,17 +26,19 @@ fn analyse(list: &[Value], spec: &Value) -> Report {
 }
 
 fn analyse_with(list: &[Value], spec: &Value, limits: &Limits) -> Report {
-    let spec: BindingSpec = serde_json::from_value(spec.clone()).unwrap();
+    let binding = Binding {
+        key: BindingKey::new("shop", "web-deployment"),
+        metadata: ObjectMeta::default(),
+        spec: serde_json::from_value(spec.clone()).unwrap(),
+        status: BindingStatus::default(),
+    };
     let mut fleet = Fleet::new().keeping_objects();
     for cluster in clusters(list).values() {
         fleet.apply(cluster);
     }
     let case = Case {
         fleet: &fleet,
-        key: &BindingKey::new("shop", "web-deployment"),
-        metadata: &ObjectMeta::default(),
-        spec: &spec,
-        status: &BindingStatus::default(),
+        binding: &binding,
         peers: WorkloadPeers::default(),
         assumed: &Assumed::default(),
     };

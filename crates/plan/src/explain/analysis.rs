@@ -80,10 +80,7 @@ pub(super) fn case<'a>(
 ) -> Case<'a> {
     Case {
         fleet,
-        key: &binding.key,
-        metadata: &binding.metadata,
-        spec: &binding.spec,
-        status: &binding.status,
+        binding,
         peers,
         assumed,
     }

@@ -177,7 +177,7 @@ impl Decider {
         let request =
             Request::new(&binding.key, spec, &binding.status).map_err(|error| error.to_string())?;
         let request = match self.engines {
-            Engines::Profiles(_) => request.with_object(Arc::clone(binding) as _),
+            Engines::Profiles(_) => request.with_object(Arc::clone(binding)),
             Engines::Single(_) => request,
         };
         Ok(match &self.groups {

@@ -202,8 +202,7 @@ impl Decider {
 fn request(binding: &Arc<Binding>, recorded: &Decision) -> Result<Request, EntryError> {
     let request = Request::new(&binding.key, &binding.spec, &binding.status)?;
     let peers = recorded.peers.clone().map(Into::into).unwrap_or_default();
-    let object: Arc<dyn berth_core::BindingObject> = Arc::clone(binding) as _;
-    let request = request.with_peers(peers).with_object(object);
+    let request = request.with_peers(peers).with_object(Arc::clone(binding));
     Ok(match &recorded.earlier {
         Some(earlier) => request.with_earlier(earlier.parse()?),
         None => request,
