@@ -1,0 +1,115 @@
+//! Checks that each noun that several crates share has one home.
+
+#![expect(clippy::unwrap_used, reason = "test code")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Adds the Rust files of a folder and its subfolders, except files that contain only tests.
+fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let stem = path.file_stem().unwrap_or_default();
+        if stem == "tests" || stem.to_string_lossy().ends_with("_tests") {
+            continue;
+        }
+        if path.is_dir() {
+            source_files(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+/// Returns the lines before the unit tests of all sources of the crates, each with the path of its file below `crates`.
+fn lines() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+    let mut files = Vec::new();
+    for entry in fs::read_dir(&root).unwrap() {
+        let source = entry.unwrap().path().join("src");
+        if source.is_dir() {
+            source_files(&source, &mut files);
+        }
+    }
+    let mut lines = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let name = file.strip_prefix(&root).unwrap().display().to_string();
+        let of_file = code
+            .lines()
+            .map(|line| (name.clone(), line.trim().to_owned()));
+        lines.extend(of_file);
+    }
+    lines
+}
+
+/// Returns the name of the type that a line defines.
+fn defined_type(line: &str) -> Option<&str> {
+    let words: Vec<&str> = line
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|word| !word.is_empty())
+        .take_while(|word| !matches!(*word, "fn" | "impl" | "use" | "let"))
+        .collect();
+    let at = words
+        .iter()
+        .position(|word| matches!(*word, "struct" | "enum" | "type"))?;
+    let is_definition = words[..at]
+        .iter()
+        .all(|word| matches!(*word, "pub" | "crate" | "super" | "in"));
+    words.get(at + 1).copied().filter(|_| is_definition)
+}
+
+/// Asserts that the only files with a matching line are `homes`.
+fn assert_homes(homes: &[&str], matches: impl Fn(&str) -> bool) {
+    let mut found: Vec<String> = lines()
+        .into_iter()
+        .filter(|(_, line)| matches(line))
+        .map(|(file, _)| file)
+        .collect();
+    found.sort();
+    found.dedup();
+    assert_eq!(found, homes);
+}
+
+#[test]
+fn a_binding_has_one_identity_type() {
+    assert_homes(&["api/src/binding_key.rs"], |line| {
+        let identity = defined_type(line).and_then(|name| name.strip_prefix("Binding"));
+        let endings = ["Id", "Identity", "Key", "Kind", "Name", "Ref"];
+        identity.is_some_and(|rest| endings.contains(&rest))
+    });
+}
+
+#[test]
+fn a_binding_is_decoded_into_one_type() {
+    assert_homes(&["api/src/decoded_binding.rs"], |line| {
+        line.starts_with("pub") && defined_type(line) == Some("Binding")
+    });
+}
+
+#[test]
+fn an_engine_error_has_one_method_that_gives_the_reason() {
+    assert_homes(&["core/src/scheduled_reason.rs"], |line| {
+        line.contains("=> \"NoClusterFit\"")
+    });
+    // Other crates may not map the variants of the error to reasons.
+    assert_homes(&[], |line| {
+        line.contains("ScheduleError::Plugin(") && line.contains("is_unschedulable")
+    });
+}
+
+#[test]
+fn feature_gates_have_one_home() {
+    let homes = ["api/src/feature_gates.rs", "api/src/feature_gates/flag.rs"];
+    assert_homes(&homes, |line| {
+        defined_type(line).is_some_and(|name| name.ends_with("Gates"))
+    });
+}
+
+#[test]
+fn times_are_truncated_in_one_way() {
+    assert_homes(&["apimachinery/src/timestamp.rs"], |line| {
+        line.contains("from_second(") && line.contains(".as_second())")
+    });
+}
