@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::binding::{BindingSpec, BindingStatus, ClusterResourceBinding, ResourceBinding};
 use crate::binding_key::BindingKey;
+use crate::well_known::{CLUSTER_PROPAGATION_POLICY_NAME, PROPAGATION_POLICY_NAME};
 
 /// A ResourceBinding or ClusterResourceBinding.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,6 +110,15 @@ impl Binding {
             .as_ref()
             .and_then(|annotations| annotations.get(name))
             .map_or("", String::as_str)
+    }
+
+    /// Returns the name of the policy that has claimed the template.
+    pub fn policy(&self) -> Option<&str> {
+        let annotations = self.metadata.annotations.as_ref()?;
+        let policy = annotations.get(PROPAGATION_POLICY_NAME);
+        policy
+            .or_else(|| annotations.get(CLUSTER_PROPAGATION_POLICY_NAME))
+            .map(String::as_str)
     }
 
     /// Reports whether this state of a binding is at least as new as the state `other`.

@@ -7,7 +7,7 @@ mod waiting;
 
 use std::fmt::Debug;
 
-use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_api::{Binding, Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_apimachinery::api_error::api_error_message;
 use berth_component_base::kube_client::ConnectError;
 use berth_component_base::paged_list::list_all;
@@ -85,11 +85,13 @@ pub async fn run(args: TopArgs) -> Result<(), TopError> {
     let namespaced: Vec<ResourceBinding> = list(&client, "resourcebindings").await?;
     let cluster_scoped: Vec<ClusterResourceBinding> =
         list(&client, "clusterresourcebindings").await?;
-    let specs = namespaced.iter().map(|binding| &binding.spec);
-    let specs = specs.chain(cluster_scoped.iter().map(|binding| &*binding.spec));
+    let namespaced = namespaced.into_iter().map(Binding::from);
+    let cluster_scoped = cluster_scoped.into_iter().map(Binding::from);
+    let bindings: Vec<Binding> = namespaced.chain(cluster_scoped).collect();
+    let specs = bindings.iter().map(|binding| &binding.spec);
     let report = Report {
         clusters: capacity::of_clusters(&clusters, specs, args.sort_by),
-        waiting: waiting::waiting_bindings(&namespaced, &cluster_scoped),
+        waiting: waiting::waiting_bindings(&bindings),
     };
     let text = match args.output {
         Output::Json => {

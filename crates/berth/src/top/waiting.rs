@@ -1,9 +1,8 @@
 //! The waiting bindings of `berth top`: the scheduler has failed to place them, or has not processed them yet.
 
-use berth_api::binding::{BindingSpec, BindingStatus};
-use berth_api::{ClusterResourceBinding, ResourceBinding, condition};
+use berth_api::{Binding, condition};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Serialize;
 
 use crate::clusters::list::age;
@@ -30,23 +29,19 @@ pub(super) struct WaitingBinding {
 
 impl WaitingBinding {
     /// Returns the binding if it is waiting. Returns `None` if the binding is scheduled, suspended or being deleted.
-    fn new(
-        metadata: &ObjectMeta,
-        spec: &BindingSpec,
-        status: Option<&BindingStatus>,
-    ) -> Option<Self> {
-        if metadata.deletion_timestamp.is_some() || spec.scheduling_suspended() {
+    fn new(binding: &Binding) -> Option<Self> {
+        let spec = &binding.spec;
+        if binding.deleting() || spec.scheduling_suspended() {
             return None;
         }
-        let scheduled = status.and_then(|status| condition::scheduled(&status.conditions));
-        let (since, message) = match scheduled {
+        let (since, message) = match condition::scheduled(&binding.status.conditions) {
             Some(condition) if condition.status == "True" => return None,
             Some(condition) => (
                 Some(&condition.last_transition_time),
                 condition.message.clone(),
             ),
             None => (
-                metadata.creation_timestamp.as_ref(),
+                binding.metadata.creation_timestamp.as_ref(),
                 format!(
                     "the scheduler {} has not processed the binding yet",
                     spec.scheduler()
@@ -72,17 +67,9 @@ impl WaitingBinding {
 }
 
 /// Returns the waiting bindings, sorted by descending priority, then by descending waiting time.
-pub(super) fn waiting_bindings(
-    namespaced: &[ResourceBinding],
-    cluster_scoped: &[ClusterResourceBinding],
-) -> Vec<WaitingBinding> {
-    let namespaced = namespaced
-        .iter()
-        .filter_map(|it| WaitingBinding::new(&it.metadata, &it.spec, it.status.as_ref()));
-    let cluster_scoped = cluster_scoped
-        .iter()
-        .filter_map(|it| WaitingBinding::new(&it.metadata, &it.spec, it.status.as_ref()));
-    let mut waiting: Vec<WaitingBinding> = namespaced.chain(cluster_scoped).collect();
+pub(super) fn waiting_bindings(bindings: &[Binding]) -> Vec<WaitingBinding> {
+    let waiting = bindings.iter().filter_map(WaitingBinding::new);
+    let mut waiting: Vec<WaitingBinding> = waiting.collect();
     waiting.sort_by(|a, b| {
         let by_priority = b.priority.cmp(&a.priority);
         by_priority
@@ -125,11 +112,12 @@ fn row(binding: &WaitingBinding, now: Timestamp) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use berth_api::ResourceBinding;
     use serde_json::{Value, json};
 
     use super::*;
 
-    fn binding(name: &str, spec: &Value, conditions: &Value) -> ResourceBinding {
+    fn binding(name: &str, spec: &Value, conditions: &Value) -> Binding {
         let mut binding: Value = json!({
             "metadata": { "name": format!("{name}-deployment"), "namespace": "default",
                           "creationTimestamp": "2026-01-01T00:00:00Z" },
@@ -141,7 +129,8 @@ mod tests {
         for (field, value) in spec.as_object().unwrap() {
             binding["spec"][field] = value.clone();
         }
-        serde_json::from_value(binding).unwrap()
+        let binding: ResourceBinding = serde_json::from_value(binding).unwrap();
+        binding.into()
     }
 
     fn scheduled(status: &str, time: &str) -> Value {
@@ -164,7 +153,7 @@ mod tests {
             binding("high", &high, &failed),
         ];
         let now = "2026-01-01T00:03:00Z".parse().unwrap();
-        let rows: Vec<_> = waiting_bindings(&bindings, &[])
+        let rows: Vec<_> = waiting_bindings(&bindings)
             .iter()
             .map(|binding| row(binding, now))
             .collect();

@@ -6,9 +6,7 @@ use std::fmt;
 
 use berth_api::binding::{BindingStatus, ResourceHealth};
 use berth_api::placement::ReplicaSchedulingType;
-use berth_api::well_known::{
-    CLUSTER_PROPAGATION_POLICY_NAME, CONDITION_READY, PROPAGATION_POLICY_NAME,
-};
+use berth_api::well_known::CONDITION_READY;
 use berth_api::{Binding, BindingKey, Cluster, condition};
 use kube::ResourceExt as _;
 use serde_json::Value;
@@ -85,9 +83,6 @@ impl TargetState {
 
 impl BindingRow {
     fn of(binding: &Binding) -> Self {
-        let annotation = |name: &str| binding.metadata.annotations.as_ref()?.get(name).cloned();
-        let policy = annotation(PROPAGATION_POLICY_NAME)
-            .or_else(|| annotation(CLUSTER_PROPAGATION_POLICY_NAME));
         let mut targets: BTreeMap<String, TargetState> = BTreeMap::new();
         for target in &binding.spec.clusters {
             targets.entry(target.name.clone()).or_default().replicas = Some(target.replicas);
@@ -108,7 +103,7 @@ impl BindingRow {
         }
         Self {
             kind: binding.spec.resource.kind.clone(),
-            policy: policy.unwrap_or_default(),
+            policy: binding.policy().unwrap_or_default().to_owned(),
             required_by: binding
                 .spec
                 .required_by

@@ -1,4 +1,4 @@
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use berth_api::ResourceBinding;
 use serde_json::json;
 
 use super::*;
@@ -25,15 +25,12 @@ fn store(bindings: usize) -> Store {
             "type": "Scheduled", "status": status, "reason": reason, "message": "0/7 clusters are available",
             "lastTransitionTime": "2026-01-01T00:00:00Z",
         }]});
-        let metadata: ObjectMeta = serde_json::from_value(json!({
+        let metadata = json!({
             "annotations": {"propagationpolicy.karmada.io/name": format!("policy{}", number % 3)},
-        }))
-        .unwrap();
-        let row = BindingRow::new(
-            &metadata,
-            &serde_json::from_value(spec).unwrap(),
-            Some(&serde_json::from_value(status).unwrap()),
-        );
+        });
+        let binding = json!({"metadata": metadata, "spec": spec, "status": status});
+        let binding: ResourceBinding = serde_json::from_value(binding).unwrap();
+        let row = BindingRow::of(&binding.into());
         let name = BindingKey::new("shop", &format!("web-{number:05}"));
         store.apply_binding(name, row, None);
     }

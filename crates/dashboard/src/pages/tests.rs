@@ -1,7 +1,6 @@
 use std::collections::BTreeMap;
 
-use berth_api::{BindingKey, Cluster};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use berth_api::{BindingKey, Cluster, ResourceBinding};
 use serde_json::json;
 
 use super::*;
@@ -32,11 +31,9 @@ fn store() -> Store {
         "type": "Scheduled", "status": "False", "reason": HOSTILE, "message": HOSTILE,
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }]});
-    let row = BindingRow::new(
-        &ObjectMeta::default(),
-        &serde_json::from_value(spec).unwrap(),
-        Some(&serde_json::from_value(status).unwrap()),
-    );
+    let binding = json!({"metadata": {}, "spec": spec, "status": status});
+    let binding: ResourceBinding = serde_json::from_value(binding).unwrap();
+    let row = BindingRow::of(&binding.into());
     let name = BindingKey::new(HOSTILE, HOSTILE);
     store.apply_binding(name, row, Some(jiff::Timestamp::UNIX_EPOCH));
     store
@@ -113,11 +110,9 @@ fn large_store() -> Store {
             "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": resource},
             "replicas": 3 + 3 * (index % 4), "clusters": clusters,
         });
-        let row = BindingRow::new(
-            &ObjectMeta::default(),
-            &serde_json::from_value(spec).unwrap(),
-            None,
-        );
+        let binding = json!({"metadata": {}, "spec": spec});
+        let binding: ResourceBinding = serde_json::from_value(binding).unwrap();
+        let row = BindingRow::of(&binding.into());
         let namespace = format!("team-{:03}", index % 500);
         let name = BindingKey::new(&namespace, &format!("{resource}-deployment"));
         store.apply_binding(name, row, Some(jiff::Timestamp::UNIX_EPOCH));

@@ -1,13 +1,8 @@
 //! The row of a binding in the store.
 
-use berth_api::binding::{BindingSpec, BindingStatus};
-use berth_api::condition;
-use berth_api::well_known::{
-    CLUSTER_PROPAGATION_POLICY_NAME, CONDITION_FULLY_APPLIED, CONDITION_SCHEDULED,
-    PROPAGATION_POLICY_NAME,
-};
+use berth_api::well_known::CONDITION_FULLY_APPLIED;
+use berth_api::{Binding, condition};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// The clusters of a binding with their replicas, sorted by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,14 +81,10 @@ pub(crate) struct BindingRow {
 }
 
 impl BindingRow {
-    pub(crate) fn new(
-        metadata: &ObjectMeta,
-        spec: &BindingSpec,
-        status: Option<&BindingStatus>,
-    ) -> Self {
-        let conditions = status.map_or(&[][..], |status| &status.conditions);
-        let scheduled = condition::find(conditions, CONDITION_SCHEDULED);
-        let fully = condition::find(conditions, CONDITION_FULLY_APPLIED);
+    pub(crate) fn of(binding: &Binding) -> Self {
+        let (spec, status) = (&binding.spec, &binding.status);
+        let scheduled = condition::scheduled(&status.conditions);
+        let fully = condition::find(&status.conditions, CONDITION_FULLY_APPLIED);
         let scheduling = match scheduled.map(|of| of.status.as_str()) {
             Some("True") => Scheduling::Scheduled,
             Some(_) => Scheduling::Unschedulable,
@@ -109,17 +100,14 @@ impl BindingRow {
             _ => scheduled,
         };
         let failure = status
-            .into_iter()
-            .flat_map(|status| &status.aggregated_status)
+            .aggregated_status
+            .iter()
             .find_map(|item| item.applied_message.as_deref().filter(|it| !it.is_empty()));
         let message = deciding.map_or("", |of| of.message.as_str());
         let message = match (applied, failure) {
             (Applied::No, Some(failure)) if scheduling == Scheduling::Scheduled => failure,
             _ => message,
         };
-        let annotation = |key: &str| metadata.annotations.as_ref()?.get(key).map(|it| &**it);
-        let policy = annotation(PROPAGATION_POLICY_NAME)
-            .or_else(|| annotation(CLUSTER_PROPAGATION_POLICY_NAME));
         let suspension = match &spec.suspension {
             Some(of) if of.scheduling == Some(true) => Suspension::Scheduling,
             Some(of) if of.dispatching == Some(true) || of.dispatching_on_clusters.is_some() => {
@@ -136,10 +124,14 @@ impl BindingRow {
             scheduling,
             applied,
             suspension,
-            policy: policy.map(Into::into),
+            policy: binding.policy().map(Into::into),
             reason: deciding.map_or("", |of| of.reason.as_str()).into(),
             message: message.into(),
-            created: metadata.creation_timestamp.as_ref().map(|time| time.0),
+            created: binding
+                .metadata
+                .creation_timestamp
+                .as_ref()
+                .map(|time| time.0),
         }
     }
 

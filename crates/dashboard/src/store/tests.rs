@@ -16,11 +16,9 @@ fn row(targets: &[(&str, i32)]) -> BindingRow {
         "type": "Scheduled", "status": "True", "reason": "Success", "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }]});
-    BindingRow::new(
-        &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta::default(),
-        &serde_json::from_value(spec).unwrap(),
-        Some(&serde_json::from_value(status).unwrap()),
-    )
+    let binding = serde_json::json!({"metadata": {}, "spec": spec, "status": status});
+    let binding: berth_api::ResourceBinding = serde_json::from_value(binding).unwrap();
+    BindingRow::of(&binding.into())
 }
 
 #[test]

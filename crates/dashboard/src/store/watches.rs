@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use berth_api::{BindingKey, Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_api::{Binding, BindingKey, Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_component_base::list_watch;
 use berth_core::Fleet;
 use futures::StreamExt as _;
@@ -95,16 +95,12 @@ impl Watches {
     }
 
     fn on_namespaced_binding(&mut self, event: Event<ResourceBinding>) {
-        self.namespaced.on_event(&self.shared, event, |object| {
-            BindingRow::new(&object.metadata, &object.spec, object.status.as_ref())
-        });
+        self.namespaced.on_event(&self.shared, event);
         self.update_has_synced();
     }
 
     fn on_cluster_scoped_binding(&mut self, event: Event<ClusterResourceBinding>) {
-        self.cluster_scoped.on_event(&self.shared, event, |object| {
-            BindingRow::new(&object.metadata, &object.spec, object.status.as_ref())
-        });
+        self.cluster_scoped.on_event(&self.shared, event);
         self.update_has_synced();
     }
 
@@ -202,17 +198,17 @@ impl BindingWatch {
         }
     }
 
-    fn on_event<K: kube::Resource>(
-        &mut self,
-        shared: &SharedState,
-        event: Event<K>,
-        row: impl Fn(&K) -> BindingRow,
-    ) {
+    fn on_event<K: kube::Resource>(&mut self, shared: &SharedState, event: Event<K>)
+    where
+        Binding: From<K>,
+    {
         let now = Timestamp::now();
         match event {
             Event::Init => self.listed.clear(),
             Event::InitApply(object) => {
-                let (name, row) = (BindingKey::of(object.meta()), row(&object));
+                let binding = Binding::from(object);
+                let row = BindingRow::of(&binding);
+                let name = binding.key;
                 self.listed.insert(name.clone());
                 let moved_at = self.has_synced.then_some(now);
                 shared.store.write().apply_binding(name, row, moved_at);
@@ -223,7 +219,9 @@ impl BindingWatch {
                 shared.change(|store| store.retain_bindings(self.namespaced, &listed, now));
             }
             Event::Apply(object) => {
-                let (name, row) = (BindingKey::of(object.meta()), row(&object));
+                let binding = Binding::from(object);
+                let row = BindingRow::of(&binding);
+                let name = binding.key;
                 let is_unchanged = shared.store.read().bindings.get(&name) == Some(&row);
                 if !is_unchanged {
                     shared.change(|store| store.apply_binding(name, row, Some(now)));
