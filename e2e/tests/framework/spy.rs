@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use berth_api::Binding;
+use berth_api::feature_gates::EngineGates;
 use berth_core::{
     Assign, AssignContext, AssignReplicas, BindingContext, BindingFilter, Candidate, ClusterView,
-    CycleContext, CycleState, Gates, PluginError, PreFilter, PreFilterResult, PreScore,
-    PreScoreResult, Reason, Score, Select, SelectClusters, Selection, Share,
+    CycleContext, CycleState, PluginError, PreFilter, PreFilterResult, PreScore, PreScoreResult,
+    Reason, Score, Select, SelectClusters, Selection, Share,
 };
 use berth_scheduler::framework::{
     Bind, Bound, Decided, Gate, Handle, Nomination, Permission, Permit, Plugin, PostBind,
@@ -265,7 +266,7 @@ impl Score for Spy {
     }
 
     fn normalise(&self, context: &BindingContext<'_>, _: &mut [i64]) -> Result<(), PluginError> {
-        self.record_result("NormalizeScore", &context.request().name().name)
+        self.record_result("NormalizeScore", &context.request().key().name)
     }
 }
 
@@ -279,8 +280,8 @@ impl Select for Spy {
         context: &BindingContext<'_>,
         candidates: Vec<Candidate>,
     ) -> Result<Selection, PluginError> {
-        self.record_result("Select", &context.request().name().name)?;
-        SelectClusters::new(Gates::default()).select(context, candidates)
+        self.record_result("Select", &context.request().key().name)?;
+        SelectClusters::new(EngineGates::default()).select(context, candidates)
     }
 }
 
@@ -294,7 +295,7 @@ impl Assign for Spy {
         context: &AssignContext<'_>,
         selected: &mut Selection,
     ) -> Result<Vec<Share>, PluginError> {
-        self.record_result("Assign", &context.binding().request().name().name)?;
+        self.record_result("Assign", &context.binding().request().key().name)?;
         AssignReplicas::default().assign(context, selected)
     }
 }

@@ -4,13 +4,12 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use berth_api::{BindingKey, BindingKind, Work};
+use berth_api::{Binding, BindingKey, BindingKind, Work};
 use kube::core::ApiResource;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::binding::sync::WorkSyncer;
-use super::binding::{Binding, api_resource};
 use super::execution::member;
 use super::execution::work_executor::WorkExecutor;
 use super::index::{Index, WorkKey};

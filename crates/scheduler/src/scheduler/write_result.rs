@@ -14,7 +14,7 @@ use super::in_flight::Cycle;
 use super::object_references::{binding_reference, template_reference};
 use crate::metrics::{CycleResult, Incoming};
 use crate::queue::Verdict;
-use crate::rules::plan::Plan;
+use crate::rules::plan::{Plan, REASON_SUCCEEDED};
 use crate::rules::schedule_trigger::ScheduleType;
 use crate::writer::Report;
 
