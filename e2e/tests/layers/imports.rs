@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::source_files::source_files;
+use crate::source_files::{crate_folders, source_files};
 
 /// The layers of `berth-apiserver` from low to high, each with its modules. A module may import modules of its own
 /// layer if the imports have no cycle.
@@ -61,18 +61,11 @@ type Imports = BTreeMap<(String, String), BTreeSet<PathBuf>>;
 
 /// Returns the name and the source folder of each crate.
 fn crates() -> Vec<(String, PathBuf)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
-    let mut crates: Vec<(String, PathBuf)> = fs::read_dir(root)
-        .unwrap()
-        .map(|entry| entry.unwrap())
-        .map(|entry| {
-            let name = entry.file_name().into_string().unwrap();
-            (name, entry.path().join("src"))
-        })
-        .filter(|(_, source)| source.is_dir())
-        .collect();
-    crates.sort();
+    let name = |folder: &Path| folder.file_name().unwrap().to_string_lossy().into_owned();
+    let crates = crate_folders().into_iter();
     crates
+        .map(|folder| (name(&folder), folder.join("src")))
+        .collect()
 }
 
 /// Returns the module path of a file. The path of the root of a crate is empty.

@@ -6,5 +6,6 @@
 mod cel_sandbox;
 mod imports;
 mod kinds;
+mod nouns;
 mod source_files;
 mod watches;

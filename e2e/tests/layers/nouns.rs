@@ -1,45 +1,27 @@
 //! Checks that each noun that several crates share has one home.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 use std::fs;
-use std::path::{Path, PathBuf};
 
-/// Adds the Rust files of a folder and its subfolders, except files that contain only tests.
-fn source_files(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let stem = path.file_stem().unwrap_or_default();
-        if stem == "tests" || stem.to_string_lossy().ends_with("_tests") {
-            continue;
-        }
-        if path.is_dir() {
-            source_files(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-}
+use crate::source_files::{crate_folders, source_files};
 
-/// Returns the lines before the unit tests of all sources of the crates, each with the path of its file below `crates`.
+/// Returns the lines before the unit tests of all sources of the crates, each with the path of its file below the folder
+/// of the crates.
 fn lines() -> Vec<(String, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
-    let mut files = Vec::new();
-    for entry in fs::read_dir(&root).unwrap() {
-        let source = entry.unwrap().path().join("src");
-        if source.is_dir() {
-            source_files(&source, &mut files);
-        }
-    }
     let mut lines = Vec::new();
-    for file in files {
-        let text = fs::read_to_string(&file).unwrap();
-        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        let name = file.strip_prefix(&root).unwrap().display().to_string();
-        let of_file = code
-            .lines()
-            .map(|line| (name.clone(), line.trim().to_owned()));
-        lines.extend(of_file);
+    for folder in crate_folders() {
+        for file in source_files(&folder.join("src")) {
+            let stem = file.file_stem().unwrap().to_string_lossy();
+            if stem == "tests" || stem.ends_with("_tests") {
+                continue;
+            }
+            let text = fs::read_to_string(&file).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let name = file.strip_prefix(folder.parent().unwrap()).unwrap();
+            let of_file = code
+                .lines()
+                .map(|line| (name.display().to_string(), line.trim().to_owned()));
+            lines.extend(of_file);
+        }
     }
     lines
 }

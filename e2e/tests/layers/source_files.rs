@@ -1,7 +1,19 @@
-//! The Rust files of a folder.
+//! The folders of the crates, and the Rust files of a folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// Returns the folders of the crates that have sources, in the order of their names.
+pub(crate) fn crate_folders() -> Vec<PathBuf> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+    let crates = fs::read_dir(crates).unwrap();
+    let mut folders: Vec<PathBuf> = crates
+        .map(|entry| entry.unwrap().path())
+        .filter(|folder| folder.join("src").is_dir())
+        .collect();
+    folders.sort();
+    folders
+}
 
 /// Returns the Rust files of a folder and its subfolders.
 pub(crate) fn source_files(folder: &Path) -> Vec<PathBuf> {

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::source_files::source_files;
+use crate::source_files::{crate_folders, source_files};
 
 /// Parts of code that send a watch request, or repeat watches.
 const WATCHES: &[&str] = &[
@@ -34,13 +34,12 @@ fn watches(text: &str) -> Vec<(usize, &str)> {
 #[test]
 fn watches_have_one_retry() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let crates = fs::read_dir(root.join("crates")).unwrap();
-    let crates = crates.map(|entry| entry.unwrap().path().join("src"));
-    let folders = crates.chain([root.join("e2e/src")]);
-    let files = folders.filter(|folder| folder.is_dir());
+    let crates = crate_folders().into_iter();
+    let folders = crates.map(|folder| folder.join("src"));
+    let folders = folders.chain([root.join("e2e/src")]);
     let mut problems = Vec::new();
     let mut in_list_watch = 0;
-    for file in files.flat_map(|folder| source_files(&folder)) {
+    for file in folders.flat_map(|folder| source_files(&folder)) {
         let text = fs::read_to_string(&file).unwrap();
         let path = file.strip_prefix(&root).unwrap().display().to_string();
         for (number, line) in watches(&text) {
