@@ -259,7 +259,7 @@ impl Failover {
                 self.start(binding, patch, announcement, Some(queue), workers);
             }
             Err(error) => {
-                tracing::error!(binding = &*binding.body.key.name, %error, "eviction failed")
+                tracing::error!(binding = &*binding.body.key.name, %error, "eviction failed");
             }
         }
     }
