@@ -12,7 +12,7 @@ pub use corpus::{Corpus, CorpusError, Expected, Scenario, read_lines};
 pub use verdict::{Mismatch, judge};
 
 use berth_api::BindingKey;
-use berth_core::{Engine, EngineOptions, Fleet, Outcome, Request};
+use berth_engine::{Engine, EngineOptions, Fleet, Outcome, Request};
 
 /// Schedules the binding of a scenario as a scheduler with default feature gates does.
 ///
@@ -36,7 +36,7 @@ pub fn decide(scenario: &Scenario) -> Result<Outcome, String> {
 ///
 /// # Errors
 /// If the binding is invalid.
-pub fn request(scenario: &Scenario) -> Result<Request, berth_core::RequestError> {
+pub fn request(scenario: &Scenario) -> Result<Request, berth_engine::RequestError> {
     let binding = &scenario.binding;
     Request::new(
         &BindingKey::of(&binding.metadata),

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use berth_api::{BindingKey, Cluster};
 use berth_api::binding::{BindingSpec, BindingStatus};
-use berth_core::{Engine, EngineOptions, Fleet, Request};
+use berth_engine::{Engine, EngineOptions, Fleet, Request};
 use libfuzzer_sys::{Corpus, fuzz_target};
 
 fuzz_target!(|input: &[u8]| -> Corpus {

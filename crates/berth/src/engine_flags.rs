@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use berth_api::feature_gates::{self, FeatureGates};
-use berth_core::{EngineOptions, PluginSet};
+use berth_engine::{EngineOptions, PluginSet};
 use berth_plan::scheduler_configuration::{ConfigurationError, DecisionConfiguration};
 use berth_scheduler::framework::Registry;
 use clap::Args;
@@ -77,7 +77,7 @@ impl EngineFlags {
 
 /// Returns the names of the plugins that `--plugins` accepts. Some of these plugins also need a feature gate to run.
 fn plugins<'a>() -> impl Iterator<Item = &'a str> {
-    let (free, gated): ([&'a str; 6], [&'a str; 2]) = (berth_core::IN_TREE, berth_core::GATED);
+    let (free, gated): ([&'a str; 6], [&'a str; 2]) = (berth_engine::IN_TREE, berth_engine::GATED);
     free.into_iter().chain(gated)
 }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use berth::cli::BerthCommand;
-use berth_core::{BindingContext, BindingFilter, ClusterView, Reason};
+use berth_engine::{BindingContext, BindingFilter, ClusterView, Reason};
 use berth_scheduler::framework::{Args, FactoryError, Handle, Plugin};
 
 const CONFIGURATION: &str = "apiVersion: scheduler.config.berth/v1alpha1

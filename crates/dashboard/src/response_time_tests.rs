@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use berth_api::go_json::placement_json;
 use berth_api::placement::Placement;
 use berth_api::well_known::APPLIED_PLACEMENT;
-use berth_core::EngineOptions;
+use berth_engine::EngineOptions;
 use berth_plan::scheduler_configuration::DecisionConfiguration;
 use http::{Request, Response};
 use http_body_util::Full;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use berth_core::Fleet;
+use berth_engine::Fleet;
 use berth_plan::scheduler_configuration::DecisionConfiguration;
 use berth_plan::what_if::{Change, Moves, predict_change};
 use jiff::Timestamp;

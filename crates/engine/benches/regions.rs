@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use berth_api::BindingKey;
 use berth_api::binding::{BindingSpec, BindingStatus};
-use berth_core::{Engine, EngineOptions, Fleet, Group, Request, select_groups};
+use berth_engine::{Engine, EngineOptions, Fleet, Group, Request, select_groups};
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::json;
 

@@ -33,7 +33,7 @@
 //! ```
 //! use berth_api::BindingKey;
 //! use berth_api::binding::BindingStatus;
-//! use berth_core::{Engine, EngineOptions, Fleet, Request};
+//! use berth_engine::{Engine, EngineOptions, Fleet, Request};
 //! use serde_json::json;
 //!
 //! let mut fleet = Fleet::new();

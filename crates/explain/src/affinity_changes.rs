@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use berth_api::field_selector::FieldRequirement;
 use berth_api::label_selector::Relation;
 use berth_api::placement::ClusterAffinity;
-use berth_core::ClusterView;
+use berth_engine::ClusterView;
 
 use crate::change::Change;
 use crate::changed_case::Explained;

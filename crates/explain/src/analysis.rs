@@ -1,7 +1,7 @@
 //! The entry point of the crate: the function that decides a case, builds the report, and adds the changes that would
 //! alter the decision.
 
-use berth_core::{Engine, RequestError};
+use berth_engine::{Engine, RequestError};
 
 use crate::changed_case::{Case, Simulation};
 use crate::report::Report;

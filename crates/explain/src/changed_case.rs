@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use berth_api::{Binding, Cluster};
-use berth_core::{
+use berth_engine::{
     Assumed, Engine, Explanation, Fleet, Outcome, Request, RequestError, Snapshot, WorkloadPeers,
 };
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use berth_core::{
+use berth_engine::{
     ApiEnablement, ClusterAffinity, ClusterEviction, ClusterExplanation, DivisionOperation,
     Explanation, GroupChoice, SpreadConstraint, Stage, Strategy, TaintToleration, TermExplanation,
     WeightBasis,
@@ -132,7 +132,7 @@ fn taints(name: &str, explained: &Explained) -> Vec<Proposal> {
     let tolerations = explained.request.placement().tolerations();
     let untolerated: Vec<TaintRef> = cluster
         .iter()
-        .flat_map(berth_core::ClusterView::taints)
+        .flat_map(berth_engine::ClusterView::taints)
         .filter(|taint| !tolerations.iter().any(|t| t.tolerates(taint)))
         .map(|taint| TaintRef {
             key: taint.key.clone(),

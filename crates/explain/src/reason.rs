@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use berth_core::{
+use berth_engine::{
     ClusterExplanation, DividedShare, DivisionOperation, DivisionStep, GroupChoice,
     GroupExplanation, RemainderRule, Request, Stage, TermExplanation, TieBreak, WeightBasis,
 };

@@ -3,7 +3,7 @@
 //! New fields may be added to a version of the format. Removing a field or changing its meaning requires a new
 //! [`API_VERSION`].
 
-use berth_core::{Basis, DivisionStep, ScheduledReason, SelectionExplanation, Stage};
+use berth_engine::{Basis, DivisionStep, ScheduledReason, SelectionExplanation, Stage};
 use serde::{Deserialize, Serialize};
 
 use crate::fix::{Fix, Share};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use berth_core::{
+use berth_engine::{
     Basis, ClusterExplanation, Explanation, Outcome, Request, ScheduledReason, Stage, Strategy,
     TermExplanation,
 };

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use berth_core::{Outcome, Stage};
+use berth_engine::{Outcome, Stage};
 
 use crate::change::Change;
 use crate::changed_case::Simulation;
@@ -66,7 +66,7 @@ enum Goal<'a> {
 impl Goal<'_> {
     fn result(self, outcome: &Outcome, divides: bool) -> Option<Vec<Share>> {
         let placement = outcome.result.as_ref().ok()?;
-        let has = |target: &berth_core::Target| !divides || target.replicas > 0;
+        let has = |target: &berth_engine::Target| !divides || target.replicas > 0;
         let is_met = match self {
             Self::On(cluster) => placement
                 .targets

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use berth_core::{Request, ScheduleError, ScheduledReason, Stage};
+use berth_engine::{Request, ScheduleError, ScheduledReason, Stage};
 
 use crate::report::{ClusterReport, StageCount};
 

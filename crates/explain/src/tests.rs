@@ -4,7 +4,7 @@ mod counterfactuals;
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::{BindingKey, Cluster};
-use berth_core::{Engine, EngineOptions, Fleet, Request, ScheduledReason, Stage};
+use berth_engine::{Engine, EngineOptions, Fleet, Request, ScheduledReason, Stage};
 use serde_json::{Value, json};
 
 use crate::{Report, Share, StoredCondition, TermOutcome};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use berth_core::{Explanation, Outcome, Request};
+use berth_engine::{Explanation, Outcome, Request};
 
 /// Returns the warnings about a decision, one line each.
 pub fn warnings(request: &Request, outcome: &Outcome, explanation: &Explanation) -> Vec<String> {

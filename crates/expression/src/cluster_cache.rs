@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use berth_api::Cluster;
 use berth_cel::Scope;
-use berth_core::ClusterView;
+use berth_engine::ClusterView;
 
 use super::budget::Budget;
 use super::check::Paths;

@@ -9,7 +9,7 @@
 //! - `objects` converts objects to CEL values. `cluster_cache` keeps the converted clusters, and the results of
 //!   expressions that do not read the binding.
 //!
-//! This crate must not know clients, runtimes or the scheduler service. It uses only the plugin traits of `berth-core`.
+//! This crate must not know clients, runtimes or the scheduler service. It uses only the plugin traits of `berth-engine`.
 
 mod args;
 mod budget;
@@ -26,7 +26,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use berth_cel::{Exceeded, Failure, Scope, Value, Variables};
-use berth_core::{
+use berth_engine::{
     BindingContext, BindingFilter, Bits, ClusterView, CycleContext, CycleState, PluginError,
     PreFilter, PreFilterResult, Reason, Score, Scores,
 };

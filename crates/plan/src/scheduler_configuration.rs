@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use berth_api::Binding;
 use berth_api::feature_gates::EngineGates;
-use berth_core::{Engine, EngineError, EngineOptions, Estimator, Plugins};
+use berth_engine::{Engine, EngineError, EngineOptions, Estimator, Plugins};
 use berth_scheduler::config::ProfileFlags;
 use berth_scheduler::debug_api::ActiveConfiguration;
 use berth_scheduler::framework::Registry;

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use berth_api::binding::TargetCluster;
 use berth_api::{Binding, BindingKey};
-use berth_core::{Assumed, EarlierRequest, Placement, WorkloadPeers};
+use berth_engine::{Assumed, EarlierRequest, Placement, WorkloadPeers};
 
 pub use self::affinity_groups::AffinityGroups;
 use self::assumed_capacity::AssumedCapacity;

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use berth_api::Cluster;
-use berth_core::{Fleet, Snapshot};
+use berth_engine::{Fleet, Snapshot};
 
 use crate::framework::State;
 use crate::rules::cluster_change::{ClusterDelta, ClusterState};

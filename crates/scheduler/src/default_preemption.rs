@@ -9,7 +9,7 @@ mod search;
 
 use berth_api::Binding;
 use berth_api::well_known::PREEMPTIBLE;
-use berth_core::{CycleState, PluginError};
+use berth_engine::{CycleState, PluginError};
 
 use crate::framework::{Nomination, PostFilter, PostFilterContext};
 

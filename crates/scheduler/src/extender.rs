@@ -42,7 +42,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use berth_api::Binding;
-use berth_core::Snapshot;
+use berth_engine::Snapshot;
 use futures::future::join_all;
 
 use self::answer_cache::AnswerCache;

@@ -1,6 +1,6 @@
 //! The plugin framework: plugins, their extension points, and their registry.
 //!
-//! `berth-core` defines the extension points within a decision: PreFilter, Filter, PreScore, Score, Select and Assign.
+//! `berth-engine` defines the extension points within a decision: PreFilter, Filter, PreScore, Score, Select and Assign.
 //! This module defines the extension points before and after a decision. The types [`Plugin`], [`Registry`] and
 //! [`Args`] are for plugins at all extension points. The API gives plugins access to bindings, clusters and results of
 //! decisions. It hides queues, watches and leases.

@@ -1,4 +1,4 @@
-//! The scheduler service around the decision engine of `berth-core`.
+//! The scheduler service around the decision engine of `berth-engine`.
 //!
 //! ```text
 //! watches ──> Scheduler (one task, owns all state) ──> engine ──> Plan ──> writer tasks ──> API server
@@ -15,7 +15,7 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use berth_core::{BindingContext, BindingFilter, ClusterView, Reason};
+//! use berth_engine::{BindingContext, BindingFilter, ClusterView, Reason};
 //! use berth_scheduler::SchedulerCommand;
 //! use berth_scheduler::framework::{Args, FactoryError, Handle, Plugin};
 //!

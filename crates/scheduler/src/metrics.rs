@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use berth_api::BindingKey;
 use berth_component_base::metrics::requests::Requests;
 use berth_component_base::metrics::{build_info, process};
-use berth_core::Point;
+use berth_engine::Point;
 
 use self::families::Families;
 use crate::queue::Depth;
@@ -147,7 +147,7 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
-    use berth_core::{Observer as _, Status};
+    use berth_engine::{Observer as _, Status};
 
     use super::*;
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use berth_api::Binding;
 use berth_api::feature_gates::EngineGates;
-use berth_core::{
+use berth_engine::{
     Assumed, CycleState, Engine, Estimator, Outcome, Request, ScheduledReason, Snapshot,
 };
 use serde_json::Value;

@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use berth_api::Binding;
-use berth_core::{Engine, PluginError};
+use berth_engine::{Engine, PluginError};
 
 use crate::framework::QueueSort;
 use crate::framework::plugin_calls::ExtensionPoints;

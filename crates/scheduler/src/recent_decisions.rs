@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use berth_api::{Binding, BindingKey};
-use berth_core::{Assumed, Outcome, Request, Snapshot};
+use berth_engine::{Assumed, Outcome, Request, Snapshot};
 
 use crate::decision_log::DecisionInput;
 use crate::estimator;

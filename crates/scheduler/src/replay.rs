@@ -12,7 +12,7 @@ mod report;
 use std::path::{Path, PathBuf};
 
 use berth_api::feature_gates::EngineGates;
-use berth_core::{RequestError, ResourceRequestError};
+use berth_engine::{RequestError, ResourceRequestError};
 
 pub use self::decider::NewConfiguration;
 use self::decider::{Decided, Decider};

@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use berth_api::go_json::placement_json;
 use berth_api::{Binding, BindingKey};
-use berth_core::{Explanation, Request};
+use berth_engine::{Explanation, Request};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use tokio::sync::mpsc;

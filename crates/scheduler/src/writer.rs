@@ -13,7 +13,7 @@ use berth_api::{Binding, BindingKey};
 use berth_apimachinery::api_error::{has_code, is_unreachable};
 use berth_apimachinery::conflict_retry::CONFLICT_ATTEMPTS;
 use berth_apimachinery::timestamp;
-use berth_core::PluginError;
+use berth_engine::PluginError;
 use kube::api::{Api, Patch, PatchParams};
 use kube::core::Status;
 use serde::de::DeserializeOwned;

@@ -12,7 +12,7 @@ use berth_api::BindingKey;
 use berth_api::binding::{BindingSpec, BindingStatus, TargetCluster};
 use berth_api::cluster::Cluster;
 use berth_api::quantity::QuantityText;
-use berth_core::{Engine, EngineOptions, Fleet, Outcome, Request, Snapshot};
+use berth_engine::{Engine, EngineOptions, Fleet, Outcome, Request, Snapshot};
 use serde::Serialize;
 
 use super::corpus::Scenario;

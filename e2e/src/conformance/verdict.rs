@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use berth_core::{Outcome, ScheduleError, ScheduledReason};
+use berth_engine::{Outcome, ScheduleError, ScheduledReason};
 
 use super::corpus::{Expected, ExpectedTarget};
 

@@ -9,7 +9,7 @@ use berth_api::binding::BindingStatus;
 use berth_api::go_json::placement_json;
 use berth_api::well_known::APPLIED_PLACEMENT;
 use berth_api::{BindingKey, Cluster, ResourceBinding};
-use berth_core::{Engine, EngineOptions, Fleet, Request};
+use berth_engine::{Engine, EngineOptions, Fleet, Request};
 use clap::Args;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::{Api, Patch, PatchParams};

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use berth_api::feature_gates::EngineGates;
 use berth_api::{Binding, Cluster, ResourceBinding};
-use berth_core::{Engine, EngineOptions, Filter, Fleet, Plugins, Request, Snapshot};
+use berth_engine::{Engine, EngineOptions, Filter, Fleet, Plugins, Request, Snapshot};
 use berth_scheduler::Expression;
 use clap::Args as Flags;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use berth_core::{CycleState, PluginError};
+use berth_engine::{CycleState, PluginError};
 use berth_e2e::SchedulerFixture;
 use berth_scheduler::framework::{Bind, Bound, Decided, Plugin, Registry};
 use futures::FutureExt as _;

@@ -7,7 +7,7 @@ use berth_e2e::{SchedulerFixture, example_extender};
 use std::ffi::OsStr;
 use std::sync::Arc;
 
-use berth_core::{BindingContext, BindingFilter, ClusterView, Reason};
+use berth_engine::{BindingContext, BindingFilter, ClusterView, Reason};
 use berth_scheduler::framework::{Args, FactoryError, Handle, Plugin, Registry};
 use berth_test_requirements::needs;
 use serde::Deserialize;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use berth_core::{BindingContext, BindingFilter, ClusterView, Reason};
+use berth_engine::{BindingContext, BindingFilter, ClusterView, Reason};
 use berth_e2e::scheduler_fixture::{four_clusters, outcome, to_all_clusters};
 use berth_e2e::{BareControlPlane, RunningScheduler};
 use berth_scheduler::Options;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use berth_api::Binding;
 use berth_api::feature_gates::EngineGates;
-use berth_core::{
+use berth_engine::{
     Assign, AssignContext, AssignReplicas, BindingContext, Candidate, ClusterView, PluginError,
     Score, Select, SelectClusters, Selection, Share,
 };

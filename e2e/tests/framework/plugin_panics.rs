@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use berth_core::{BindingContext, BindingFilter, ClusterView, Reason};
+use berth_engine::{BindingContext, BindingFilter, ClusterView, Reason};
 use berth_e2e::scheduler_fixture::{four_clusters, parse_configuration, to_all_clusters};
 use berth_e2e::{RunningScheduler, SchedulerFixture, eventually};
 use berth_scheduler::Options;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use berth_api::Binding;
 use berth_api::feature_gates::EngineGates;
-use berth_core::{
+use berth_engine::{
     Assign, AssignContext, AssignReplicas, BindingContext, BindingFilter, Candidate, ClusterView,
     CycleContext, CycleState, PluginError, PreFilter, PreFilterResult, PreScore, PreScoreResult,
     Reason, Score, Select, SelectClusters, Selection, Share,

@@ -178,7 +178,7 @@ fn engine_decisions_on(
     clusters: &[berth_api::Cluster],
     bindings: &[berth_api::ResourceBinding],
 ) -> std::collections::BTreeMap<String, crate::assertions::Targets> {
-    let mut fleet = berth_core::Fleet::new();
+    let mut fleet = berth_engine::Fleet::new();
     for cluster in clusters {
         fleet.apply(cluster);
     }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use berth_api::Binding;
-use berth_core::{CycleContext, CycleState, PluginError, PreFilter, PreFilterResult};
+use berth_engine::{CycleContext, CycleState, PluginError, PreFilter, PreFilterResult};
 use berth_scheduler::SchedulerCommand;
 use berth_scheduler::framework::{
     Args, Decided, Event, EventKind, FactoryError, Handle, Hint, Plugin, PreBind, Registration,

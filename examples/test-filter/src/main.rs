@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use berth_core::{BindingContext, BindingFilter, ClusterView, Reason};
+use berth_engine::{BindingContext, BindingFilter, ClusterView, Reason};
 use berth_scheduler::SchedulerCommand;
 use berth_scheduler::framework::{Args, FactoryError, Handle, Plugin};
 use serde::Deserialize;

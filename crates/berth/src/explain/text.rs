@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use berth_core::{DivisionOperation, GroupChoice, ScheduledReason, Stage};
+use berth_engine::{DivisionOperation, GroupChoice, ScheduledReason, Stage};
 use berth_explain::{
     ClusterReport, DecisionSource, Fix, Report, Share, SourceKind, StageCount, TermOutcome,
 };

@@ -143,14 +143,14 @@ mod tests {
             (Some("off"), 6, "berth_scheduler", Level::ERROR, false),
             (Some("debug"), 0, "hyper::proto", Level::DEBUG, true),
             (
-                Some("warn,berth_core=trace"),
+                Some("warn,berth_engine=trace"),
                 0,
-                "berth_core",
+                "berth_engine",
                 Level::TRACE,
                 true,
             ),
             (
-                Some("warn,berth_core=trace"),
+                Some("warn,berth_engine=trace"),
                 0,
                 "berth",
                 Level::INFO,

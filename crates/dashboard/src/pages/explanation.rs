@@ -5,7 +5,7 @@
 
 use std::fmt::Display;
 
-use berth_core::Stage;
+use berth_engine::Stage;
 use berth_explain::{ClusterReport, Fix, Report, Share};
 
 use super::format::{count, thousands};

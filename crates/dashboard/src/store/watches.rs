@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use berth_api::{Binding, BindingKey, Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_component_base::list_watch;
-use berth_core::Fleet;
+use berth_engine::Fleet;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use kube::api::Api;

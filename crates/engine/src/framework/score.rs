@@ -41,7 +41,7 @@ pub enum PreScoreResult {
 /// A plugin that ranks clusters. The engine adds up the weighted scores of all plugins.
 ///
 /// ```
-/// use berth_core::{BindingContext, ClusterView, PluginError, Score};
+/// use berth_engine::{BindingContext, ClusterView, PluginError, Score};
 ///
 /// /// Prefers clusters with the label `tier=gold`.
 /// #[derive(Debug)]

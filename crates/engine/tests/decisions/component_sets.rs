@@ -44,7 +44,7 @@ fn placed(on: bool, clusters: &[Value], binding: &Value) -> String {
     let Ok(placement) = &outcome.result else {
         return text(&outcome);
     };
-    let target = |target: &berth_core::Target| {
+    let target = |target: &berth_engine::Target| {
         let components = target.components.iter();
         let components: Vec<String> = components
             .map(|component| format!("{}={}", component.name, component.replicas))

@@ -1,7 +1,7 @@
 //! Tests of explanations, and of their JSON form, which scripts read.
 
 use berth_api::feature_gates::EngineGates;
-use berth_core::{Explanation, RemainderRule, Stage};
+use berth_engine::{Explanation, RemainderRule, Stage};
 use serde_json::{Value, json};
 
 use crate::fixtures::{

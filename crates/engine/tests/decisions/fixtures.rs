@@ -4,7 +4,7 @@ use berth_api::BindingKey;
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::cluster::Cluster;
 use berth_api::feature_gates::EngineGates;
-use berth_core::{Engine, EngineOptions, Fleet, Outcome, Request};
+use berth_engine::{Engine, EngineOptions, Fleet, Outcome, Request};
 use serde_json::{Value, json};
 
 /// Returns a cluster that serves Deployments and has capacity for `pods` pods.

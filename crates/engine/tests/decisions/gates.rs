@@ -1,7 +1,7 @@
 //! Tests of the effects of feature gates, and of corrections by assumed workloads.
 
 use berth_api::feature_gates::EngineGates;
-use berth_core::{
+use berth_engine::{
     Assumed, AssumedWorkload, EarlierRequest, Request, ResourceRequest, WorkloadPeers,
 };
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use berth_api::feature_gates::EngineGates;
-use berth_core::{Engine, EngineOptions, Outcome, Stage};
+use berth_engine::{Engine, EngineOptions, Outcome, Stage};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "fixtures of tests may fail loudly")]
 
-// The module `out_of_tree` compiles the in-tree plugins, which import the public items of `berth-core` from `crate`.
-pub(crate) use berth_core::*;
+// The module `out_of_tree` compiles the in-tree plugins, which import the public items of `berth-engine` from `crate`.
+pub(crate) use berth_engine::*;
 
 mod component_sets;
 mod deviations;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::{Binding, BindingKey, Cluster};
-use berth_core::{Aspect, Fleet};
+use berth_engine::{Aspect, Fleet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 

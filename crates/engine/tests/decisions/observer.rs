@@ -1,7 +1,7 @@
 //! Tests of the notifications that the engine sends to observers.
 
 use berth_api::feature_gates::EngineGates;
-use berth_core::{Assumed, Engine, Observer, Point, Status};
+use berth_engine::{Assumed, Engine, Observer, Point, Status};
 use serde_json::{Value, json};
 
 use crate::fixtures::{binding, cluster, dynamic, engine, fleet, request, text};

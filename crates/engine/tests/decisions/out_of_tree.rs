@@ -1,10 +1,10 @@
 //! A test that compiles the in-tree plugins as a part of this test crate. The plugins need no private items of
-//! `berth-core`, and make the same decisions.
+//! `berth-engine`, and make the same decisions.
 
 use std::sync::Arc;
 
 use berth_api::feature_gates::EngineGates;
-use berth_core::{Engine, EngineOptions, Filter, Plugins, Weighted, WorkloadPeers};
+use berth_engine::{Engine, EngineOptions, Filter, Plugins, Weighted, WorkloadPeers};
 use serde_json::{Value, json};
 
 use crate::fixtures::{

@@ -3,7 +3,7 @@
 use berth_api::BindingKey;
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::cluster::Cluster;
-use berth_core::{Engine, EngineOptions, Fleet, Request};
+use berth_engine::{Engine, EngineOptions, Fleet, Request};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

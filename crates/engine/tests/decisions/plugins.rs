@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use berth_api::feature_gates::EngineGates;
-use berth_core::{
+use berth_engine::{
     BindingContext, BindingFilter, ClusterView, Engine, EngineError, EngineOptions,
     EstimateContext, EstimateError, Estimator, Filter, PlacementContext, PlacementFilter,
     PluginError, PluginSet, Plugins, Reason, Score, Weighted,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use berth_api::feature_gates::EngineGates;
-use berth_core::{
+use berth_engine::{
     Assign, AssignContext, AssignReplicas, BindingContext, BindingFilter, Bits, Candidate,
     ClusterView, CycleContext, CycleState, Engine, EngineOptions, EstimateContext, EstimateError,
     Estimator, Filter, Outcome, PlacementContext, PlacementFilter, PluginError, Plugins, Point,
@@ -544,7 +544,7 @@ fn state_is_returned_with_the_decision() {
     let decision = engine(spy.plugins()).decide(
         &fleet(&clusters()).snapshot(),
         &request(&binding(4, placement)),
-        &berth_core::Assumed::default(),
+        &berth_engine::Assumed::default(),
         None,
     );
     assert_eq!(text(&decision.outcome), "m1:2 m2:2");

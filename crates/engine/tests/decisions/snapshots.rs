@@ -2,7 +2,7 @@
 
 use berth_api::cluster::Cluster;
 use berth_api::feature_gates::EngineGates;
-use berth_core::{Aspect, Fleet};
+use berth_engine::{Aspect, Fleet};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

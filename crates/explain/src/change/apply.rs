@@ -8,7 +8,7 @@ use berth_api::placement::{
 };
 use berth_api::quantity::QuantityText;
 use berth_api::toleration::Toleration;
-use berth_core::ResourceRequest;
+use berth_engine::ResourceRequest;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 

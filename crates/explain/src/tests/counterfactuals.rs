@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::{Binding, BindingKey, Cluster};
-use berth_core::{Assumed, Engine, EngineOptions, Fleet, Outcome, Request, WorkloadPeers};
+use berth_engine::{Assumed, Engine, EngineOptions, Fleet, Outcome, Request, WorkloadPeers};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use proptest::prelude::*;
 use serde_json::{Value, json};

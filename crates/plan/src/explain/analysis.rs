@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use berth_api::feature_gates::EngineGates;
 use berth_api::{Binding, condition};
-use berth_core::{Assumed, Fleet, WorkloadPeers};
+use berth_engine::{Assumed, Fleet, WorkloadPeers};
 use berth_explain::{Case, Limits, Report, Share, StoredCondition};
 use berth_scheduler::AffinityGroups;
 

@@ -3,7 +3,7 @@
 
 use berth_api::{Binding, BindingKey};
 use berth_apimachinery::api_error::api_error_message;
-use berth_core::{Assumed, Fleet, WorkloadPeers};
+use berth_engine::{Assumed, Fleet, WorkloadPeers};
 use berth_explain::{Limits, Report};
 use kube::Client;
 use kube::api::Api;

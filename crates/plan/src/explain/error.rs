@@ -2,7 +2,7 @@
 
 use berth_api::Binding;
 use berth_controllers::did_you_mean::nearest;
-use berth_core::RequestError;
+use berth_engine::RequestError;
 
 use crate::control_plane_lists::ListError;
 use crate::scheduler_configuration::{ConfigurationError, DecisionConfiguration, Engines};

@@ -114,7 +114,7 @@ fn recorded(now: Report, details: DecisionDetails, mut report: Report) -> Report
     for cluster in now.clusters {
         let mut all = report.clusters.iter_mut();
         if let Some(same) = all.find(|other| other.name == cluster.name)
-            && same.stage != berth_core::Stage::Placed
+            && same.stage != berth_engine::Stage::Placed
         {
             same.fixes = cluster.fixes;
         }
@@ -130,7 +130,7 @@ fn recorded(now: Report, details: DecisionDetails, mut report: Report) -> Report
 
 #[cfg(test)]
 mod tests {
-    use berth_core::ScheduledReason;
+    use berth_engine::ScheduledReason;
     use serde_json::{Value, json};
 
     use super::*;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use berth_api::binding::BindingSpec;
 use berth_api::{Binding, BindingKey};
-use berth_core::{Assumed, Explanation, Fleet, Request, ScheduledReason};
+use berth_engine::{Assumed, Explanation, Fleet, Request, ScheduledReason};
 use berth_scheduler::AffinityGroups;
 use berth_scheduler::framework::Victim;
 use berth_scheduler::offline;

@@ -2,7 +2,7 @@
 
 use berth_api::binding::{BindingSpec, BindingStatus, TargetCluster};
 use berth_api::{Binding, BindingKey, condition};
-use berth_core::{Explanation, Outcome, ScheduleError, ScheduledReason, TermExplanation};
+use berth_engine::{Explanation, Outcome, ScheduleError, ScheduledReason, TermExplanation};
 use serde::Serialize;
 
 /// Replicas assigned to a cluster.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use berth_api::{Binding, Cluster};
 use berth_component_base::kube_client::RateLimit;
-use berth_core::Estimator;
+use berth_engine::Estimator;
 use berth_scheduler::estimator::{
     AnswerCache, Answers, EstimateRequest, EstimatorClient, EstimatorOptions,
 };

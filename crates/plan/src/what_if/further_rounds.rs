@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use berth_api::{Binding, BindingKey};
-use berth_core::ScheduledReason;
+use berth_engine::ScheduledReason;
 
 use super::decider::Decider;
 use super::decision::{Decision, Failure, shares};

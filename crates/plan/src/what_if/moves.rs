@@ -134,7 +134,7 @@ impl Moves {
 
 #[cfg(test)]
 mod tests {
-    use berth_core::Explanation;
+    use berth_engine::Explanation;
 
     use super::super::decision::Failure;
     use super::*;

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use berth_api::Binding;
-use berth_core::Fleet;
+use berth_engine::Fleet;
 use kube::Client;
 
 use super::decider::Decider;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use berth_core::{Stage, TermExplanation};
+use berth_engine::{Stage, TermExplanation};
 
 /// Returns the number of clusters that got the binding, and the number of other clusters for each reason, such as
 /// `1/3 clusters: 2 cluster(s) were not selected`. Karmada's message for unschedulable bindings has a similar format.

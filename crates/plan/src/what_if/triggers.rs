@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use berth_api::go_json::placement_json;
 use berth_api::{Binding, Cluster, condition};
-use berth_core::ScheduledReason;
+use berth_engine::ScheduledReason;
 use berth_scheduler::rules::cluster_change::{
     AffinityMatcher, ApiChange, ClusterDelta, ClusterState,
 };

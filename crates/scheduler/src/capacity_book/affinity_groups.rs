@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use berth_api::binding::WorkloadAffinityGroups;
 use berth_api::{Binding, BindingKey};
-use berth_core::WorkloadPeers;
+use berth_engine::WorkloadPeers;
 
 /// The bindings in each group, and the clusters of decisions that are not written yet.
 #[derive(Debug, Default)]

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use berth_api::binding::{BindingSpec, ResourceHealth, TargetCluster};
 use berth_api::{Binding, BindingKey};
-use berth_core::{Assumed, AssumedWorkload, ResourceRequest, ResourceRequestError};
+use berth_engine::{Assumed, AssumedWorkload, ResourceRequest, ResourceRequestError};
 
 use crate::estimator::AssumedWork;
 

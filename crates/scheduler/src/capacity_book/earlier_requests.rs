@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use berth_api::binding::BindingSpec;
 use berth_api::{Binding, BindingKey};
-use berth_core::{EarlierRequest, ResourceRequest};
+use berth_engine::{EarlierRequest, ResourceRequest};
 
 use super::assumed_capacity::is_healthy;
 

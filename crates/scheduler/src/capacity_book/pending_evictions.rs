@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use berth_api::{Binding, BindingKey};
-use berth_core::{Assumed, AssumedWorkload};
+use berth_engine::{Assumed, AssumedWorkload};
 
 use super::assumed_capacity::assumed_workload;
 use crate::framework::Victim;

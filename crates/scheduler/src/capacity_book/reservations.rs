@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use berth_api::{Binding, BindingKey};
-use berth_core::{Assumed, AssumedWorkload, Placement};
+use berth_engine::{Assumed, AssumedWorkload, Placement};
 
 use super::assumed_capacity::assumed_workload;
 
@@ -69,7 +69,7 @@ mod tests {
     use std::sync::Arc;
 
     use berth_api::ResourceBinding;
-    use berth_core::Target;
+    use berth_engine::Target;
     use serde_json::json;
 
     use super::*;

@@ -3,7 +3,7 @@
 //! A field is optional if a flag sets the same option. If the field is absent, the value of the flag applies.
 //! [`crate::config::plugin_lists`] validates the names of plugins. The plugins validate their arguments.
 
-use berth_core::Point;
+use berth_engine::Point;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use berth_core::GATED;
+use berth_engine::GATED;
 
 use super::configuration::{POINTS, PluginRef, PluginsConfig, PointConfig, ProfileConfig};
 use crate::framework::registry::{Enablement, Registry};

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use berth_api::binding::{BindingStatus, TargetCluster};
 use berth_api::feature_gates::EngineGates;
 use berth_api::{Binding, ResourceBinding};
-use berth_core::estimate::Unit;
-use berth_core::{
+use berth_engine::estimate::Unit;
+use berth_engine::{
     Assumed, AssumedWorkload, EarlierRequest, Outcome, ResourceRequest, ResourceRequestError,
     ScheduledReason, WorkloadPeers,
 };

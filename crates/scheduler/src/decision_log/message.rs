@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use berth_api::{Binding, Cluster};
 use berth_component_base::metrics::exposition::{Kind, family, sample};
-use berth_core::{Assumed, EarlierRequest, Outcome, WorkloadPeers};
+use berth_engine::{Assumed, EarlierRequest, Outcome, WorkloadPeers};
 
 use super::format::Configuration;
 use crate::estimator::Answers;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use berth_api::Binding;
-use berth_core::Bits;
+use berth_engine::Bits;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::is_preemptible;

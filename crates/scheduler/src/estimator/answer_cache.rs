@@ -9,8 +9,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use berth_core::estimate::{EstimateContext, EstimateError, Unit};
-use berth_core::{Basis, Estimator};
+use berth_engine::estimate::{EstimateContext, EstimateError, Unit};
+use berth_engine::{Basis, Estimator};
 
 use super::answers::{Answer, Answers};
 
@@ -40,7 +40,7 @@ impl AnswerCache {
         Self::default()
     }
 
-    /// Returns an estimator plugin that reads this cache. The caller adds the plugin to [`berth_core::Plugins`].
+    /// Returns an estimator plugin that reads this cache. The caller adds the plugin to [`berth_engine::Plugins`].
     pub fn estimator(&self) -> AccurateEstimator {
         AccurateEstimator(self.clone())
     }

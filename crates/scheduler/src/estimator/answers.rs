@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use berth_core::estimate::Unit;
+use berth_engine::estimate::Unit;
 use tonic::Code;
 
 /// The reason why a cluster has no fresh answer.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use berth_api::binding::{BindingSpec, Component, NodeClaim};
 use berth_api::cluster::ResourceList;
 use berth_api::quantity::QuantityError;
-use berth_core::estimate::Unit;
+use berth_engine::estimate::Unit;
 use prost::Message as _;
 use tonic::metadata::{Ascii, MetadataValue};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use berth_api::Binding;
-use berth_core::Snapshot;
+use berth_engine::Snapshot;
 use http::Uri;
 
 use super::answers::{Answer, CallError, Request};

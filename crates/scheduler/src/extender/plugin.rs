@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use berth_core::{
+use berth_engine::{
     BindingContext, BindingFilter, Bits, ClusterView, PluginError, Score, Scores, Snapshot,
 };
 use futures::FutureExt as _;
@@ -151,7 +151,7 @@ impl Bind for ExtenderPlugin {
     fn bind<'a>(
         &'a self,
         decided: &'a Decided,
-        _state: &'a mut berth_core::CycleState,
+        _state: &'a mut berth_engine::CycleState,
     ) -> BoxFuture<'a, Result<Bound, PluginError>> {
         async move {
             let resource = &decided.binding.spec.resource;

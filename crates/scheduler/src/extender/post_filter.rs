@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use berth_api::{Binding, BindingKey};
-use berth_core::{CycleState, PluginError};
+use berth_engine::{CycleState, PluginError};
 
 use super::answer_cache::{AnswerCache, Lookup};
 use super::answers::{Answer, Request};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use berth_core::{
+use berth_engine::{
     Assign, BindingFilter, Estimator, PlacementFilter, Point, PreFilter, PreScore, Score, Select,
 };
 
@@ -53,7 +53,7 @@ pub(crate) enum FilterPoint {
 /// available capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needs {
-    /// True if the plugin reads Cluster objects with [`berth_core::ClusterView::object`].
+    /// True if the plugin reads Cluster objects with [`berth_engine::ClusterView::object`].
     pub(crate) objects: bool,
     /// True if decisions that wait for Permit or are not written yet must reduce the free capacity of clusters.
     pub(crate) assumed_capacity: bool,

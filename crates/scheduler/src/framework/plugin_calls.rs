@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use berth_api::Binding;
-use berth_core::{CycleState, PluginError, Point};
+use berth_engine::{CycleState, PluginError, Point};
 use futures::FutureExt;
 
 use super::events::{Event, EventKind, Registration};

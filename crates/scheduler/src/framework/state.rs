@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWrite
 
 use berth_api::binding::TargetCluster;
 use berth_api::{Binding, BindingKey};
-use berth_core::{Fleet, Snapshot};
+use berth_engine::{Fleet, Snapshot};
 
 use super::traits::Bindings;
 

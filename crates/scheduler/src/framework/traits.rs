@@ -1,5 +1,5 @@
 //! Traits of the extension points before and after a decision, with their arguments and results. The traits of the
-//! extension points within a decision are in `berth-core`.
+//! extension points within a decision are in `berth-engine`.
 //!
 //! | point | when | task | on error |
 //! |---|---|---|---|
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use berth_api::binding::TargetCluster;
 use berth_api::{Binding, BindingKey};
-use berth_core::{CycleState, Outcome, PluginError, Request, Snapshot};
+use berth_engine::{CycleState, Outcome, PluginError, Request, Snapshot};
 use futures::future::BoxFuture;
 
 use super::plugin_messages::{PermitDecision, PluginMessage};

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use berth_api::{Binding, BindingKey};
-use berth_core::{CycleState, PluginError};
+use berth_engine::{CycleState, PluginError};
 use serde::Deserialize;
 
 use super::gang_state::{GangState, MemberState};

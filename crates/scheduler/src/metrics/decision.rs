@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use berth_core::{Observer, Point, Status};
+use berth_engine::{Observer, Point, Status};
 
 use super::labels;
 use super::points::PointTimes;

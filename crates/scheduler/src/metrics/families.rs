@@ -6,7 +6,7 @@ use std::time::Duration;
 use berth_component_base::metrics::exposition::{Kind, family, gauge, histogram, quoted, sample};
 use berth_component_base::metrics::histogram::{Histogram, exponential};
 use berth_component_base::metrics::leader_election;
-use berth_core::Point;
+use berth_engine::Point;
 
 use super::labels::{self, CycleResult, Incoming, PluginResult};
 use super::steps::Step;

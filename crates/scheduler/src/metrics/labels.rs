@@ -1,6 +1,6 @@
 //! The values of the metrics' labels, such as `scheduled` and `error`. Each value is from Karmada or kube-scheduler.
 
-use berth_core::{Point, Status};
+use berth_engine::{Point, Status};
 
 use super::steps::Step;
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use berth_core::{Observer, Point, Status};
+use berth_engine::{Observer, Point, Status};
 
 /// A run of a plugin: the point, the plugin's name, the result and the duration.
 pub(super) type PluginRun = (Point, String, Status, Duration);

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use berth_core::{Observer, Point, Status};
+use berth_engine::{Observer, Point, Status};
 
 /// A stage of a decision. Karmada's metrics distinguish the same stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,4 +1,4 @@
-use berth_core::Fleet;
+use berth_engine::Fleet;
 use serde_json::json;
 
 use super::*;

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use berth_api::feature_gates::EngineGates;
-use berth_core::{
+use berth_engine::{
     Engine, EngineOptions, Estimator, Filter, GeneralEstimator, PluginError, PluginSet, Plugins,
     Point, Weighted,
 };
@@ -316,7 +316,7 @@ fn filter_of(plugin: &Plugin) -> Option<Filter> {
 fn scores(
     selection: &Selection,
     extender_plugins: &[Plugin],
-) -> Vec<Weighted<Arc<dyn berth_core::Score>>> {
+) -> Vec<Weighted<Arc<dyn berth_engine::Score>>> {
     let weighted = |plugin: &Plugin, weight| {
         plugin
             .score

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use berth_api::feature_gates::EngineGates;
-use berth_core::{
+use berth_engine::{
     ApiEnablement, AssignReplicas, ClusterAffinity, ClusterEviction, ClusterLocality, GATED,
     SelectClusters, SpreadConstraint, TaintToleration, WorkloadAffinity, WorkloadAntiAffinity,
 };
@@ -135,9 +135,9 @@ mod tests {
         let registry = Registry::in_tree(gates);
         let mut names: Vec<&str> = registry.names().collect();
         names.sort_unstable();
-        let mut expected: Vec<&str> = berth_core::IN_TREE
+        let mut expected: Vec<&str> = berth_engine::IN_TREE
             .into_iter()
-            .chain(berth_core::GATED)
+            .chain(berth_engine::GATED)
             .chain([
                 PrioritySort::NAME,
                 SelectClusters::NAME,

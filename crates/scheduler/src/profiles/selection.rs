@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use berth_core::Point;
+use berth_engine::Point;
 
 use crate::config::configuration::{POINTS, PluginRef, PluginsConfig, ProfileConfig};
 use crate::config::plugin_lists::{ALL, ProfileError, disables};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use berth_api::binding::BindingSpec;
-use berth_core::{AssumedWorkload, Fleet, Placement};
+use berth_engine::{AssumedWorkload, Fleet, Placement};
 use serde_json::json;
 
 use super::*;

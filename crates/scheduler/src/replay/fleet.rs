@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use berth_api::Cluster;
-use berth_core::Snapshot;
+use berth_engine::Snapshot;
 use serde::Deserialize as _;
 use serde_json::Value;
 

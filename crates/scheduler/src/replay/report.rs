@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use berth_core::Explanation;
+use berth_engine::Explanation;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use serde::Serialize;
 
@@ -219,8 +219,8 @@ fn reasons(
     .collect()
 }
 
-fn stage(stage: berth_core::Stage) -> &'static str {
-    use berth_core::Stage;
+fn stage(stage: berth_engine::Stage) -> &'static str {
+    use berth_engine::Stage;
     match stage {
         Stage::Deleting => "is being deleted",
         Stage::Filtered => "filtered",

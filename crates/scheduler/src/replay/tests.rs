@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_api::{Binding, Cluster, ResourceBinding};
-use berth_core::{
+use berth_engine::{
     Assumed, AssumedWorkload, BindingContext, BindingFilter, ClusterView, Engine, EngineOptions,
     Fleet, Reason, Request, ResourceRequest,
 };

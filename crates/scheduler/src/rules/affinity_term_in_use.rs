@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use berth_api::placement::{ClusterAffinityTerm, Placement};
 use berth_api::{Binding, Cluster};
-use berth_core::CompiledAffinity;
+use berth_engine::CompiledAffinity;
 
 /// Returns the name of the term that the status should contain, or `None` if the status needs no correction. `cluster`
 /// looks up clusters by name.

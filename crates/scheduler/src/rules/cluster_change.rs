@@ -8,7 +8,7 @@ use berth_api::cluster::{ClusterStatus, ResourceList, ResourceSummary};
 use berth_api::placement::{ClusterAffinity, Placement, ReplicaSchedulingType};
 use berth_api::quantity::Quantity;
 use berth_api::{Binding, Cluster};
-use berth_core::CompiledAffinity;
+use berth_engine::CompiledAffinity;
 
 /// The parts of a cluster that affect scheduling.
 #[derive(Clone, Debug)]

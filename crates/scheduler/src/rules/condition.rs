@@ -3,7 +3,7 @@
 use berth_api::binding::BindingStatus;
 use berth_api::well_known::CONDITION_SCHEDULED;
 use berth_api::{condition, condition_message};
-use berth_core::ScheduledReason;
+use berth_engine::ScheduledReason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 /// Message of the condition after a success.

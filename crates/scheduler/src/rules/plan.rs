@@ -8,7 +8,7 @@ use std::sync::Arc;
 use berth_api::binding::{BindingStatus, TargetCluster, TargetComponent};
 use berth_api::well_known::APPLIED_PLACEMENT;
 use berth_api::{Binding, BindingKey};
-use berth_core::{Outcome, PluginError, ScheduleError, ScheduledReason, Target};
+use berth_engine::{Outcome, PluginError, ScheduleError, ScheduledReason, Target};
 use berth_events::{Note, Severity};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};

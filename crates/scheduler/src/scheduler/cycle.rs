@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use berth_api::go_json::placement_json;
 use berth_api::{Binding, BindingKey};
 use berth_component_base::blocking::without_blocking_the_runtime;
-use berth_core::{Request, ScheduledReason};
+use berth_engine::{Request, ScheduledReason};
 use berth_events::{Note, Severity};
 use berth_telemetry::Span;
 

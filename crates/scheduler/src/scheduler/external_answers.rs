@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use berth_api::{Binding, BindingKey};
-use berth_core::{Assumed, Estimator, Request, Snapshot};
+use berth_engine::{Assumed, Estimator, Request, Snapshot};
 use tokio::task::{Id, JoinSet};
 use tokio_util::sync::CancellationToken;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use berth_api::{Binding, BindingKey};
-use berth_core::CycleState;
+use berth_engine::CycleState;
 use berth_telemetry::Span;
 
 use crate::framework::Decided;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use berth_api::{Binding, BindingKey};
-use berth_core::{PluginError, Point};
+use berth_engine::{PluginError, Point};
 
 use super::Scheduler;
 use super::in_flight::{Cycle, ReservedDecision};

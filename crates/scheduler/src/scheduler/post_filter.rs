@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use berth_api::{Binding, BindingKey};
-use berth_core::{
+use berth_engine::{
     AssumedWorkload, CycleState, Engine, Outcome, Placement, PluginError, Request, ScheduledReason,
     Snapshot,
 };

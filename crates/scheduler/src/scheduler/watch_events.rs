@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use berth_api::{Binding, BindingKey, Cluster, condition};
-use berth_core::ScheduledReason;
+use berth_engine::ScheduledReason;
 use berth_events::{Note, Severity};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use berth_api::{Binding, BindingKey};
-use berth_core::ScheduledReason;
+use berth_engine::ScheduledReason;
 use berth_telemetry::Span;
 
 use super::Scheduler;

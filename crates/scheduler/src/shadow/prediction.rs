@@ -5,7 +5,7 @@ use std::fmt;
 
 use berth_api::binding::TargetCluster;
 use berth_api::{Binding, condition};
-use berth_core::{Explanation, Outcome, ScheduledReason};
+use berth_engine::{Explanation, Outcome, ScheduledReason};
 
 use crate::rules::plan::Plan;
 use crate::shadow_differences::{Decided, MissingCluster};

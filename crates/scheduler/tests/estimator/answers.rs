@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use berth_core::estimate::Unit;
+use berth_engine::estimate::Unit;
 use berth_scheduler::estimator::{Answer, EstimateRequest, EstimatorOptions, NoAnswerKind};
 use serde_json::json;
 use tonic::Status;

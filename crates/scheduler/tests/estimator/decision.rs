@@ -6,8 +6,8 @@ use std::sync::Arc;
 use berth_api::BindingKey;
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::feature_gates::EngineGates;
-use berth_core::estimate::Unit;
-use berth_core::{Engine, EngineOptions, Fleet, Outcome, Plugins, Request, Snapshot};
+use berth_engine::estimate::Unit;
+use berth_engine::{Engine, EngineOptions, Fleet, Outcome, Plugins, Request, Snapshot};
 use berth_scheduler::estimator::{Answer, AnswerCache, Answers, NoAnswer};
 use serde_json::json;
 

@@ -8,7 +8,7 @@ use berth_api::Cluster;
 use berth_api::binding::BindingSpec;
 use berth_apiserver::{Server, ServerConfig};
 use berth_component_base::kube_client::RateLimit;
-use berth_core::estimate::Unit;
+use berth_engine::estimate::Unit;
 use berth_scheduler::estimator::{Answers, EstimateRequest, EstimatorClient, EstimatorOptions};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::Api;

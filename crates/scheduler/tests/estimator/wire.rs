@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use berth_api::binding::BindingSpec;
-use berth_core::estimate::Unit;
+use berth_engine::estimate::Unit;
 use berth_scheduler::estimator::wire::service::estimator_server;
 use berth_scheduler::estimator::{AssumedWork, EstimateRequest};
 use prost::Message;

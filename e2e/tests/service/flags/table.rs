@@ -116,7 +116,7 @@ const TABLE: &[Row] = &[
             && !enables(o, "ClusterEviction")
     }),
     ("--plugins=-ClusterAffinity", |o| {
-        berth_core::IN_TREE.iter().all(|name| !enables(o, name))
+        berth_engine::IN_TREE.iter().all(|name| !enables(o, name))
     }),
     // The path is relative to the folder of the package, in which the tests run.
     ("--config=../examples/test-filter/config.yaml", |o| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use berth_core::ClusterExplanation;
+use berth_engine::ClusterExplanation;
 use berth_plan::what_if::{self, Failure, Move, Share};
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use berth_core::{Basis, ClusterExplanation, Stage, TermExplanation};
+use berth_engine::{Basis, ClusterExplanation, Stage, TermExplanation};
 use berth_plan::what_if::{Decision, Move};
 use berth_scheduler::estimator::AccurateEstimator;
 

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use berth_api::BindingKey;
-use berth_core::Explanation;
+use berth_engine::Explanation;
 use berth_plan::what_if::{Change, Decision, Failure, FleetChange};
 use k8s_openapi::api::core::v1::Taint;
 

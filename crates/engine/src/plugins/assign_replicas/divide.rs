@@ -30,7 +30,7 @@ pub struct Party {
 /// change the result of this step.
 ///
 /// ```
-/// use berth_core::{Party, TieOrder, divide};
+/// use berth_engine::{Party, TieOrder, divide};
 ///
 /// let parties = [(0, 3), (1, 1), (2, 1)].map(|(ordinal, votes)| Party { ordinal, votes });
 /// assert_eq!(divide(5, &parties, TieOrder::Ascending), [3, 1, 1]);

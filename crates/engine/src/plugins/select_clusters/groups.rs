@@ -28,7 +28,7 @@ pub struct Group {
 /// are sorted by descending score, then by name. The result is empty if there is no such combination.
 ///
 /// ```
-/// use berth_core::{Group, select_groups};
+/// use berth_engine::{Group, select_groups};
 ///
 /// let group = |rank, clusters, score| Group { rank, clusters, score };
 /// let regions = [group(0, 1, 90), group(1, 3, 50), group(2, 2, 60)];

@@ -3,7 +3,7 @@
 use std::sync::mpsc::sync_channel;
 
 use berth_api::ResourceBinding;
-use berth_core::{Outcome, WorkloadPeers};
+use berth_engine::{Outcome, WorkloadPeers};
 use serde_json::json;
 
 use super::*;
@@ -23,7 +23,7 @@ fn input() -> DecisionInput {
         extender_calls: 0,
         outcome: Outcome {
             failed_terms: Vec::new(),
-            result: Ok(berth_core::Placement::default()),
+            result: Ok(berth_engine::Placement::default()),
         },
     }
 }

@@ -1,7 +1,7 @@
 //! Tests of the written files: their size, their number, their content, and the reading of truncated files.
 
 use berth_api::{Cluster, ResourceBinding};
-use berth_core::{Assumed, AssumedWorkload, Outcome, Placement, ResourceRequest, WorkloadPeers};
+use berth_engine::{Assumed, AssumedWorkload, Outcome, Placement, ResourceRequest, WorkloadPeers};
 use serde_json::json;
 use tempfile::TempDir;
 

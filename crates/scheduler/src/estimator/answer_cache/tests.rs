@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use berth_api::feature_gates::EngineGates;
 use berth_api::{BindingKey, Cluster, ResourceBinding};
-use berth_core::{Engine, EngineOptions, Fleet, Plugins, Request};
+use berth_engine::{Engine, EngineOptions, Fleet, Plugins, Request};
 use serde_json::json;
 
 use super::super::answers::NoAnswer;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use berth_api::binding::TargetCluster;
-use berth_core::CycleState;
+use berth_engine::CycleState;
 use serde_json::{Value, json};
 
 use super::fake::Fake;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use berth_api::Binding;
 use berth_api::feature_gates::EngineGates;
-use berth_core::{
+use berth_engine::{
     Engine, EngineOptions, Filter, Fleet, Outcome, Plugins, Request, Snapshot, Weighted,
 };
 use serde_json::{Value, json};

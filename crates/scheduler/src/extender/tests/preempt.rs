@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use berth_api::{Binding, BindingKey};
-use berth_core::{CycleState, PluginError, Snapshot};
+use berth_engine::{CycleState, PluginError, Snapshot};
 use serde_json::{Value, json};
 
 use super::fake::Fake;

@@ -1,7 +1,7 @@
 //! Tests of the plugin Coscheduling: members of a gang wait, are placed together, and are rejected together.
 
 use berth_api::ResourceBinding;
-use berth_core::Fleet;
+use berth_engine::Fleet;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 

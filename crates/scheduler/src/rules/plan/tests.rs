@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use berth_api::go_json::placement_json;
 use berth_api::{ClusterResourceBinding, ResourceBinding};
-use berth_core::{FailedTerm, FitError, Placement as Placed, PluginError};
+use berth_engine::{FailedTerm, FitError, Placement as Placed, PluginError};
 use serde_json::Value;
 
 use super::*;

@@ -3,7 +3,7 @@
 use berth_api::binding::GracefulEvictionTask;
 use berth_api::well_known::PREEMPTIBLE;
 use berth_api::{Cluster, ResourceBinding};
-use berth_core::{EngineOptions, Fleet};
+use berth_engine::{EngineOptions, Fleet};
 use serde_json::{Value, json};
 
 use super::*;
