@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::source_files::source_files;
+use crate::source_files::{crate_folders, source_files};
 
 /// Returns the kinds in the `kube` attributes of a file. Only the derive macro accepts these attributes.
 fn derived_kinds(text: &str) -> impl Iterator<Item = &str> {
@@ -27,8 +27,8 @@ fn is_written_by_hand(line: &str) -> bool {
 #[test]
 fn every_kind_comes_from_kube_derive() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let crates = fs::read_dir(root.join("crates")).unwrap();
-    let files = crates.flat_map(|entry| source_files(&entry.unwrap().path().join("src")));
+    let crates = crate_folders().into_iter();
+    let files = crates.flat_map(|folder| source_files(&folder.join("src")));
     let mut derived = BTreeSet::new();
     let mut written_by_hand = Vec::new();
     for file in files {

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 /// Returns the folders of the crates that have sources, in the order of their names.
 pub(crate) fn crate_folders() -> Vec<PathBuf> {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
-    let crates = fs::read_dir(crates).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let crates = ["crates", "trial"].map(|folder| fs::read_dir(root.join(folder)).unwrap());
     let mut folders: Vec<PathBuf> = crates
+        .into_iter()
+        .flatten()
         .map(|entry| entry.unwrap().path())
         .filter(|folder| folder.join("src").is_dir())
         .collect();

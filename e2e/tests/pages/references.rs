@@ -11,7 +11,15 @@ use crate::blocks::{Block, blocks};
 use crate::{PAGES, read, repository};
 
 /// Folders of the repository. A word of a command that starts with such a folder must be an existing path.
-const FOLDERS: [&str; 6] = ["crates/", "deploy/", "docs/", "e2e/", "examples/", "hack/"];
+const FOLDERS: [&str; 7] = [
+    "crates/",
+    "deploy/",
+    "docs/",
+    "e2e/",
+    "examples/",
+    "hack/",
+    "trial/",
+];
 
 /// Returns the shell blocks of a page.
 fn shell_blocks(page: &str) -> Vec<Block> {
