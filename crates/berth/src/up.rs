@@ -23,7 +23,7 @@ use berth_plan::admission::KarmadaAdmission;
 use berth_plan::simulate::is_simulated;
 use berth_scheduler::Options;
 use berth_scheduler::config::BindAddress;
-use berth_simulator::ImageRegistry;
+use berth_workloads::ImageRegistry;
 use futures::FutureExt as _;
 use regex::Regex;
 use tokio::sync::watch;
@@ -287,7 +287,7 @@ impl ControlPlane {
             let member_client = kube_client::named(member.server().client(), Component::Simulator);
             let (images, cancel) = (images.clone(), self.cancel.clone());
             self.tasks.spawn(async move {
-                berth_simulator::run(member_client, images, cancel).await;
+                berth_workloads::run(member_client, images, cancel).await;
                 (SIMULATION, Ok(()))
             });
         }

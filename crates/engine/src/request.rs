@@ -254,7 +254,7 @@ impl Request {
     }
 
     /// Returns the current clusters of the workload (`spec.clusters`), with their current replicas.
-    pub fn prior(&self) -> &[(String, i64)] {
+    pub fn current(&self) -> &[(String, i64)] {
         &self.current
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use berth_engine::{CycleState, PluginError};
 use berth_e2e::SchedulerFixture;
+use berth_engine::{CycleState, PluginError};
 use berth_scheduler::framework::{Bind, Bound, Decided, Plugin, Registry};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;

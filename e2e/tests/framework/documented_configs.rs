@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use berth_engine::{BindingContext, BindingFilter, ClusterView, Reason};
 use berth_e2e::scheduler_fixture::{four_clusters, outcome, to_all_clusters};
 use berth_e2e::{BareControlPlane, RunningScheduler};
+use berth_engine::{BindingContext, BindingFilter, ClusterView, Reason};
 use berth_scheduler::Options;
 use berth_scheduler::config::{DeclaredProfiles, Document, ProfileFlags, SchedulerConfiguration};
 use berth_scheduler::framework::{Args, Plugin, Registry};

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use berth_engine::{BindingContext, BindingFilter, ClusterView, Reason};
 use berth_e2e::scheduler_fixture::{four_clusters, parse_configuration, to_all_clusters};
 use berth_e2e::{RunningScheduler, SchedulerFixture, eventually};
+use berth_engine::{BindingContext, BindingFilter, ClusterView, Reason};
 use berth_scheduler::Options;
 use berth_scheduler::framework::{FactoryError, Handle, Plugin, Registry};
 use kube::api::{Patch, PatchParams};

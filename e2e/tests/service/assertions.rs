@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use berth_api::{BindingKey, ResourceBinding};
-use berth_engine::{Engine, EngineOptions, Fleet, Request};
 use berth_e2e::{BareControlPlane, eventually};
+use berth_engine::{Engine, EngineOptions, Fleet, Request};
 use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;

@@ -131,7 +131,7 @@ impl Engine {
         calls: &mut Calls<'_, T>,
     ) -> Result<Bits, PluginError> {
         let mut current = Bits::none(context.snapshot().len());
-        for share in context.prior() {
+        for share in context.current() {
             current.set(share.ordinal, true);
         }
         let mut passing = prepared.passing.clone();

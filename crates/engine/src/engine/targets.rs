@@ -12,7 +12,7 @@ use crate::outcome::{Target, TargetComponent};
 /// Returns the shares of the clusters in `spec.clusters` of the binding, in the same order. Omits clusters that no
 /// longer exist.
 pub(super) fn current_shares(context: &CycleContext<'_>) -> Vec<Share> {
-    let current = context.request().prior().iter();
+    let current = context.request().current().iter();
     current
         .filter_map(|(name, replicas)| {
             Some(Share {

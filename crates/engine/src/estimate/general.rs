@@ -117,7 +117,7 @@ impl GeneralEstimator {
         clusters: &[usize],
         estimates: &mut [i32],
     ) {
-        let current = context.request.prior().iter();
+        let current = context.request.current().iter();
         let grown = current.filter(|(name, _)| earlier.clusters.contains(name));
         let mut without_current = context.assumed.clone();
         let mut replicas_of = BTreeMap::new();

@@ -152,7 +152,7 @@ impl<'a> BindingContext<'a> {
 
     /// Returns the current replicas of the workload in each cluster (`spec.clusters`), in the order of the binding.
     /// Omits clusters that no longer exist.
-    pub fn prior(&self) -> &'a [Share] {
+    pub fn current(&self) -> &'a [Share] {
         self.current
     }
 

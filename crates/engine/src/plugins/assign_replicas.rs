@@ -93,7 +93,7 @@ impl<'a> AssignInput<'a> {
             context,
             request: context.binding().request(),
             static_weights: context.static_weights(),
-            current: context.binding().prior(),
+            current: context.binding().current(),
             order,
             gates,
             recorder,

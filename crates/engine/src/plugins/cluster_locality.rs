@@ -32,7 +32,7 @@ impl Score for ClusterLocality {
         context: &BindingContext<'_>,
         scores: &mut Scores<'_>,
     ) -> Result<(), PluginError> {
-        for share in context.prior() {
+        for share in context.current() {
             if let Some(index) = scores.place_of(share.ordinal) {
                 scores.add(index, Self::SCORE);
             }
