@@ -34,7 +34,7 @@ use scene::Scene;
 use state::{State, differences};
 
 /// The default number of seeds.
-const SEEDS: u64 = 3;
+const SEEDS: u64 = 2;
 /// The time without changes after which a run without crashes is finished.
 const QUIET_TIME: Duration = Duration::from_secs(4);
 

@@ -128,7 +128,7 @@ async fn a_waiting_binding_is_placed_promptly_after_its_event() {
 /// Number of unschedulable bindings. The load scenario `starvation` in `e2e/src/load` measures with 10,000.
 const WAITING: u32 = 1000;
 /// Number of bindings that are created while the capacity of a cluster changes.
-const NEW: usize = 100;
+const NEW: usize = if cfg!(debug_assertions) { 40 } else { 100 };
 
 /// A cluster changes its capacity about 20 times per second. Each increase requeues 1000 unschedulable bindings.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
