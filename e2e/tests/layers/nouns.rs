@@ -72,7 +72,7 @@ fn a_binding_is_decoded_into_one_type() {
 
 #[test]
 fn an_engine_error_has_one_method_that_gives_the_reason() {
-    assert_homes(&["core/src/scheduled_reason.rs"], |line| {
+    assert_homes(&["engine/src/scheduled_reason.rs"], |line| {
         line.contains("=> \"NoClusterFit\"")
     });
     // Other crates may not map the variants of the error to reasons.
