@@ -6,9 +6,12 @@
 //!      └────────────────────────────────────────────────────────┘
 //! ```
 //!
+//! With [`Start::Stream`], a watch sends the list (WatchList in Kubernetes), which costs the server less.
+//!
 //! - **Lists are never old.** Each list is a consistent read: it has no `resourceVersion`, so a server may not answer
 //!   from a cache that lags behind. An object that is missing from a list is therefore deleted.
-//! - **[`Event::Init`] follows the first page.** A list whose first page fails emits nothing.
+//! - **[`Event::Init`] follows the first page.** A list whose first page fails emits nothing. A streamed list that fails
+//!   begins with another [`Event::Init`].
 //! - **Each failure lengthens the pause** before the next request, up to [`Config::longest_pause`]. Only a watch that
 //!   has worked for a while resets the pause.
 //! - **Unexpected responses are failures:** a redirect, a response that is not JSON, a line that is no event, and a
@@ -24,6 +27,7 @@ mod failure_log;
 mod lines;
 mod objects;
 mod request;
+mod streamed_list;
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -76,6 +80,8 @@ pub enum AfterOutage {
 pub enum Start {
     /// A list.
     List,
+    /// A watch that sends the list first. A server that refuses such a watch, or does not end the list, is listed.
+    Stream,
     /// A watch that begins with the current objects, for callers without the permission to list. It reports no deletion
     /// between two watches, and emits neither [`Event::Init`] nor [`Event::InitDone`]. Its failures are logged at debug
     /// level only, because such a caller must work without the watch, too.
@@ -144,6 +150,7 @@ where
         account: config.budget.as_ref().map(Budget::account),
         requests: Requests::new(api.into_client(), url, &config),
         page_size: PageSize::default(),
+        streams: config.start == Start::Stream,
         state: State::Unlisted,
         pause: Duration::ZERO,
         config,
@@ -158,6 +165,8 @@ struct ListWatch<K> {
     requests: Requests,
     weigh: fn(&K, usize) -> usize,
     page_size: PageSize,
+    /// Whether the server is asked to stream the list. False after a refusal.
+    streams: bool,
     account: Option<Account>,
     backoff: Backoff,
     log: FailureLog,
@@ -171,6 +180,8 @@ enum State<K> {
     Unlisted,
     /// A page of the list was received.
     Page(Page<K>),
+    /// A watch sends the list.
+    Streaming(Watch),
     /// The next watch starts at this version.
     Listed(String),
     Watching {
@@ -230,15 +241,26 @@ where
                 self.state = State::Listed(CURRENT_OBJECTS.to_owned());
                 Ok(None)
             }
+            State::Unlisted if self.streams => match self.requests.stream().await {
+                Ok(watch) => {
+                    self.begin_list();
+                    self.state = State::Streaming(watch);
+                    Ok(Some(Event::Init))
+                }
+                Err(error) if error.refuses_streams() => {
+                    self.streams = false;
+                    Ok(None)
+                }
+                Err(error) => Err(error),
+            },
             State::Unlisted => {
                 let page = self.page(None).await?;
-                if let Some(account) = &mut self.account {
-                    account.begin_list();
-                }
+                self.begin_list();
                 self.state = State::Page(page);
                 Ok(Some(Event::Init))
             }
             State::Page(page) => self.next_of_page(page).await,
+            State::Streaming(watch) => self.next_of_stream(watch).await,
             State::Listed(version) => {
                 match self.requests.watch(&version).await {
                     Ok(watch) => {
@@ -307,12 +329,22 @@ where
                 Ok(None)
             }
             NextPage::End(version) => {
-                if let Some(account) = &mut self.account {
-                    account.end_list();
-                }
+                self.end_list();
                 self.state = State::Listed(version);
                 Ok(Some(Event::InitDone))
             }
+        }
+    }
+
+    fn begin_list(&mut self) {
+        if let Some(account) = &mut self.account {
+            account.begin_list();
+        }
+    }
+
+    fn end_list(&mut self) {
+        if let Some(account) = &mut self.account {
+            account.end_list();
         }
     }
 
@@ -351,9 +383,7 @@ where
             Some(Ok(Line::Event(WatchEvent::Deleted(object)))) => {
                 let version = object.resource_version().filter(|v| !v.is_empty());
                 let version = version.ok_or(Error::NoVersion)?;
-                if let Some(account) = &mut self.account {
-                    account.refund(object.meta());
-                }
+                self.refund(&object);
                 self.state = watching(version);
                 return Ok(Some(Event::Delete(object)));
             }
@@ -395,6 +425,12 @@ where
             self.state = State::Listed(version);
         }
         error
+    }
+
+    fn refund(&mut self, object: &K) {
+        if let Some(account) = &mut self.account {
+            account.refund(object.meta());
+        }
     }
 
     fn charge(&mut self, object: &K, bytes: usize) -> Result<(), Error> {

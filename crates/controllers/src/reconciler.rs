@@ -25,7 +25,7 @@ pub(crate) mod work_queue;
 use std::sync::Arc;
 use std::time::Duration;
 
-use berth_component_base::list_watch::{Config, Error};
+use berth_component_base::list_watch::{Config, Error, Start};
 use berth_events::EventRecorder;
 use futures::FutureExt as _;
 use kube::Client;
@@ -149,7 +149,10 @@ impl<E: Send + 'static> Inputs<E> {
         // Only watches of servers with limits return errors.
         let informer = inform(
             api,
-            Config::default(),
+            Config {
+                start: Start::Stream,
+                ..Config::default()
+            },
             ManagedFields::None,
             to_event,
             sender,

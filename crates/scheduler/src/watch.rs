@@ -5,7 +5,7 @@ pub(crate) mod list_progress;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use berth_component_base::list_watch::{self, Config, Listing, ObjectEvent};
+use berth_component_base::list_watch::{self, Config, Listing, ObjectEvent, Start};
 use futures::StreamExt as _;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::Api;
@@ -43,6 +43,7 @@ pub(crate) async fn run<K, M>(
     M: Send + 'static,
 {
     let config = Config {
+        start: Start::Stream,
         watch: timeout,
         longest_pause: LONGEST_PAUSE,
         ..Config::default()

@@ -65,6 +65,17 @@ impl Error {
         }
     }
 
+    /// Reports whether the server refused a watch that sends the list first. A list may succeed, or its error says more.
+    pub(super) fn refuses_streams(&self) -> bool {
+        match self {
+            Self::Watch(kube::Error::Api(status)) => {
+                (400..500).contains(&status.code) && !matches!(status.code, 410 | 429)
+            }
+            Self::NotKubernetes(_) => true,
+            _ => false,
+        }
+    }
+
     /// Reports whether a watch broke without a response of the API server.
     pub(super) fn is_outage(&self) -> bool {
         match self {

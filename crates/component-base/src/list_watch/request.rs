@@ -95,7 +95,17 @@ impl Requests {
 
     /// Starts a watch at a version.
     pub(super) async fn watch(&self, version: &str) -> Result<Watch, Error> {
-        let request = self.request.watch(&self.watch, version);
+        self.start_watch(&self.watch, version).await
+    }
+
+    /// Starts a watch that first sends the current objects, as a consistent read.
+    pub(super) async fn stream(&self) -> Result<Watch, Error> {
+        let parameters = self.watch.clone().initial_events();
+        self.start_watch(&parameters, "").await
+    }
+
+    async fn start_watch(&self, parameters: &WatchParams, version: &str) -> Result<Watch, Error> {
+        let request = self.request.watch(parameters, version);
         let request = request.map_err(|error| Error::Watch(kube::Error::BuildRequest(error)))?;
         let mut request = request.map(Body::from);
         let identity = HeaderValue::from_static("identity");

@@ -259,6 +259,135 @@ async fn lists_are_consistent_reads_in_pages() {
     }
 }
 
+fn streams(uri: &str) -> bool {
+    uri.contains("sendInitialEvents=true")
+}
+
+fn bookmark(version: &str) -> String {
+    let annotations = json!({ "k8s.io/initial-events-end": "true" });
+    event(
+        "BOOKMARK",
+        &json!({ "kind": "ConfigMap", "apiVersion": "v1",
+            "metadata": { "resourceVersion": version, "annotations": annotations } }),
+    )
+}
+
+fn streaming() -> Config {
+    Config {
+        start: Start::Stream,
+        ..Config::default()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_sends_the_list_and_continues() {
+    let (client, log) = server(|uri| {
+        assert!(streams(uri), "{uri}");
+        let list = event("ADDED", &config_map("a", "3"))
+            + &event("ADDED", &config_map("b", "4"))
+            + &event("DELETED", &config_map("b", "5"))
+            + &bookmark("5");
+        let change = event("MODIFIED", &config_map("a", "6"));
+        parts(
+            vec![(Duration::ZERO, list), (Duration::from_secs(60), change)],
+            false,
+        )
+    });
+    let items = collect(client, streaming(), Duration::from_secs(61)).await;
+    let expected = [
+        "Init",
+        "InitApply(a)",
+        "InitApply(b)",
+        "Delete(b)",
+        "InitDone",
+        "Apply(a)",
+    ];
+    assert_eq!(items, expected);
+    let log = log.lock().unwrap();
+    assert_eq!(log.len(), 1);
+    // As for a list: a version such as 0 would allow the server to answer from the past.
+    let is_consistent =
+        |uri: &str| uri.contains("resourceVersion=&") || uri.ends_with("resourceVersion=");
+    assert!(
+        is_consistent(&log[0]) && log[0].contains("resourceVersionMatch=NotOlderThan"),
+        "{log:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_stream_its_list_is_listed() {
+    type Respond = fn() -> Answer;
+    let invalid = || {
+        let status = json!({ "kind": "Status", "status": "Failure", "code": 422, "reason": "Invalid",
+            "message": "sendInitialEvents: Forbidden" });
+        with_status(422, &status.to_string())
+    };
+    let servers: [(&str, Respond, usize); 5] = [
+        ("refuses", invalid, 0),
+        ("forbids watches", forbidden, 0),
+        ("is a page", || with_status(200, "<html>"), 1),
+        ("ends", || parts(Vec::new(), true), 1),
+        (
+            "hides the end",
+            || {
+                let object = event("ADDED", &config_map("a", "3"));
+                parts(vec![(Duration::ZERO, object)], false)
+            },
+            1,
+        ),
+    ];
+    for (name, respond, inits) in servers {
+        let (client, log) = server(move |uri| {
+            if streams(uri) {
+                respond()
+            } else if is_watch(uri) {
+                parts(Vec::new(), false)
+            } else {
+                text(list("5", &["a"], ""))
+            }
+        });
+        let items = collect(client, streaming(), Duration::from_secs(15)).await;
+        let end = ["Init", "InitApply(a)", "InitDone"];
+        assert_eq!(items[items.len() - 3..], end, "{name}: {items:?}");
+        let begun = items.iter().filter(|item| *item == "Init").count();
+        assert_eq!(begun, 1 + inits, "{name}: {items:?}");
+        let asked = log
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|uri| streams(uri))
+            .count();
+        assert_eq!(asked, 1, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streamed_list_that_fails_is_repeated() {
+    let unreadable = json!({ "metadata": { "name": "b", "resourceVersion": "8" }, "data": 1 });
+    let unavailable =
+        json!({ "kind": "Status", "status": "Failure", "code": 503, "message": "starting" });
+    let failures = [
+        (503, unavailable.to_string(), "starting"),
+        (
+            429,
+            unavailable.to_string().replace("503", "429"),
+            "starting",
+        ),
+        (200, event("ADDED", &unreadable), "cannot list the objects"),
+        (200, event("ERROR", &unavailable), "starting"),
+    ];
+    for (code, body, expected) in failures {
+        let (client, _) = server(move |uri| {
+            assert!(streams(uri), "{uri}");
+            with_status(code, &body)
+        });
+        let items = collect(client, streaming(), Duration::from_mins(1)).await;
+        let failed = items.iter().filter(|item| item.contains(expected)).count();
+        assert!((8..=12).contains(&failed), "{code}: {items:?}");
+        assert!(!items.iter().any(|item| item == "InitDone"), "{items:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_expired_version_leads_to_a_new_list() {
     let gone = json!({ "kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "old" });
