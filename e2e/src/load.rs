@@ -16,6 +16,7 @@ mod scale;
 mod scheduler_process;
 mod server;
 mod server_process;
+mod side_by_side;
 mod starvation;
 mod steady;
 mod up_process;
@@ -28,6 +29,7 @@ pub use propagation::{Propagation, propagation};
 pub use scale::{Scale, scale};
 pub use server::{ServerLoad, server};
 pub use server_process::{Storage, run_api_server};
+pub use side_by_side::{Program, SideBySide, side_by_side};
 pub use starvation::{Starvation, starvation};
 pub use steady::{Steady, steady};
 

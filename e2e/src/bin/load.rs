@@ -2,14 +2,14 @@
 //! JSON.
 //!
 //! `docs/performance.md` describes the scenarios. A scenario that measures `berth scheduler` or `berth up` starts this
-//! program again, with the subcommand `scheduler` or `up`. The program then does the same as `berth`.
+//! program again, with a subcommand of `berth` such as `up`. The program then does the same as `berth`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use berth_e2e::load::{
-    self, Burst, Expressions, LoadError, Members, Propagation, Scale, ServerLoad, Starvation,
-    Steady, Storage,
+    self, Burst, Expressions, LoadError, Members, Propagation, Scale, ServerLoad, SideBySide,
+    Starvation, Steady, Storage,
 };
 use clap::{Parser, Subcommand};
 use serde_json::Value;
@@ -37,6 +37,8 @@ enum Scenario {
     Members(Members),
     /// Time of the engine's decisions with an expression as a filter, without a server
     Expressions(Expressions),
+    /// Sets of programs propagate the same Deployments on a kube-apiserver of their own, in turns. Prints one table
+    SideBySide(SideBySide),
     /// Writes, lists, watches and memory of an API server without other components
     Server(ServerLoad),
     /// API server in a separate process, which `load server` starts and measures
@@ -50,14 +52,17 @@ enum Scenario {
 }
 
 fn main() -> ExitCode {
-    if matches!(std::env::args().nth(1).as_deref(), Some("scheduler" | "up")) {
+    if matches!(
+        std::env::args().nth(1).as_deref(),
+        Some("controllers" | "join" | "scheduler" | "up" | "webhook")
+    ) {
         return berth::cli::main();
     }
     let arguments = Arguments::parse();
     berth::open_files::raise_limit();
     match run(&arguments.scenario) {
         Ok(report) => {
-            println!("{report:#}");
+            println!("{report}");
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -67,13 +72,15 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(scenario: &Scenario) -> Result<Value, LoadError> {
+/// Runs a scenario and returns its report: JSON, or the table of `side-by-side`.
+fn run(scenario: &Scenario) -> Result<String, LoadError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| LoadError::Unexpected(error.to_string()))?;
     runtime.block_on(async {
-        match scenario {
+        let report = match scenario {
+            Scenario::SideBySide(load) => return load::side_by_side(load).await,
             Scenario::Burst(burst) => load::burst(burst).await,
             Scenario::Steady(steady) => load::steady(steady).await,
             Scenario::Starvation(starvation) => load::starvation(starvation).await,
@@ -88,6 +95,7 @@ fn run(scenario: &Scenario) -> Result<Value, LoadError> {
             } => load::run_api_server(kubeconfig, storage)
                 .await
                 .map(|()| Value::Null),
-        }
+        };
+        report.map(|report| format!("{report:#}"))
     })
 }

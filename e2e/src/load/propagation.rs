@@ -24,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_mins(10);
 /// Number of connections that create objects.
 const CREATORS: usize = 8;
 /// Number of members that each Deployment is propagated to.
-const COPIES: usize = 3;
+pub(super) const COPIES: usize = 3;
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const POLICIES: &str = "/apis/policy.karmada.io/v1alpha1/namespaces/default/propagationpolicies";
 
@@ -99,13 +99,13 @@ pub async fn propagation(load: &Propagation) -> Result<Value, LoadError> {
     }))
 }
 
-fn name(index: usize) -> String {
+pub(super) fn name(index: usize) -> String {
     format!("d{index:05}")
 }
 
 /// Returns one policy for each group of Deployments. The policy selects [`COPIES`] consecutive members. The number of
 /// the group determines the first of these members.
-fn policies(members: usize) -> Vec<PlannedRequest> {
+pub(super) fn policies(members: usize) -> Vec<PlannedRequest> {
     let policy = |group: usize| {
         let names: Vec<String> = (0..COPIES)
             .map(|offset| format!("member{}", (group + offset) % members + 1))
@@ -130,7 +130,7 @@ fn policies(members: usize) -> Vec<PlannedRequest> {
         .collect()
 }
 
-fn deployments(count: usize, members: usize) -> Vec<PlannedRequest> {
+pub(super) fn deployments(count: usize, members: usize) -> Vec<PlannedRequest> {
     let deployment = |index: usize| {
         json!({ "apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": { "name": name(index), "labels": { "group": (index % members).to_string() } },

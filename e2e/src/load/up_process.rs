@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use berth_api::Cluster;
+use berth_api::well_known::CONDITION_READY;
+use berth_api::{Cluster, condition};
 use berth_component_base::kube_client;
 use berth_component_base::user_agent::Component;
 use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use kube::ResourceExt as _;
-use kube::api::Api;
+use kube::api::{Api, ListParams};
 
 use super::{LoadError, process, watch};
 
@@ -46,6 +48,32 @@ impl Drop for UpProcess {
 impl UpProcess {
     /// Starts a control plane with this number of members, and waits until all members are ready.
     pub(super) async fn start(members: usize) -> Result<Self, LoadError> {
+        let mut plane = Self::spawn(members, &[]).await?;
+        let ready = plane.all_ready();
+        match tokio::time::timeout(TIMEOUT, ready).await {
+            Ok(ready) => ready?,
+            Err(_) => plane.in_time("waiting until all members are ready")?,
+        }
+        plane.ready_after = plane.started.elapsed();
+        Ok(plane)
+    }
+
+    /// Starts this number of members, for the programs of another control plane.
+    pub(super) async fn members_only(members: usize) -> Result<Self, LoadError> {
+        let without = "--without=scheduler,controllers,dashboard";
+        let fleet = Self::spawn(members, &[without]).await?;
+        for number in 1..=members {
+            let member = fleet.member(number).await?;
+            let nodes: Api<Node> = Api::all(member);
+            while nodes.list(&ListParams::default()).await?.items.is_empty() {
+                fleet.in_time("waiting until the members have nodes")?;
+                tokio::time::sleep(STEP).await;
+            }
+        }
+        Ok(fleet)
+    }
+
+    async fn spawn(members: usize, flags: &[&str]) -> Result<Self, LoadError> {
         let failed = |error: std::io::Error| LoadError::Unexpected(format!("berth up: {error}"));
         let folder = tempfile::tempdir().map_err(failed)?;
         let kubeconfig = folder.path().join("kubeconfig");
@@ -54,6 +82,7 @@ impl UpProcess {
             .args(["up", "--port=0"])
             .arg(format!("--members={members}"))
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
+            .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
@@ -74,12 +103,6 @@ impl UpProcess {
             tokio::time::sleep(STEP).await;
         }
         plane.up_after = started.elapsed();
-        let ready = plane.all_ready();
-        match tokio::time::timeout(TIMEOUT, ready).await {
-            Ok(ready) => ready?,
-            Err(_) => plane.in_time("waiting until all members are ready")?,
-        }
-        plane.ready_after = started.elapsed();
         Ok(plane)
     }
 
@@ -138,7 +161,8 @@ impl UpProcess {
         )?)
     }
 
-    fn kubeconfig(&self) -> PathBuf {
+    /// Returns the path of the kubeconfig with the contexts of all members.
+    pub(super) fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("kubeconfig")
     }
 
@@ -160,11 +184,14 @@ impl UpProcess {
 
 /// Reports whether the controllers have collected the status of a member and found it ready.
 fn is_ready(cluster: &Cluster) -> bool {
-    let Some(status) = &cluster.status else {
-        return false;
-    };
-    let mut conditions = status.conditions.iter();
-    let ready =
-        conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True");
-    ready && status.kubernetes_version.as_deref() != Some(FLEET_VERSION)
+    let status = cluster.status.as_ref();
+    let version = status.and_then(|status| status.kubernetes_version.as_deref());
+    has_ready_condition(cluster) && version != Some(FLEET_VERSION)
+}
+
+/// Reports whether a Cluster has the condition Ready.
+pub(super) fn has_ready_condition(cluster: &Cluster) -> bool {
+    let status = cluster.status.as_ref();
+    let conditions = status.map(|status| &status.conditions[..]);
+    condition::is_true(conditions.unwrap_or_default(), CONDITION_READY)
 }

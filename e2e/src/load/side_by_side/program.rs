@@ -1,0 +1,154 @@
+//! The programs of a side, as the user names them, and their processes.
+
+use std::fs::File;
+use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::control_plane::ControlPlane;
+use crate::load::{LoadError, process};
+
+/// Text in a command that is replaced by the path of the kubeconfig.
+const KUBECONFIG: &str = "{kubeconfig}";
+
+/// A program of a side: `SIDE=COMMAND`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The name of the side.
+    pub side: String,
+    /// The words of the command. The first one is the program.
+    words: Vec<String>,
+}
+
+impl FromStr for Program {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (side, command) = text
+            .split_once('=')
+            .ok_or("name the side first: SIDE=COMMAND")?;
+        let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+        if side.trim().is_empty() || words.is_empty() {
+            return Err("name the side and the command: SIDE=COMMAND".to_owned());
+        }
+        if !command.contains(KUBECONFIG) {
+            return Err(format!(
+                "the command needs {KUBECONFIG}, for example --kubeconfig={KUBECONFIG}"
+            ));
+        }
+        Ok(Self {
+            side: side.trim().to_owned(),
+            words,
+        })
+    }
+}
+
+impl Program {
+    /// Starts the program on a control plane.
+    pub(super) fn start(&self, plane: &ControlPlane) -> Result<RunningProgram, LoadError> {
+        let kubeconfig = plane.kubeconfig().display().to_string();
+        let mut words = self
+            .words
+            .iter()
+            .map(|word| word.replace(KUBECONFIG, &kubeconfig));
+        let program = words.next().unwrap_or_default();
+        let mut command = Command::new(&program);
+        command.args(words);
+        RunningProgram::start(command, plane, &program)
+    }
+}
+
+/// A running process, whose output is in a file. The process is killed when this value is dropped.
+pub(super) struct RunningProgram {
+    child: Child,
+    name: String,
+    log: std::path::PathBuf,
+}
+
+impl Drop for RunningProgram {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl RunningProgram {
+    /// Starts a command. Its output is written to a file in the folder of the control plane.
+    pub(super) fn start(
+        mut command: Command,
+        plane: &ControlPlane,
+        name: &str,
+    ) -> Result<Self, LoadError> {
+        let failed =
+            |error: std::io::Error| LoadError::Unexpected(format!("cannot start {name}: {error}"));
+        let log = plane.folder().join(format!("{}.log", uuid::Uuid::new_v4()));
+        let output = File::create(&log).map_err(failed)?;
+        let errors = output.try_clone().map_err(failed)?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            .spawn()
+            .map_err(failed)?;
+        Ok(Self {
+            child,
+            name: name.to_owned(),
+            log,
+        })
+    }
+
+    /// Returns what the process has printed.
+    pub(super) fn output(&self) -> String {
+        let output = std::fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(&output).into_owned()
+    }
+
+    /// Returns an error with the last lines of the output if the process has ended.
+    pub(super) fn check_running(&mut self) -> Result<(), LoadError> {
+        let Ok(Some(status)) = self.child.try_wait() else {
+            return Ok(());
+        };
+        let output = self.output();
+        let lines: Vec<&str> = output.lines().collect();
+        let last = lines[lines.len().saturating_sub(5)..].join("\n");
+        let name = &self.name;
+        Err(LoadError::Unexpected(format!(
+            "{name} ended with {status}:\n{last}"
+        )))
+    }
+
+    /// Returns the processor time that the process has used so far.
+    pub(super) fn processor_time(&self) -> Duration {
+        process::processor_time(self.child.id())
+    }
+
+    /// Returns the peak memory of the process, in MiB.
+    pub(super) fn peak_mib(&self) -> u64 {
+        process::peak_kib(self.child.id()) / 1024
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_names_its_side_and_its_kubeconfig() {
+        let program: Program = "ours=berth controllers --kubeconfig={kubeconfig}"
+            .parse()
+            .unwrap();
+        assert_eq!(program.side, "ours");
+        assert_eq!(
+            program.words,
+            ["berth", "controllers", "--kubeconfig={kubeconfig}"]
+        );
+        for (text, expected) in [
+            ("berth scheduler {kubeconfig}", "name the side"),
+            ("ours=", "name the side and the command"),
+            ("ours=berth scheduler", "the command needs {kubeconfig}"),
+        ] {
+            let error = text.parse::<Program>().unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}

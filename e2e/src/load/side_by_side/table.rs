@@ -1,0 +1,92 @@
+//! The table of the scenario, in Markdown. A cell lists the figures of the turns in their order.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::{SideBySide, Turn};
+
+/// Requests with fewer than this number for each Deployment have no row.
+const SHOWN: f64 = 0.1;
+
+pub(super) struct Table {
+    deployments: u32,
+    members: u16,
+    sides: Vec<String>,
+    /// The cells of each row, in the order of the sides. Each cell contains the figures of the turns.
+    rows: Vec<(String, Vec<Vec<String>>)>,
+    /// The numbers of requests for each Deployment, by request and side.
+    requests: BTreeMap<String, BTreeMap<String, Vec<f64>>>,
+}
+
+impl Table {
+    pub(super) fn new(load: &SideBySide) -> Self {
+        let mut sides: Vec<String> = Vec::new();
+        for program in &load.programs {
+            if !sides.contains(&program.side) {
+                sides.push(program.side.clone());
+            }
+        }
+        Self {
+            deployments: load.deployments,
+            members: load.members,
+            sides,
+            rows: Vec::new(),
+            requests: BTreeMap::new(),
+        }
+    }
+
+    /// Adds the figures of a turn.
+    pub(super) fn add(&mut self, side: &str, turn: &Turn) {
+        let Some(column) = self.sides.iter().position(|name| name == side) else {
+            return;
+        };
+        for (name, figure) in turn.figures(self.deployments) {
+            let at = self.rows.iter().position(|(row, _)| row == name);
+            let at = at.unwrap_or_else(|| {
+                let cells = vec![Vec::new(); self.sides.len()];
+                self.rows.push((name.to_owned(), cells));
+                self.rows.len() - 1
+            });
+            self.rows[at].1[column].push(figure);
+        }
+        for (request, count) in turn.requests.iter() {
+            let each = count / f64::from(self.deployments.max(1));
+            if each >= SHOWN {
+                let sides = self.requests.entry(request.to_owned()).or_default();
+                sides.entry(side.to_owned()).or_default().push(each);
+            }
+        }
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line =
+            |f: &mut fmt::Formatter<'_>, cells: &[String]| writeln!(f, "| {} |", cells.join(" | "));
+        let heading = format!("{} Deployments, {} members", self.deployments, self.members);
+        let head: Vec<String> = [heading].into_iter().chain(self.sides.clone()).collect();
+        line(f, &head)?;
+        line(f, &vec!["---".to_owned(); head.len()])?;
+        for (name, cells) in &self.rows {
+            let cells = cells.iter().map(|figures| figures.join(", "));
+            line(
+                f,
+                &[name.clone()].into_iter().chain(cells).collect::<Vec<_>>(),
+            )?;
+        }
+        for (request, sides) in &self.requests {
+            let cells = self.sides.iter().map(|side| {
+                let figures = sides.get(side).into_iter().flatten();
+                let figures: Vec<String> = figures.map(|each| format!("{each:.1}")).collect();
+                if figures.is_empty() {
+                    "0".to_owned()
+                } else {
+                    figures.join(", ")
+                }
+            });
+            let name = format!("{request}, each");
+            line(f, &[name].into_iter().chain(cells).collect::<Vec<_>>())?;
+        }
+        Ok(())
+    }
+}
