@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use berth_api::interpreter_webhook::WebhookClientConfig;
 use berth_component_base::user_agent::Component;
+use berth_https_client::{Client, ClientError, Target};
 use berth_interpreter::{Webhook, WebhookError};
-use berth_webhook_client::{Client, ClientError, Target};
 use hyper::body::Bytes;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;

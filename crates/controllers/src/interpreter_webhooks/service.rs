@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use berth_apimachinery::api_error::api_error_message;
-use berth_webhook_client::Resolver;
+use berth_https_client::Resolver;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::Api;
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use berth_apimachinery::label_selector::CompiledSelector;
-use berth_webhook_client::{Client, ClientError, Target};
+use berth_https_client::{Client, ClientError, Target};
 use serde_json::Value;
 
 use super::rule::Rule;

@@ -5,7 +5,7 @@
 //! AdmissionRequest, and applies the decisions of the webhooks. A webhook receives the object in the API version that
 //! its rule names. The webhook allows or denies the write, and a mutating webhook may also patch the object.
 //!
-//! This module must not know HTTP and TLS, which belong to `berth_webhook_client`.
+//! This module must not know HTTP and TLS, which belong to `berth_https_client`.
 
 mod calls;
 mod request;

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use berth_webhook_client::{Client, Resolver};
+use berth_https_client::{Client, Resolver};
 use serde_json::Value;
 use tokio::time::Instant;
 
