@@ -22,7 +22,6 @@
 //! | `api_error` | messages for errors of a kube client | `api-error` |
 //! | `conflict_retry` | writes of objects that other clients change at the same time | `api-error` |
 //! | `dynamic_object` | conversion between typed objects and dynamic objects | `dynamic-object` |
-//! | `server_verifier` | verification of TLS servers | `server-verifier` |
 
 #[cfg(feature = "api-error")]
 pub mod api_error;
@@ -50,6 +49,4 @@ pub mod merge_diff;
 pub mod namespaced_name;
 pub mod process_metrics;
 pub mod quantity;
-#[cfg(feature = "server-verifier")]
-pub mod server_verifier;
 pub mod timestamp;

@@ -1,6 +1,5 @@
 //! Clients of API servers: their configuration, credentials, request limit and reachability.
 
-pub mod any_certificate;
 pub mod certificate_problem;
 mod credential_reload;
 mod rate_limit;

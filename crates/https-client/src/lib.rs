@@ -3,6 +3,11 @@
 //! The crate is independent of Kubernetes objects and of the format of requests. The caller resolves Services to
 //! addresses.
 
-mod client;
+mod any_certificate;
+mod server_verifier;
+pub mod tls;
+mod webhook;
 
-pub use client::{Client, ClientError, Resolver, Target};
+pub use any_certificate::AnyCertificate;
+pub use server_verifier::ServerVerifier;
+pub use webhook::{Client, ClientError, Resolver, Target};

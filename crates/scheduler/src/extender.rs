@@ -14,8 +14,7 @@
 //!
 //! - [`config`] contains the configuration and its validation, [`wire`] the protocol, and `schema` the JSON Schemas
 //!   of the protocol.
-//! - `client` calls one extender. `messages` encodes requests and decodes responses. `http` and `tls` connect to the
-//!   extender.
+//! - `client` calls one extender. `messages` encodes requests and decodes responses. `http` connects to the extender.
 //! - `plugin` and `post_filter` run extenders at the extension points of the framework.
 //!
 //! docs/extenders.md is the users' guide. This module must not use the scheduler's task, queue or writer.
@@ -33,7 +32,6 @@ mod plugin;
 mod post_filter;
 #[cfg(test)]
 mod schema;
-mod tls;
 pub(crate) mod wire;
 
 use std::collections::BTreeSet;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use berth_apimachinery::server_verifier::ServerVerifier;
+use berth_https_client::ServerVerifier;
 use http::header::PROXY_AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Request, Response, Uri};
 use http_body_util::BodyExt as _;

@@ -8,8 +8,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::options::{ClientIdentity, Tls};
-use berth_apimachinery::server_verifier::ServerVerifier;
-use berth_component_base::kube_client::any_certificate::AnyCertificate;
+use berth_https_client::{AnyCertificate, ServerVerifier};
 
 /// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]

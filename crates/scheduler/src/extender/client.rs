@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use berth_api::Binding;
 use berth_engine::Snapshot;
+use berth_https_client::tls::TlsError;
 use http::Uri;
 
 use super::answers::{Answer, CallError, Request};
@@ -11,7 +12,6 @@ use super::config::{ManagedResource, Validated, Verb};
 use super::http::{Call, HttpClient};
 use super::messages::{self, RequestBody};
 use super::metrics::ExtenderCounters;
-use super::tls::TlsError;
 
 /// The client of one extender.
 #[derive(Debug)]

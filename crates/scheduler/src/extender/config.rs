@@ -9,8 +9,8 @@ use http::Uri;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::tls::{Identity, Pem, Tls, Trust};
 use berth_component_base::go_duration::go_duration;
+use berth_https_client::tls::{Identity, Pem, Tls, Trust};
 
 /// The default time limit of a call.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use berth_component_base::user_agent::Component;
+use berth_https_client::tls::{Tls, TlsError};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
@@ -20,7 +21,6 @@ use tower::{BoxError, ServiceExt as _};
 use super::answers::CallError;
 use super::config::Verb;
 use super::metrics::ExtenderCounters;
-use super::tls::{Tls, TlsError};
 
 /// Maximum number of concurrent calls to one extender. Each extender has its own limit, so a slow extender delays only
 /// its own calls.

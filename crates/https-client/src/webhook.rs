@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use berth_apimachinery::server_verifier::ServerVerifier;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
@@ -22,6 +21,8 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio::net::TcpStream;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, service_fn};
+
+use crate::server_verifier::ServerVerifier;
 
 /// Maximum size of a response, in bytes.
 const MAX_RESPONSE: usize = 8 << 20;

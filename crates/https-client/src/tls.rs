@@ -8,21 +8,21 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
-use berth_apimachinery::server_verifier::ServerVerifier;
-use berth_component_base::kube_client::any_certificate::AnyCertificate;
+use crate::any_certificate::AnyCertificate;
+use crate::server_verifier::ServerVerifier;
 
 /// TLS settings of the connections to an extender.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Tls {
-    pub(super) trust: Trust,
-    pub(super) identity: Option<Identity>,
+pub struct Tls {
+    pub trust: Trust,
+    pub identity: Option<Identity>,
     /// The name in the extender's certificate, if it differs from the URL's host.
-    pub(super) server_name: Option<String>,
+    pub server_name: Option<String>,
 }
 
 /// The certificates that the scheduler accepts from an extender.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trust {
+pub enum Trust {
     /// Certificates that the system trusts.
     System,
     /// Certificates of these authorities.
@@ -33,14 +33,14 @@ pub(super) enum Trust {
 
 /// The client certificate with its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
-    pub(super) certificate: Pem,
-    pub(super) key: Pem,
+pub struct Identity {
+    pub certificate: Pem,
+    pub key: Pem,
 }
 
 /// Certificates or a key in PEM.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) enum Pem {
+pub enum Pem {
     File(PathBuf),
     Data(Vec<u8>),
 }
@@ -66,7 +66,7 @@ impl std::fmt::Display for Pem {
 
 /// The reason why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TlsError {
+pub enum TlsError {
     /// A file or inline data cannot be read as certificates or as a key.
     #[error("cannot use {what}: {source}")]
     Pem {
@@ -89,7 +89,7 @@ pub(crate) enum TlsError {
 impl Tls {
     /// Returns the current contents of the certificate and key files, with `None` for a file that cannot be read. The
     /// caller compares the contents to detect changes.
-    pub(super) fn contents(&self) -> Vec<Option<Vec<u8>>> {
+    pub fn contents(&self) -> Vec<Option<Vec<u8>>> {
         let authorities = match &self.trust {
             Trust::Authorities(pem) => Some(pem),
             Trust::System | Trust::Any => None,
@@ -107,7 +107,7 @@ impl Tls {
     }
 
     /// Creates the TLS configuration from the current contents of the files.
-    pub(super) fn client_config(&self) -> Result<ClientConfig, TlsError> {
+    pub fn client_config(&self) -> Result<ClientConfig, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()?;
@@ -132,7 +132,7 @@ impl Tls {
         })
     }
 
-    pub(super) fn server_name(&self) -> Result<Option<ServerName<'static>>, TlsError> {
+    pub fn server_name(&self) -> Result<Option<ServerName<'static>>, TlsError> {
         let parse = |name: &String| {
             ServerName::try_from(name.clone()).map_err(|_| TlsError::ServerName(name.clone()))
         };
