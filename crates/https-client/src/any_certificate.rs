@@ -10,11 +10,11 @@ use rustls::{DigitallySignedStruct, SignatureScheme};
 /// A verifier that accepts any certificate. The server must still prove that it owns the private key of the
 /// certificate.
 #[derive(Debug)]
-pub struct AnyCertificate(Arc<CryptoProvider>);
+pub(crate) struct AnyCertificate(Arc<CryptoProvider>);
 
 impl AnyCertificate {
     /// Creates a verifier that checks signatures with the algorithms of this provider.
-    pub fn new(provider: Arc<CryptoProvider>) -> Self {
+    pub(crate) fn new(provider: Arc<CryptoProvider>) -> Self {
         Self(provider)
     }
 }

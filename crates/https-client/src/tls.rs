@@ -1,4 +1,4 @@
-//! TLS configuration of connections to an extender.
+//! [`Tls`]: the certificates that a client accepts from servers, and the certificate that it presents.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,16 +11,18 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 use crate::any_certificate::AnyCertificate;
 use crate::server_verifier::ServerVerifier;
 
-/// TLS settings of the connections to an extender.
+/// TLS settings of connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
+    /// The certificates that the client accepts.
     pub trust: Trust,
+    /// The certificate that the client presents.
     pub identity: Option<Identity>,
-    /// The name in the extender's certificate, if it differs from the URL's host.
+    /// The name in the server's certificate, if it differs from the URL's host.
     pub server_name: Option<String>,
 }
 
-/// The certificates that the scheduler accepts from an extender.
+/// The certificates that a client accepts from a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// Certificates that the system trusts.
@@ -34,14 +36,18 @@ pub enum Trust {
 /// The client certificate with its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
+    /// The certificate chain.
     pub certificate: Pem,
+    /// The private key.
     pub key: Pem,
 }
 
 /// Certificates or a key in PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Pem {
+    /// A file.
     File(PathBuf),
+    /// The text itself.
     Data(Vec<u8>),
 }
 
@@ -86,7 +92,28 @@ pub enum TlsError {
     Configure(#[from] rustls::Error),
 }
 
+impl TlsError {
+    /// Returns the cause, for messages that name the setting themselves.
+    pub fn cause(&self) -> String {
+        match self {
+            Self::Pem { source, .. } => source.to_string(),
+            Self::Empty(_) => "it contains no certificate".to_owned(),
+            Self::ServerName(_) => self.to_string(),
+            Self::Configure(source) => source.to_string(),
+        }
+    }
+}
+
 impl Tls {
+    /// Returns settings that accept these certificates. The client presents no certificate.
+    pub fn trusting(trust: Trust) -> Self {
+        Self {
+            trust,
+            identity: None,
+            server_name: None,
+        }
+    }
+
     /// Returns the current contents of the certificate and key files, with `None` for a file that cannot be read. The
     /// caller compares the contents to detect changes.
     pub fn contents(&self) -> Vec<Option<Vec<u8>>> {
@@ -107,6 +134,9 @@ impl Tls {
     }
 
     /// Creates the TLS configuration from the current contents of the files.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or the certificates or the key cannot be used.
     pub fn client_config(&self) -> Result<ClientConfig, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -132,7 +162,7 @@ impl Tls {
         })
     }
 
-    pub fn server_name(&self) -> Result<Option<ServerName<'static>>, TlsError> {
+    pub(crate) fn server_name(&self) -> Result<Option<ServerName<'static>>, TlsError> {
         let parse = |name: &String| {
             ServerName::try_from(name.clone()).map_err(|_| TlsError::ServerName(name.clone()))
         };

@@ -1,4 +1,4 @@
-//! [`Client`]: sends requests to one [`Target`], whose address a [`Resolver`] finds.
+//! [`WebhookClient`]: sends requests to one [`Target`], whose address a [`Resolver`] finds.
 
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -9,25 +9,16 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
-use http::{Method, Request, Uri};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use rustls::ClientConfig;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
-use rustls_platform_verifier::BuilderVerifierExt as _;
+use http::{Request, Uri};
+use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
-use tower::util::BoxCloneSyncService;
 use tower::{BoxError, service_fn};
 
-use crate::server_verifier::ServerVerifier;
+use crate::client::{Client, ClientError, Limits, Scheme, TcpConnector};
+use crate::tls::{Pem, Tls, Trust};
 
 /// Maximum size of a response, in bytes.
 const MAX_RESPONSE: usize = 8 << 20;
-/// Time until an idle connection is closed.
-const IDLE: Duration = Duration::from_secs(90);
 /// Timeout of a connection attempt to one address of a host.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum length of the excerpt of a response in an error message, in characters.
@@ -73,6 +64,16 @@ impl Target {
             ..self
         }
     }
+
+    fn trust(&self) -> Result<Trust, WebhookClientError> {
+        let Some(bundle) = &self.authorities else {
+            return Ok(Trust::System);
+        };
+        match STANDARD.decode(bundle) {
+            Ok(pem) => Ok(Trust::Authorities(Pem::Data(pem))),
+            Err(error) => Err(WebhookClientError::Authorities(error.to_string())),
+        }
+    }
 }
 
 /// A function that resolves a host and a port to addresses. The third argument is true if the host must be a Service.
@@ -84,7 +85,7 @@ pub type Resolver = Arc<
 
 /// An error of a client or of a call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ClientError {
+pub enum WebhookClientError {
     /// The certificate authorities cannot be read.
     #[error("cannot use the caBundle of the webhook: {0}")]
     Authorities(String),
@@ -107,35 +108,33 @@ pub enum ClientError {
     },
 }
 
-type Connector = HttpsConnector<BoxCloneSyncService<Uri, TokioIo<TcpStream>, BoxError>>;
-
 /// A client of one webhook, with its connections.
 #[derive(Debug)]
-pub struct Client {
-    http: legacy::Client<Connector, Full<Bytes>>,
+pub struct WebhookClient {
+    http: Client,
     url: String,
     user_agent: String,
 }
 
-impl Client {
+impl WebhookClient {
     /// Creates a client that resolves hosts with `resolver`.
     ///
     /// # Errors
     /// When the certificate authorities cannot be used, or TLS cannot be configured.
-    pub fn new(target: &Target, user_agent: &str, resolver: Resolver) -> Result<Self, ClientError> {
-        let tls = tls_config(target.authorities.as_deref())?;
+    pub fn new(
+        target: &Target,
+        user_agent: &str,
+        resolver: Resolver,
+    ) -> Result<Self, WebhookClientError> {
         let is_service = target.is_service;
         let tcp = service_fn(move |uri: Uri| connect(resolver.clone(), is_service, uri));
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_only()
-            .enable_http1()
-            .wrap_connector(BoxCloneSyncService::new(tcp));
+        let tls = Tls::trusting(target.trust()?);
+        let http = Client::new(Scheme::Https(&tls), TcpConnector::new(tcp), usize::MAX);
         Ok(Self {
-            http: legacy::Client::builder(TokioExecutor::new())
-                .pool_timer(TokioTimer::new())
-                .pool_idle_timeout(IDLE)
-                .build(connector),
+            http: http.map_err(|error| match tls.trust {
+                Trust::Authorities(_) => WebhookClientError::Authorities(error.cause()),
+                Trust::System | Trust::Any => WebhookClientError::Tls(error.cause()),
+            })?,
             url: target.url.clone(),
             user_agent: user_agent.to_owned(),
         })
@@ -145,79 +144,42 @@ impl Client {
     ///
     /// # Errors
     /// When the call fails, or takes too long.
-    pub async fn post(&self, body: Vec<u8>, timeout: Duration) -> Result<Bytes, ClientError> {
+    pub async fn post(
+        &self,
+        body: Vec<u8>,
+        timeout: Duration,
+    ) -> Result<Bytes, WebhookClientError> {
         let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
         let url = format!("{}?timeout={seconds}s", self.url);
-        let failed = |cause: String| ClientError::Call {
+        let failed = |cause: String| WebhookClientError::Call {
             url: url.clone(),
             cause,
         };
-        let request = Request::builder()
-            .method(Method::POST)
-            .uri(&url)
+        let request = Request::post(&url)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, */*")
             .header(USER_AGENT, &self.user_agent)
-            .body(Full::new(Bytes::from(body)))
+            .body(Bytes::from(body))
             .map_err(|error| failed(error.to_string()))?;
-        match tokio::time::timeout(timeout, self.send(request)).await {
-            Ok(response) => response.map_err(failed),
-            Err(_) => Err(ClientError::Timeout { url }),
-        }
-    }
-
-    async fn send(&self, request: Request<Full<Bytes>>) -> Result<Bytes, String> {
-        let answer = self.http.request(request).await.map_err(|e| causes(&e))?;
-        let status = answer.status();
-        let body = Limited::new(answer.into_body(), MAX_RESPONSE)
-            .collect()
-            .await;
-        let body = body.map_err(|error| causes(&*error))?.to_bytes();
-        if !status.is_success() {
+        let limits = Limits {
+            bytes: MAX_RESPONSE,
+            time: timeout,
+        };
+        let (head, body) = match self.http.call(request, limits).await {
+            Ok(response) => response.into_parts(),
+            Err(ClientError::Timeout { .. }) => return Err(WebhookClientError::Timeout { url }),
+            Err(error) => return Err(failed(error.cause())),
+        };
+        if !head.status.is_success() {
             let text = String::from_utf8_lossy(&body);
-            let text: String = text.trim().chars().take(MAX_EXCERPT).collect();
-            return Err(format!("the webhook responded with {status}: {text}"));
+            let excerpt: String = text.trim().chars().take(MAX_EXCERPT).collect();
+            let status = head.status;
+            return Err(failed(format!(
+                "the webhook responded with {status}: {excerpt}"
+            )));
         }
         Ok(body)
     }
-}
-
-/// Returns an error and its sources in one line.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        line = format!("{line}: {cause}");
-        next = cause.source();
-    }
-    line
-}
-
-/// Returns a TLS configuration that trusts a `caBundle`, or the authorities of the system.
-fn tls_config(bundle: Option<&str>) -> Result<ClientConfig, ClientError> {
-    let unusable = ClientError::Authorities;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| ClientError::Tls(error.to_string()))?;
-    let Some(bundle) = bundle else {
-        let builder = builder.with_platform_verifier();
-        let builder = builder.map_err(|error| ClientError::Tls(error.to_string()))?;
-        return Ok(builder.with_no_client_auth());
-    };
-    let pem = STANDARD.decode(bundle);
-    let pem = pem.map_err(|error| unusable(error.to_string()))?;
-    let trusted: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    let trusted = trusted.map_err(|error| unusable(error.to_string()))?;
-    if trusted.is_empty() {
-        return Err(unusable("it contains no certificate".to_owned()));
-    }
-    let verifier = ServerVerifier::new(provider, trusted);
-    let verifier = verifier.map_err(|error| unusable(error.to_string()))?;
-    let builder = builder.dangerous();
-    Ok(builder
-        .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_no_client_auth())
 }
 
 async fn connect(

@@ -3,25 +3,23 @@
 
 use std::time::Duration;
 
+use berth_https_client::tls::{Tls, TlsError, Trust};
+use berth_https_client::{Client, Limits, Scheme, direct};
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use opentelemetry_http::{HttpClient, HttpError};
 use tokio::runtime::Handle;
 
-/// Time limit of a request.
-const TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum size of a response body in bytes.
-const RESPONSE_LIMIT: usize = 1 << 20;
+/// The limits of a request.
+const LIMITS: Limits = Limits {
+    bytes: 1 << 20,
+    time: Duration::from_secs(10),
+};
 
 /// An HTTP client for an OpenTelemetry collector.
 #[derive(Clone, Debug)]
 pub(crate) struct CollectorClient {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: Client,
     runtime: Handle,
 }
 
@@ -30,28 +28,13 @@ impl CollectorClient {
     ///
     /// # Errors
     /// When the system's certificate authorities cannot be used.
-    pub(crate) fn new(runtime: Handle) -> Result<Self, std::io::Error> {
-        let provider = rustls::crypto::ring::default_provider();
-        let connector = hyper_rustls::HttpsConnectorBuilder::new()
-            .with_provider_and_platform_verifier(provider)?
-            .https_or_http()
-            .enable_http1()
-            .build();
+    pub(crate) fn new(runtime: Handle) -> Result<Self, TlsError> {
+        let tls = Tls::trusting(Trust::System);
         Ok(Self {
-            client: Client::builder(TokioExecutor::new()).build(connector),
+            client: Client::new(Scheme::Either(&tls), direct(None), usize::MAX)?,
             runtime,
         })
     }
-}
-
-async fn send(
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
-    request: Request<Bytes>,
-) -> Result<Response<Bytes>, HttpError> {
-    let response = client.request(request.map(Full::new)).await?;
-    let (parts, body) = response.into_parts();
-    let body = Limited::new(body, RESPONSE_LIMIT).collect().await?;
-    Ok(Response::from_parts(parts, body.to_bytes()))
 }
 
 impl HttpClient for CollectorClient {
@@ -68,7 +51,7 @@ impl HttpClient for CollectorClient {
         let client = self.client.clone();
         let task = self
             .runtime
-            .spawn(async move { tokio::time::timeout(TIMEOUT, send(client, request)).await });
-        Box::pin(async move { task.await?? })
+            .spawn(async move { client.call(request, LIMITS).await });
+        Box::pin(async move { Ok(task.await??) })
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use berth_https_client::tls::TlsError;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{WithExportConfig as _, WithHttpConfig as _};
@@ -27,8 +28,8 @@ pub enum ExportError {
     )]
     Endpoint(String),
     /// The system's certificate authorities cannot be read.
-    #[error("cannot read the certificate authorities for --tracing-endpoint: {0}")]
-    Authorities(#[from] std::io::Error),
+    #[error("cannot read the certificate authorities for --tracing-endpoint: {}", .0.cause())]
+    Authorities(#[from] TlsError),
     /// The exporter rejects its settings.
     #[error("cannot export traces: {0}")]
     Exporter(#[from] opentelemetry_otlp::ExporterBuildError),

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "test code")]
 
 mod cel_sandbox;
+mod https_client;
 mod imports;
 mod kinds;
 mod nouns;

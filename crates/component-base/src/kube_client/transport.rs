@@ -11,6 +11,7 @@ use berth_https_client::ServerVerifier;
 use http::header::PROXY_AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Request, Response, Uri};
 use http_body_util::BodyExt as _;
+use hyper::body::{Body as HttpBody, Bytes, Incoming};
 use hyper::rt::{Read, Write};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
@@ -61,6 +62,47 @@ pub fn limited_client(
     Ok(builder.with_layer(&ResponseLimits).build())
 }
 
+/// An error of [`send_once`].
+#[derive(Debug, thiserror::Error)]
+pub enum SendOnceError {
+    /// The certificates or the proxy of the configuration are malformed.
+    #[error(transparent)]
+    Configuration(Box<kube::Error>),
+    /// The server did not respond.
+    #[error(transparent)]
+    Unreachable(legacy::Error),
+}
+
+/// Sends a request over a new connection, without the credentials of the configuration. If the protocol is upgraded,
+/// the response owns the connection.
+///
+/// # Errors
+/// When certificates or the proxy of the configuration are malformed, or the server does not respond.
+pub async fn send_once<B>(
+    config: &kube::Config,
+    proxy_headers: HeaderMap,
+    request: Request<B>,
+) -> Result<Response<Incoming>, SendOnceError>
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    let malformed = |error| SendOnceError::Configuration(Box::new(error));
+    let direct = direct();
+    let response = match config.proxy_url.clone() {
+        None => pool(config, direct).map_err(malformed)?.request(request),
+        Some(proxy) if proxy.scheme_str() == Some("socks5") => {
+            let connector = SocksV5::new(proxy, direct);
+            pool(config, connector).map_err(malformed)?.request(request)
+        }
+        Some(proxy) => {
+            let connector = tunnel(config, proxy, proxy_headers).map_err(malformed)?;
+            pool(config, connector).map_err(malformed)?.request(request)
+        }
+    };
+    response.await.map_err(SendOnceError::Unreachable)
+}
+
 /// Returns a connector that opens TCP connections.
 fn direct() -> HttpConnector {
     let mut connector = HttpConnector::new();
@@ -75,13 +117,7 @@ where
     C::Future: Send + 'static,
     C::Error: Into<BoxError> + Send + Sync + std::error::Error + 'static,
 {
-    let mut connector = TimeoutConnector::new(https_connector(config, connector)?);
-    connector.set_connect_timeout(config.connect_timeout);
-    connector.set_read_timeout(config.read_timeout);
-    connector.set_write_timeout(config.write_timeout);
-    connector.set_reset_reader_on_write(config.reset_reader_on_write);
-    let http: legacy::Client<_, Body> =
-        legacy::Client::builder(TokioExecutor::new()).build(connector);
+    let http = pool::<_, Body>(config, connector)?;
     let retries = config.default_retry;
     let retries = retries.then(|| RetryLayer::new(RetryPolicy::server_retry()));
     let service = ServiceBuilder::new()
@@ -98,11 +134,29 @@ where
     Ok(ClientBuilder::new(BoxService::new(service), namespace))
 }
 
+/// Returns a client with a pool of connections, TLS and the time limits of the configuration.
+fn pool<C, B>(
+    config: &kube::Config,
+    connector: C,
+) -> Result<legacy::Client<TimeoutConnector<HttpsConnector<C>>, B>, kube::Error>
+where
+    C: Service<Uri> + Clone + Send + Sync + 'static,
+    C::Response: Connection + Read + Write + Send + Unpin + 'static,
+    C::Future: Send + 'static,
+    C::Error: Into<BoxError> + Send + Sync + std::error::Error + 'static,
+    B: HttpBody + Send,
+    B::Data: Send,
+{
+    let mut connector = TimeoutConnector::new(https_connector(config, connector)?);
+    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_read_timeout(config.read_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    connector.set_reset_reader_on_write(config.reset_reader_on_write);
+    Ok(legacy::Client::builder(TokioExecutor::new()).build(connector))
+}
+
 /// Returns a connector with TLS.
-///
-/// # Errors
-/// When certificates of the configuration are malformed.
-pub fn https_connector<C>(
+fn https_connector<C>(
     config: &kube::Config,
     connector: C,
 ) -> Result<HttpsConnector<C>, kube::Error> {
@@ -128,10 +182,7 @@ pub fn https_connector<C>(
 }
 
 /// Returns a connector through an HTTP or HTTPS proxy.
-///
-/// # Errors
-/// When certificates of the configuration are malformed.
-pub fn tunnel(
+fn tunnel(
     config: &kube::Config,
     proxy: Uri,
     mut headers: HeaderMap,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use berth_api::interpreter_webhook::WebhookClientConfig;
 use berth_component_base::user_agent::Component;
-use berth_https_client::{Client, ClientError, Target};
+use berth_https_client::{Target, WebhookClient, WebhookClientError};
 use berth_interpreter::{Webhook, WebhookError};
 use hyper::body::Bytes;
 use tokio::sync::Semaphore;
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_secs(20);
 pub(super) struct Endpoint {
     config: WebhookClientConfig,
     timeout: Duration,
-    client: Result<Client, ClientError>,
+    client: Result<WebhookClient, WebhookClientError>,
     in_flight: Semaphore,
     /// The end of the pause after a call that timed out.
     paused_until: Mutex<Option<Instant>>,
@@ -36,7 +36,7 @@ impl Endpoint {
         let user_agent = Component::Controllers.user_agent();
         Self {
             timeout: webhook.timeout(),
-            client: Client::new(&target(&config), &user_agent, resolver(services)),
+            client: WebhookClient::new(&target(&config), &user_agent, resolver(services)),
             config,
             in_flight: Semaphore::new(CALLS_IN_FLIGHT),
             paused_until: Mutex::default(),
@@ -50,7 +50,7 @@ impl Endpoint {
 
     /// Sends a request and returns the body of the response.
     pub(super) async fn post(&self, body: Vec<u8>) -> Result<Bytes, WebhookError> {
-        let failed = |error: &ClientError| WebhookError::Call(error.to_string());
+        let failed = |error: &WebhookClientError| WebhookError::Call(error.to_string());
         let client = self.client.as_ref().map_err(failed)?;
         let deadline = Instant::now() + self.timeout;
         let permit = tokio::time::timeout_at(deadline, self.in_flight.acquire()).await;
@@ -64,7 +64,7 @@ impl Endpoint {
         let left = deadline.saturating_duration_since(Instant::now());
         let response = client.post(body, left).await;
         *self.pause() = match &response {
-            Err(ClientError::Timeout { .. }) => Some(Instant::now() + PAUSE),
+            Err(WebhookClientError::Timeout { .. }) => Some(Instant::now() + PAUSE),
             _ => None,
         };
         response.map_err(|error| failed(&error))

@@ -6,23 +6,14 @@ use berth_apimachinery::api_error::root_cause;
 use std::error::Error;
 
 use berth_api::Cluster;
-use berth_component_base::kube_client::transport;
+use berth_component_base::kube_client::transport::{self, SendOnceError};
 use http::header::{AUTHORIZATION, HOST};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Request, Response, Uri, Version};
 use hyper::body::{Body, Bytes, Incoming};
-use hyper::rt::{Read, Write};
-use hyper_timeout::TimeoutConnector;
-use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::proxy::SocksV5;
-use hyper_util::client::legacy::connect::{Connection, HttpConnector};
-use hyper_util::rt::TokioExecutor;
 use kube::ResourceExt as _;
-use tower::Service;
 
-use super::{
-    CONNECT_TIMEOUT, MemberClientError, ca_certificates, endpoint, proxy_headers, secret, token,
-};
+use super::{MemberClientError, ca_certificates, endpoint, proxy_headers, secret, token};
 
 const USER: &str = "impersonate-user";
 const GROUP: &str = "impersonate-group";
@@ -42,12 +33,12 @@ pub enum ImpersonationError {
     #[error("the {0} of the request cannot be sent to a member")]
     Unsendable(&'static str),
     /// The member did not respond.
-    #[error("cannot reach cluster {cluster}: {}", root_cause(source))]
+    #[error("cannot reach cluster {cluster}: {}", root_cause(source.as_ref()))]
     Unreachable {
         /// The name of the cluster.
         cluster: String,
         /// The error of the transport.
-        source: legacy::Error,
+        source: BoxError,
     },
 }
 
@@ -81,6 +72,8 @@ impl ImpersonatingClient {
     ) -> Result<Self, MemberClientError> {
         let name = cluster.name_any();
         let mut config = endpoint(cluster)?;
+        config.read_timeout = None;
+        config.write_timeout = None;
         if let Some(reference) = &cluster.spec.secret_ref {
             let own = secret(control_plane, cluster, reference).await?;
             config.root_cert = ca_certificates(cluster, &own)?;
@@ -101,8 +94,9 @@ impl ImpersonatingClient {
         &self.config.cluster_url
     }
 
-    /// Sends a request to a path of the member on behalf of a user. Redirects are not followed. If the protocol is
-    /// upgraded, the response owns the connection.
+    /// Sends a request to a path of the member on behalf of a user. Each request has its own connection, as in Karmada,
+    /// so that users never share a connection. Redirects are not followed. If the protocol is upgraded, the response
+    /// owns the connection.
     ///
     /// # Errors
     /// When the request is not valid, or the member does not respond.
@@ -137,54 +131,18 @@ impl ImpersonatingClient {
         bearer.set_sensitive(true);
         headers.insert(AUTHORIZATION, bearer);
         let request = Request::from_parts(parts, body);
-        let mut direct = HttpConnector::new();
-        direct.enforce_http(false);
-        match self.config.proxy_url.clone() {
-            None => self.exchange(direct, request).await,
-            Some(proxy) if proxy.scheme_str() == Some("socks5") => {
-                self.exchange(SocksV5::new(proxy, direct), request).await
+        let response = transport::send_once(&self.config, self.proxy_headers.clone(), request);
+        response.await.map_err(|error| match error {
+            SendOnceError::Configuration(source) => MemberClientError::Build {
+                cluster: self.cluster.clone(),
+                source,
             }
-            Some(proxy) => {
-                let headers = self.proxy_headers.clone();
-                let tunnel = transport::tunnel(&self.config, proxy, headers);
-                let tunnel = tunnel.map_err(|error| self.build_error(error))?;
-                self.exchange(tunnel, request).await
-            }
-        }
-    }
-
-    /// Sends a request over a new connection, as Karmada does, so that users never share a connection.
-    async fn exchange<C, B>(
-        &self,
-        connector: C,
-        request: Request<B>,
-    ) -> Result<Response<Incoming>, ImpersonationError>
-    where
-        C: Service<Uri> + Clone + Send + Sync + 'static,
-        C::Response: Connection + Read + Write + Send + Unpin + 'static,
-        C::Future: Send + 'static,
-        C::Error: Into<BoxError> + Send + Sync + Error + 'static,
-        B: Body<Data = Bytes> + Send + Unpin + 'static,
-        B::Error: Into<BoxError>,
-    {
-        let connector = transport::https_connector(&self.config, connector)
-            .map_err(|error| self.build_error(error))?;
-        let mut connector = TimeoutConnector::new(connector);
-        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        let client: legacy::Client<_, B> =
-            legacy::Client::builder(TokioExecutor::new()).build(connector);
-        let response = client.request(request).await;
-        response.map_err(|source| ImpersonationError::Unreachable {
-            cluster: self.cluster.clone(),
-            source,
+            .into(),
+            SendOnceError::Unreachable(source) => ImpersonationError::Unreachable {
+                cluster: self.cluster.clone(),
+                source: source.into(),
+            },
         })
-    }
-
-    fn build_error(&self, source: kube::Error) -> MemberClientError {
-        MemberClientError::Build {
-            cluster: self.cluster.clone(),
-            source: Box::new(source),
-        }
     }
 }
 

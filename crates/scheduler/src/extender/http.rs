@@ -5,18 +5,12 @@ use std::time::{Duration, Instant};
 
 use berth_component_base::user_agent::Component;
 use berth_https_client::tls::{Tls, TlsError};
+use berth_https_client::{Client, ClientError, Scheme, TcpConnector, direct};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
-use http::{Method, Request, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use http::{Request, StatusCode, Uri};
 use hyper::body::Bytes;
-use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tower::util::BoxCloneSyncService;
-use tower::{BoxError, ServiceExt as _};
+use tower::ServiceExt as _;
 
 use super::answers::CallError;
 use super::config::Verb;
@@ -25,8 +19,6 @@ use super::metrics::ExtenderCounters;
 /// Maximum number of concurrent calls to one extender. Each extender has its own limit, so a slow extender delays only
 /// its own calls.
 const CALLS_IN_FLIGHT: usize = 64;
-/// Time after which an unused connection is closed.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// Minimum interval between two reads of the certificate files.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum size of the responses of all extenders in memory, in bytes. Each extender has an equal share, so that large
@@ -40,8 +32,6 @@ const RESPONSE_PER_NAME: usize = 2 << 10;
 const SMALL_RESPONSE: usize = 16 << 10;
 /// Maximum number of large responses of one extender that are decoded at the same time.
 const DECODERS: usize = 2;
-
-type Connector = HttpsConnector<BoxCloneSyncService<Uri, TokioIo<TcpStream>, BoxError>>;
 
 /// The HTTP client of one extender.
 #[derive(Debug)]
@@ -66,12 +56,10 @@ pub(super) struct Call<'a> {
     pub(super) names: usize,
 }
 
-type Pool = Client<Connector, Full<Bytes>>;
-
 /// A connection pool, and the contents of the certificate files that the pool uses.
 #[derive(Debug)]
 struct Current {
-    pool: Pool,
+    pool: Client,
     files: Vec<Option<Vec<u8>>>,
     /// The time of the last read of the certificate files.
     read_at: Instant,
@@ -106,7 +94,7 @@ impl HttpClient {
     /// Returns the connection pool. If a certificate file has changed, first replaces the pool. If the changed files
     /// cannot be used, the previous pool stays in use, for example while the certificate is renewed and the key is not
     /// renewed yet.
-    fn pool(&self) -> Pool {
+    fn pool(&self) -> Client {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tls) = &self.tls
             && !current.files.is_empty()
@@ -150,37 +138,26 @@ impl HttpClient {
 
     async fn send(&self, call: Call<'_>, body: Vec<u8>) -> Result<ResponseBody, CallError> {
         let limit = response_limit(call.names, body.len()).min(self.bytes_share);
-        let request = Request::builder()
-            .method(Method::POST)
-            .uri(call.url)
+        let request = Request::post(call.url)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json")
             .header(USER_AGENT, Component::Scheduler.user_agent())
-            .body(Full::new(Bytes::from(body)))
+            .body(Bytes::from(body))
             .map_err(|error| CallError::Unreachable(error.to_string()))?;
-        let response = self
-            .pool()
-            .request(request)
-            .await
-            .map_err(|error| unreachable(&error))?;
-        let status = response.status();
-        let is_ok = status == StatusCode::OK;
-        let mut body = Limited::new(response.into_body(), limit);
+        let response = self.pool().send(request, limit).await;
+        let (head, mut body) = response.map_err(|error| call_error(&error))?.into_parts();
+        let is_ok = head.status == StatusCode::OK;
         let mut received = ResponseBody::default();
         // The body is always read, so that the connection can be reused.
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
-                Some(_) => CallError::TooLarge(limit),
-                None => unreachable(&*error),
-            })?;
-            if let (Ok(data), true) = (frame.into_data(), is_ok) {
+        while let Some(data) = body.chunk().await.map_err(|error| call_error(&error))? {
+            if is_ok {
                 self.store(&mut received, &data).await;
             }
         }
         if is_ok {
             Ok(received)
         } else {
-            Err(CallError::Status(status))
+            Err(CallError::Status(head.status))
         }
     }
 
@@ -234,67 +211,24 @@ fn response_limit(names: usize, sent: usize) -> usize {
         .saturating_add(sent.saturating_mul(2))
 }
 
+/// Creates a connection pool that counts new connections.
 fn pool(
     tls: Option<&Tls>,
     timeout: Duration,
     metrics: &Arc<ExtenderCounters>,
-) -> Result<Pool, TlsError> {
-    Ok(Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(IDLE_TIMEOUT)
-        .pool_max_idle_per_host(CALLS_IN_FLIGHT)
-        .build(connector(tls, timeout, metrics)?))
-}
-
-fn connector(
-    tls: Option<&Tls>,
-    timeout: Duration,
-    metrics: &Arc<ExtenderCounters>,
-) -> Result<Connector, TlsError> {
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    tcp.set_connect_timeout(Some(timeout));
+) -> Result<Client, TlsError> {
     let metrics = Arc::clone(metrics);
-    let tcp = tcp
-        .map_response(move |stream| {
-            metrics.connection();
-            stream
-        })
-        .map_err(BoxError::from);
-    let tcp = BoxCloneSyncService::new(tcp);
-    let Some(tls) = tls else {
-        // This TLS configuration is never used, because the URLs have the scheme http.
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(rustls::RootCertStore::empty())
-            .with_no_client_auth();
-        let builder = HttpsConnectorBuilder::new().with_tls_config(config);
-        return Ok(builder.https_or_http().enable_http1().wrap_connector(tcp));
-    };
-    let builder = HttpsConnectorBuilder::new()
-        .with_tls_config(tls.client_config()?)
-        .https_only();
-    Ok(match tls.server_name()? {
-        None => builder.enable_http1().wrap_connector(tcp),
-        Some(name) => builder
-            .with_server_name_resolver(FixedServerNameResolver::new(name))
-            .enable_http1()
-            .wrap_connector(tcp),
-    })
+    let counted = direct(Some(timeout)).map_response(move |stream| {
+        metrics.connection();
+        stream
+    });
+    let scheme = tls.map_or(Scheme::Http, Scheme::Https);
+    Client::new(scheme, TcpConnector::new(counted), CALLS_IN_FLIGHT)
 }
 
-/// Renders an error with its causes in one line, because the outermost error alone does not name the cause.
-fn unreachable(error: &(dyn std::error::Error + 'static)) -> CallError {
-    let mut texts: Vec<String> = Vec::new();
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let text = error.to_string();
-        if texts.last() != Some(&text) {
-            texts.push(text);
-        }
-        next = error.source();
+fn call_error(error: &ClientError) -> CallError {
+    match error {
+        ClientError::TooLarge { limit, .. } => CallError::TooLarge(*limit),
+        _ => CallError::Unreachable(error.cause()),
     }
-    CallError::Unreachable(texts.join(": "))
 }

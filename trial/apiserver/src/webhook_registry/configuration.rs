@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use berth_apimachinery::label_selector::CompiledSelector;
-use berth_https_client::{Client, ClientError, Target};
+use berth_https_client::{Target, WebhookClient, WebhookClientError};
 use serde_json::Value;
 
 use super::rule::Rule;
@@ -39,7 +39,7 @@ pub(crate) struct Webhook {
     /// True if a call in a dry run has no side effects.
     pub(crate) supports_dry_run: bool,
     target: Target,
-    client: OnceLock<Result<Client, ClientError>>,
+    client: OnceLock<Result<WebhookClient, WebhookClientError>>,
 }
 
 impl Webhook {
@@ -82,8 +82,8 @@ impl Webhook {
     /// Returns the HTTP client of the webhook. The first call creates the client.
     pub(crate) fn client(
         &self,
-        create: impl FnOnce(&Target) -> Result<Client, ClientError>,
-    ) -> Result<&Client, ClientError> {
+        create: impl FnOnce(&Target) -> Result<WebhookClient, WebhookClientError>,
+    ) -> Result<&WebhookClient, WebhookClientError> {
         let client = self.client.get_or_init(|| create(&self.target));
         client.as_ref().map_err(Clone::clone)
     }

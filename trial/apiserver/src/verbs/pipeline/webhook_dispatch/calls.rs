@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use berth_https_client::{Client, Resolver};
+use berth_https_client::{Resolver, WebhookClient};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -52,7 +52,8 @@ impl Request<'_> {
         request["oldObject"] = self.convert(objects.old, &invocation.resource);
         let uid = uuid::Uuid::new_v4().to_string();
         let body = admission_review::build(&uid, request);
-        let client = webhook.client(|target| Client::new(target, USER_AGENT, self.resolver()));
+        let client =
+            webhook.client(|target| WebhookClient::new(target, USER_AGENT, self.resolver()));
         let client = client.map_err(|error| Failure::Call(error.to_string()))?;
         let response = client.post(body.to_string().into_bytes(), timeout).await;
         let response = response.map_err(|error| Failure::Call(error.to_string()))?;
