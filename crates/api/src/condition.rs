@@ -5,17 +5,42 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::well_known::CONDITION_SCHEDULED;
 
+/// The status of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// The condition holds.
+    True,
+    /// The condition does not hold.
+    False,
+}
+
+impl Status {
+    /// Returns the text in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+        }
+    }
+}
+
+impl From<bool> for Status {
+    fn from(holds: bool) -> Self {
+        if holds { Self::True } else { Self::False }
+    }
+}
+
 /// Sets a condition. Its transition time becomes `now` only if its status changes. Reports whether the condition
 /// changed.
 pub fn set(
     conditions: &mut Vec<Condition>,
     kind: &str,
-    status: bool,
+    status: Status,
     reason: &str,
     message: &str,
     now: Timestamp,
 ) -> bool {
-    let status = if status { "True" } else { "False" };
+    let status = status.as_str();
     let Some(known) = conditions.iter_mut().find(|known| known.type_ == kind) else {
         conditions.push(Condition {
             type_: kind.to_owned(),

@@ -61,7 +61,7 @@ fn status_patch(current: &ClusterStatus, update: &StatusUpdate) -> Option<Value>
         condition::set(
             &mut next.conditions,
             kind,
-            *status,
+            (*status).into(),
             reason,
             message,
             timestamp::now(),
@@ -90,7 +90,7 @@ mod tests {
         condition::set(
             &mut status.conditions,
             "Foreign",
-            true,
+            condition::Status::True,
             "Reason",
             "foreign",
             timestamp::now(),
@@ -98,7 +98,7 @@ mod tests {
         condition::set(
             &mut status.conditions,
             "Ready",
-            true,
+            condition::Status::True,
             "Reason",
             "fine",
             timestamp::now(),

@@ -168,7 +168,7 @@ pub(crate) fn update(
     let condition_changed = condition::set(
         conditions,
         CONDITION_FULLY_APPLIED,
-        is_complete,
+        is_complete.into(),
         reason,
         message,
         timestamp::now(),

@@ -57,7 +57,7 @@ impl Scheduled {
         condition::set(
             &mut conditions,
             CONDITION_SCHEDULED,
-            self.is_success(),
+            self.is_success().into(),
             self.reason.as_str(),
             &self.message,
             now,

@@ -1,9 +1,10 @@
 //! The computation of the next status of a Work from the observations of one reconciliation.
 
 use berth_api::binding::ResourceHealth;
+use berth_api::condition::{self, Status};
 use berth_api::well_known::{CONDITION_APPLIED, CONDITION_DISPATCHING};
 use berth_api::work::{ManifestStatus, ResourceIdentifier, WorkStatus};
-use berth_api::{Work, condition, condition_message};
+use berth_api::{Work, condition_message};
 use berth_apimachinery::timestamp;
 use berth_interpreter::{InterpretError, Interpreter};
 use serde_json::Value;
@@ -166,7 +167,7 @@ pub(crate) fn next_status(
         changes.dispatching = condition::set(
             conditions,
             CONDITION_DISPATCHING,
-            dispatching,
+            dispatching.into(),
             reason,
             message,
             timestamp::now(),
@@ -179,7 +180,7 @@ pub(crate) fn next_status(
             changes.applied = condition::set(
                 conditions,
                 CONDITION_APPLIED,
-                true,
+                Status::True,
                 "AppliedSuccessful",
                 message,
                 timestamp::now(),
@@ -193,7 +194,7 @@ pub(crate) fn next_status(
             changes.applied = condition::set(
                 conditions,
                 CONDITION_APPLIED,
-                false,
+                Status::False,
                 "AppliedFailed",
                 &message,
                 timestamp::now(),
@@ -205,7 +206,7 @@ pub(crate) fn next_status(
             changes.applied = condition::set(
                 conditions,
                 CONDITION_APPLIED,
-                false,
+                Status::False,
                 "DeletionFailed",
                 &message,
                 timestamp::now(),
