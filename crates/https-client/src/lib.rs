@@ -16,4 +16,4 @@ mod webhook;
 
 pub use client::{Client, ClientError, Limits, ResponseBody, Scheme, TcpConnector, direct};
 pub use server_verifier::ServerVerifier;
-pub use webhook::{Resolver, Target, WebhookClient, WebhookClientError};
+pub use webhook::{Host, Resolver, Target, WebhookClient, WebhookClientError};

@@ -28,8 +28,7 @@ const MAX_EXCERPT: usize = 200;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     url: String,
-    /// True if the address refers to a Service.
-    is_service: bool,
+    host: Host,
     authorities: Option<String>,
 }
 
@@ -38,7 +37,7 @@ impl Target {
     pub fn url(url: &str) -> Self {
         Self {
             url: url.to_owned(),
-            is_service: false,
+            host: Host::Any,
             authorities: None,
         }
     }
@@ -49,7 +48,7 @@ impl Target {
         let slash = if path.starts_with('/') { "" } else { "/" };
         Self {
             url: format!("https://{name}.{namespace}.svc:{port}{slash}{path}"),
-            is_service: true,
+            host: Host::Service,
             authorities: None,
         }
     }
@@ -76,9 +75,18 @@ impl Target {
     }
 }
 
-/// A function that resolves a host and a port to addresses. The third argument is true if the host must be a Service.
+/// The kind of the host in an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// A host of a URL, which may also be the host of a Service.
+    Any,
+    /// The host `NAME.NAMESPACE.svc` of a Service.
+    Service,
+}
+
+/// A function that resolves a host and a port to addresses.
 pub type Resolver = Arc<
-    dyn Fn(String, u16, bool) -> BoxFuture<'static, Result<Vec<(String, u16)>, String>>
+    dyn Fn(String, u16, Host) -> BoxFuture<'static, Result<Vec<(String, u16)>, String>>
         + Send
         + Sync,
 >;
@@ -126,8 +134,8 @@ impl WebhookClient {
         user_agent: &str,
         resolver: Resolver,
     ) -> Result<Self, WebhookClientError> {
-        let is_service = target.is_service;
-        let tcp = service_fn(move |uri: Uri| connect(resolver.clone(), is_service, uri));
+        let kind = target.host;
+        let tcp = service_fn(move |uri: Uri| connect(resolver.clone(), kind, uri));
         let tls = Tls::trusting(target.trust()?);
         let http = Client::new(Scheme::Https(&tls), TcpConnector::new(tcp), usize::MAX);
         Ok(Self {
@@ -182,15 +190,11 @@ impl WebhookClient {
     }
 }
 
-async fn connect(
-    resolver: Resolver,
-    is_service: bool,
-    uri: Uri,
-) -> Result<TokioIo<TcpStream>, BoxError> {
+async fn connect(resolver: Resolver, kind: Host, uri: Uri) -> Result<TokioIo<TcpStream>, BoxError> {
     let host = uri.host().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let port = uri.port_u16().unwrap_or(443);
-    let addresses = resolver(host.to_owned(), port, is_service).await?;
+    let addresses = resolver(host.to_owned(), port, kind).await?;
     let mut last = None;
     for (host, port) in &addresses {
         match tokio::time::timeout(CONNECT_TIMEOUT, open_stream(host, *port)).await {

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use berth_apimachinery::api_error::api_error_message;
-use berth_https_client::Resolver;
+use berth_https_client::{Host, Resolver};
 use k8s_openapi::api::core::v1::Service;
 use kube::api::Api;
 
 /// Returns a resolver that reads Services from the control plane.
 pub(super) fn resolver(client: kube::Client) -> Resolver {
-    Arc::new(move |host, port, is_service| {
+    Arc::new(move |host, port, kind| {
         let client = client.clone();
         Box::pin(async move {
-            let Some((name, namespace)) = name_of(&host).filter(|_| is_service) else {
+            let Some((name, namespace)) = name_of(&host).filter(|_| kind == Host::Service) else {
                 return Ok(vec![(host, port)]);
             };
             let services: Api<Service> = Api::namespaced(client, namespace);

@@ -1,6 +1,7 @@
 //! Resolution of the hosts of webhooks. The host of a Service becomes the endpoints of the Service, because the server
 //! runs outside the cluster network and cannot reach cluster IPs.
 
+use berth_https_client::Host;
 use serde_json::Value;
 
 use crate::store::{Key, Store};
@@ -10,15 +11,15 @@ use crate::table_names;
 const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 
 /// Returns the addresses of a host and port. For the host `NAME.NAMESPACE.svc`, returns the endpoints of the Service if
-/// the Service exists or if `is_service` is set. Returns any other host unchanged.
+/// the Service exists or if the host must be a Service. Returns any other host unchanged.
 pub(crate) fn resolve(
     store: &Store,
     host: &str,
     port: u16,
-    is_service: bool,
+    kind: Host,
 ) -> Result<Vec<(String, u16)>, String> {
-    let service =
-        service_of(host).filter(|(namespace, name)| is_service || exists(store, namespace, name));
+    let service = service_of(host)
+        .filter(|(namespace, name)| kind == Host::Service || exists(store, namespace, name));
     match service {
         Some((namespace, name)) => endpoints(store, namespace, name, port),
         None => Ok(vec![(host.to_owned(), port)]),

@@ -80,9 +80,9 @@ impl Request<'_> {
     /// shared state owns the clients of webhooks, and each client owns a resolver.
     fn resolver(&self) -> Resolver {
         let shared = Arc::downgrade(&self.call.shared);
-        Arc::new(move |host, port, is_service| {
+        Arc::new(move |host, port, kind| {
             let resolved = match shared.upgrade() {
-                Some(shared) => resolve(&shared.store, &host, port, is_service),
+                Some(shared) => resolve(&shared.store, &host, port, kind),
                 None => Err("the server has stopped".to_owned()),
             };
             Box::pin(std::future::ready(resolved))
