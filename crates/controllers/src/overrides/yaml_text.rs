@@ -44,10 +44,10 @@ pub(super) fn format(document: &Value) -> String {
         column: 0,
     };
     match document {
-        Value::Object(fields) if !fields.is_empty() => writer.fields(fields, 0, false),
-        Value::Array(items) if !items.is_empty() => writer.items(items, 0, false),
+        Value::Object(fields) if !fields.is_empty() => writer.fields(fields, 0, Begin::NewLine),
+        Value::Array(items) if !items.is_empty() => writer.items(items, 0, Begin::NewLine),
         scalar => {
-            writer.scalar(scalar, 0, false);
+            writer.scalar(scalar, 0);
             writer.end_line();
         }
     }
@@ -57,6 +57,27 @@ pub(super) fn format(document: &Value) -> String {
 struct Writer {
     text: String,
     column: usize,
+}
+
+/// The line of the first field or item.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Begin {
+    NewLine,
+    CurrentLine,
+}
+
+/// The role of a text. Keys are written on one line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Key,
+    Value,
+}
+
+/// The quotes around a text that can be folded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quotes {
+    None,
+    Single,
 }
 
 impl Writer {
@@ -85,48 +106,52 @@ impl Writer {
         }
     }
 
-    /// Writes the fields of an object. If `begun` is set, the first field continues the current line.
-    fn fields(&mut self, fields: &Map<String, Value>, indent: usize, begun: bool) {
+    /// Writes the fields of an object.
+    fn fields(&mut self, fields: &Map<String, Value>, indent: usize, begin: Begin) {
         let mut sorted: Vec<(&String, &Value)> = fields.iter().collect();
         sorted.sort_by(|(a, _), (b, _)| natural_order(a, b));
         for (position, (key, value)) in sorted.into_iter().enumerate() {
-            if position > 0 || !begun {
+            if position > 0 || begin == Begin::NewLine {
                 self.begin_line(indent);
             }
-            self.string(key, indent, true);
+            self.string(key, indent, Role::Key);
             self.put(":");
             match value {
                 Value::Object(fields) if !fields.is_empty() => {
-                    self.fields(fields, indent + 2, false);
+                    self.fields(fields, indent + 2, Begin::NewLine);
                 }
-                Value::Array(items) if !items.is_empty() => self.items(items, indent, false),
+                Value::Array(items) if !items.is_empty() => {
+                    self.items(items, indent, Begin::NewLine)
+                }
                 scalar => {
                     self.put(" ");
-                    self.scalar(scalar, indent + 2, false);
+                    self.scalar(scalar, indent + 2);
                 }
             }
         }
         self.end_line();
     }
 
-    fn items(&mut self, items: &[Value], indent: usize, begun: bool) {
+    fn items(&mut self, items: &[Value], indent: usize, begin: Begin) {
         for (position, item) in items.iter().enumerate() {
-            if position > 0 || !begun {
+            if position > 0 || begin == Begin::NewLine {
                 self.begin_line(indent);
             }
             self.put("- ");
             match item {
                 Value::Object(fields) if !fields.is_empty() => {
-                    self.fields(fields, indent + 2, true);
+                    self.fields(fields, indent + 2, Begin::CurrentLine);
                 }
-                Value::Array(items) if !items.is_empty() => self.items(items, indent + 2, true),
-                scalar => self.scalar(scalar, indent + 2, false),
+                Value::Array(items) if !items.is_empty() => {
+                    self.items(items, indent + 2, Begin::CurrentLine)
+                }
+                scalar => self.scalar(scalar, indent + 2),
             }
         }
         self.end_line();
     }
 
-    fn scalar(&mut self, value: &Value, indent: usize, is_key: bool) {
+    fn scalar(&mut self, value: &Value, indent: usize) {
         match value {
             Value::Null => self.put("null"),
             Value::Bool(value) => self.put(if *value { "true" } else { "false" }),
@@ -134,34 +159,35 @@ impl Writer {
                 let text = number_text(number);
                 self.put(&text);
             }
-            Value::String(text) => self.string(text, indent, is_key),
+            Value::String(text) => self.string(text, indent, Role::Value),
             Value::Array(_) => self.put("[]"),
             Value::Object(_) => self.put("{}"),
         }
     }
 
-    fn string(&mut self, text: &str, indent: usize, is_key: bool) {
+    fn string(&mut self, text: &str, indent: usize, role: Role) {
         let traits = Traits::of(text);
         let reads_as_text = NOT_TEXT.as_ref().is_some_and(|no| !no.is_match(text));
         if text.contains('\n') {
-            if traits.block && !is_key {
+            if traits.block && role == Role::Value {
                 self.literal(text, indent);
             } else {
-                self.double_quoted(text, indent, is_key);
+                self.double_quoted(text, indent, role);
             }
         } else if !reads_as_text {
-            self.double_quoted(text, indent, is_key);
+            self.double_quoted(text, indent, role);
         } else if traits.plain {
-            self.folded(text, indent, is_key, false);
+            self.folded(text, indent, role, Quotes::None);
         } else if traits.single_quoted {
-            self.folded(text, indent, is_key, true);
+            self.folded(text, indent, role, Quotes::Single);
         } else {
-            self.double_quoted(text, indent, is_key);
+            self.double_quoted(text, indent, role);
         }
     }
 
     /// Writes text without quotes or in single quotes. Long lines are folded at spaces.
-    fn folded(&mut self, text: &str, indent: usize, is_key: bool, quoted: bool) {
+    fn folded(&mut self, text: &str, indent: usize, role: Role, quotes: Quotes) {
+        let quoted = quotes == Quotes::Single;
         if quoted {
             self.put_char('\'');
         }
@@ -170,7 +196,8 @@ impl Writer {
         while let Some((position, c)) = characters.next() {
             let next = characters.peek().map(|(_, next)| *next);
             let inside = position > 0 && next.is_some();
-            let folds = !is_key && !after_space && self.column > WIDTH && next != Some(' ');
+            let folds =
+                role == Role::Value && !after_space && self.column > WIDTH && next != Some(' ');
             if c == ' ' && folds && (inside || !quoted) {
                 self.begin_line(indent);
             } else {
@@ -186,7 +213,7 @@ impl Writer {
         }
     }
 
-    fn double_quoted(&mut self, text: &str, indent: usize, is_key: bool) {
+    fn double_quoted(&mut self, text: &str, indent: usize, role: Role) {
         self.put_char('"');
         let mut after_space = false;
         let mut characters = text.chars().enumerate().peekable();
@@ -194,7 +221,8 @@ impl Writer {
             let next = characters.peek().map(|(_, next)| *next);
             let inside = position > 0 && next.is_some();
             if c == ' ' {
-                if !is_key && !after_space && self.column > WIDTH && inside {
+                let folds = role == Role::Value && !after_space && self.column > WIDTH;
+                if folds && inside {
                     self.begin_line(indent);
                     if next == Some(' ') {
                         self.put_char('\\');
