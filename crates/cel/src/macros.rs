@@ -27,8 +27,10 @@ pub(crate) fn expand(e: &mut IdedExpr) -> Result<(), String> {
             target: Some(target),
             args,
         }) => match (func_name.as_str(), args.as_slice()) {
-            ("optMap", [variable, body]) => optional(id, target, variable, body, true)?,
-            ("optFlatMap", [variable, body]) => optional(id, target, variable, body, false)?,
+            ("optMap", [variable, body]) => optional(id, target, variable, body, Body::Value)?,
+            ("optFlatMap", [variable, body]) => {
+                optional(id, target, variable, body, Body::Optional)?
+            }
             _ => return Ok(()),
         },
         _ => return Ok(()),
@@ -41,14 +43,22 @@ fn size(e: &IdedExpr) -> usize {
     1 + children(&e.expr).into_iter().map(size).sum::<usize>()
 }
 
+/// The result of the body of a macro.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Body {
+    Value,
+    /// A CEL optional.
+    Optional,
+}
+
 /// Returns `target.hasValue() ? optional.of(body) : optional.none()`, with the value of the target bound to `variable`.
-/// If `wrap` is false, the result of the body is already a CEL optional, and `optional.of` is left out.
+/// If the result of the body is already a CEL optional, `optional.of` is left out.
 fn optional(
     id: u64,
     target: &IdedExpr,
     variable: &IdedExpr,
     body: &IdedExpr,
-    wrap: bool,
+    result: Body,
 ) -> Result<Expr, String> {
     let node = |expr: Expr| IdedExpr { id, expr };
     let call_on = |target: IdedExpr, function: &str, args: Vec<IdedExpr>| {
@@ -76,7 +86,7 @@ fn optional(
         result: body.clone(),
     })));
     let optional = || node(Expr::Ident("optional".to_owned()));
-    if wrap {
+    if result == Body::Value {
         found = call_on(optional(), "of", vec![found]);
     }
     let has_value = call_on(target.clone(), "hasValue", Vec::new());

@@ -8,7 +8,7 @@ mod watches;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use berth_api::BindingKey;
+use berth_api::{BindingKey, BindingKind};
 use jiff::Timestamp;
 
 pub(crate) use binding_row::{Applied, BindingRow, Scheduling, Suspension, Targets};
@@ -102,18 +102,17 @@ impl Store {
         }
     }
 
-    /// Removes the bindings that are absent from a complete list. `namespaced` is true for a list of ResourceBindings,
-    /// and false for a list of ClusterResourceBindings.
+    /// Removes the bindings that are absent from a complete list of a kind.
     pub(crate) fn retain_bindings(
         &mut self,
-        namespaced: bool,
+        kind: BindingKind,
         listed: &BTreeSet<BindingKey>,
         at: Timestamp,
     ) {
         let deleted: Vec<BindingKey> = self
             .bindings
             .keys()
-            .filter(|name| name.namespace.is_some() == namespaced && !listed.contains(*name))
+            .filter(|name| name.kind() == kind && !listed.contains(*name))
             .cloned()
             .collect();
         for name in deleted {
@@ -134,26 +133,29 @@ impl Store {
     }
 
     fn count(&mut self, row: &BindingRow, sign: i64) {
-        let step = |number: &mut usize, is_counted: bool| {
+        let step = |number: &mut usize| {
+            *number = number.saturating_add_signed(if sign > 0 { 1 } else { -1 });
+        };
+        let step_if = |number: &mut usize, is_counted: bool| {
             if is_counted {
-                *number = number.saturating_add_signed(if sign > 0 { 1 } else { -1 });
+                step(number);
             }
         };
         let totals = &mut self.totals;
-        step(
+        step_if(
             &mut totals.scheduled,
             row.scheduling == Scheduling::Scheduled,
         );
-        step(
+        step_if(
             &mut totals.unschedulable,
             row.scheduling == Scheduling::Unschedulable,
         );
-        step(&mut totals.waiting, row.scheduling == Scheduling::Waiting);
-        step(&mut totals.not_applied, row.applied == Applied::No);
-        step(&mut totals.suspended, row.suspension != Suspension::None);
+        step_if(&mut totals.waiting, row.scheduling == Scheduling::Waiting);
+        step_if(&mut totals.not_applied, row.applied == Applied::No);
+        step_if(&mut totals.suspended, row.suspension != Suspension::None);
         for (cluster, replicas) in row.targets.iter() {
             let load = self.loads.entry(cluster.into()).or_default();
-            step(&mut load.bindings, true);
+            step(&mut load.bindings);
             load.replicas += sign * i64::from(replicas);
             if load.bindings == 0 {
                 self.loads.remove(cluster);

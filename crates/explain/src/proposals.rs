@@ -204,13 +204,12 @@ fn considered(
     let mut proposals = Vec::new();
     let choices = term.selection.iter().flat_map(|s| &s.choices);
     for choice in choices {
-        let chosen = choice.groups.iter().any(|group| group.chosen);
         let has_it = choice
             .groups
             .iter()
             .any(|group| group.chosen && group.clusters.iter().any(|c| c == name));
         if !has_it {
-            proposals.extend(groups(choice, chosen));
+            proposals.extend(groups(choice));
         }
     }
     proposals.extend(more_capacity(name, cluster, term, explained));
@@ -220,9 +219,9 @@ fn considered(
     proposals
 }
 
-/// Proposes other bounds for a spread constraint whose chosen groups do not include the cluster. `satisfied` is true if
-/// the constraint has chosen groups.
-fn groups(choice: &GroupChoice, satisfied: bool) -> Vec<Proposal> {
+/// Proposes other bounds for a spread constraint whose chosen groups do not include the cluster.
+fn groups(choice: &GroupChoice) -> Vec<Proposal> {
+    let satisfied = choice.groups.iter().any(|group| group.chosen);
     let number = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
     let formed = number(choice.groups.len());
     let max = choice.max.map_or(0, number);

@@ -98,11 +98,10 @@ impl Service {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let path = request.uri().path();
-        if matches!(
-            path.trim_end_matches('/'),
-            "/readyz" | "/healthz" | "/livez"
-        ) {
-            return self.probe(path.starts_with("/readyz"));
+        match path.trim_end_matches('/') {
+            "/readyz" => return self.readiness(),
+            "/healthz" | "/livez" => return Response::new(Full::from("ok")),
+            _ => {}
         }
         let Some(endpoint) = Endpoint::find(path) else {
             return refuse(unknown_path(path));
@@ -118,8 +117,8 @@ impl Service {
         response
     }
 
-    fn probe(&self, readiness: bool) -> Response<Full<Bytes>> {
-        if readiness && self.stopping.is_cancelled() {
+    fn readiness(&self) -> Response<Full<Bytes>> {
+        if self.stopping.is_cancelled() {
             let mut response = Response::new(Full::from("the server is stopping"));
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
             return response;

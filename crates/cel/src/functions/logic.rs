@@ -30,18 +30,26 @@ impl Opaque for DeferredError {
 
 pub(super) fn add(context: &mut Context<'_>) {
     context.add_function(ALL, |call: &FunctionContext| {
-        defer_error(decide(call, false))
+        defer_error(combine(call, Decisive::False))
     });
     context.add_function(EXISTS, |call: &FunctionContext| {
-        defer_error(decide(call, true))
+        defer_error(combine(call, Decisive::True))
     });
     context.add_function(FOUND, |found: Value| -> Result<Value, ExecutionError> {
         as_bool(&found).map(Value::Bool)
     });
 }
 
-/// Returns the result of combining two operands. If an operand has the `decisive` value, so has the result.
-fn decide(call: &FunctionContext<'_, '_>, decisive: bool) -> Result<Value, ExecutionError> {
+/// The value of an operand that decides the result: `false` in a conjunction, `true` in a disjunction.
+#[derive(Clone, Copy)]
+enum Decisive {
+    False,
+    True,
+}
+
+/// Returns the result of combining two operands. If an operand has the decisive value, so has the result.
+fn combine(call: &FunctionContext<'_, '_>, decisive: Decisive) -> Result<Value, ExecutionError> {
+    let decisive = matches!(decisive, Decisive::True);
     let [left, right] = call.args else {
         return Err(ExecutionError::NoSuchOverload);
     };

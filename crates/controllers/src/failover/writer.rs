@@ -89,7 +89,7 @@ impl Writer {
                 },
             ) => {
                 for cluster in finished {
-                    self.record_result(binding, &cluster, true);
+                    self.record_success(binding, &cluster);
                 }
                 for cluster in cancelled {
                     let message =
@@ -99,7 +99,7 @@ impl Writer {
             }
             (WriteOutcome::Failed(_), Announcement::Evicting(clusters)) => {
                 for cluster in clusters {
-                    self.record_result(binding, &cluster, false);
+                    self.record_failure(binding, &cluster);
                 }
             }
             _ => {}
@@ -107,21 +107,22 @@ impl Writer {
         written
     }
 
-    /// Records an event about the result of an eviction, with Karmada's message.
-    fn record_result(&self, binding: &BindingRecord, cluster: &str, succeeded: bool) {
-        if succeeded {
-            let message = format!("Evict from cluster {cluster} succeed.");
-            let reason = "EvictWorkloadFromClusterSucceed";
-            let component = match binding.body.key.kind() {
-                BindingKind::Namespaced => "resource-binding-graceful-eviction-controller",
-                BindingKind::Cluster => "cluster-resource-binding-graceful-eviction-controller",
-            };
-            let events = self.events.of(component);
-            record(&events, binding, Severity::Normal, reason, &message);
-        } else {
-            let message = format!("Evict from cluster {cluster} failed.");
-            record(&self.events, binding, Severity::Warning, FAILED, &message);
-        }
+    /// Records that an eviction has ended, with Karmada's message.
+    fn record_success(&self, binding: &BindingRecord, cluster: &str) {
+        let message = format!("Evict from cluster {cluster} succeed.");
+        let reason = "EvictWorkloadFromClusterSucceed";
+        let component = match binding.body.key.kind() {
+            BindingKind::Namespaced => "resource-binding-graceful-eviction-controller",
+            BindingKind::Cluster => "cluster-resource-binding-graceful-eviction-controller",
+        };
+        let events = self.events.of(component);
+        record(&events, binding, Severity::Normal, reason, &message);
+    }
+
+    /// Records that an eviction could not be written, with Karmada's message.
+    fn record_failure(&self, binding: &BindingRecord, cluster: &str) {
+        let message = format!("Evict from cluster {cluster} failed.");
+        record(&self.events, binding, Severity::Warning, FAILED, &message);
     }
 
     /// Records that a binding cannot be evicted from a cluster.

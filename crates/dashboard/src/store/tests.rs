@@ -33,7 +33,7 @@ fn loads_and_totals_follow_the_bindings() {
     assert_eq!(store.load("m1"), load(1, 3));
     assert_eq!(store.load("m2"), load(1, 4));
     assert_eq!(store.totals.scheduled, 2);
-    store.retain_bindings(true, &BTreeSet::from([name("a")]), at);
+    store.retain_bindings(BindingKind::Namespaced, &BTreeSet::from([name("a")]), at);
     assert_eq!(store.load("m1"), Load::default());
     assert_eq!(store.totals.scheduled, 1);
 }

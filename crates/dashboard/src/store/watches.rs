@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use berth_api::{Binding, BindingKey, Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_api::{
+    Binding, BindingKey, BindingKind, Cluster, ClusterResourceBinding, ResourceBinding,
+};
 use berth_component_base::list_watch;
 use berth_engine::Fleet;
 use futures::StreamExt as _;
@@ -84,8 +86,8 @@ impl Watches {
         Self {
             shared,
             clusters: ClusterWatch::default(),
-            namespaced: BindingWatch::new(true),
-            cluster_scoped: BindingWatch::new(false),
+            namespaced: BindingWatch::new(BindingKind::Namespaced),
+            cluster_scoped: BindingWatch::new(BindingKind::Cluster),
         }
     }
 
@@ -182,7 +184,7 @@ impl ClusterWatch {
 
 /// The state of the watch of ResourceBindings or of ClusterResourceBindings.
 struct BindingWatch {
-    namespaced: bool,
+    kind: BindingKind,
     /// Names of the bindings in the current list.
     listed: BTreeSet<BindingKey>,
     /// True after the first list is complete. The first list records no moves.
@@ -190,9 +192,9 @@ struct BindingWatch {
 }
 
 impl BindingWatch {
-    const fn new(namespaced: bool) -> Self {
+    const fn new(kind: BindingKind) -> Self {
         Self {
-            namespaced,
+            kind,
             listed: BTreeSet::new(),
             has_synced: false,
         }
@@ -216,7 +218,7 @@ impl BindingWatch {
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);
                 self.has_synced = true;
-                shared.change(|store| store.retain_bindings(self.namespaced, &listed, now));
+                shared.change(|store| store.retain_bindings(self.kind, &listed, now));
             }
             Event::Apply(object) => {
                 let binding = Binding::from(object);

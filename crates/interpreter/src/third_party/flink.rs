@@ -5,7 +5,9 @@ use berth_api::quantity::{Format, Quantity};
 use berth_apimachinery::json_fields::text_at;
 use serde_json::{Value, json};
 
-use super::pods::{count, node_claim, number_or_text, to_count, with_requirements};
+use super::pods::{
+    count, node_claim_without_affinity, number_or_text, to_count, with_requirements,
+};
 use super::{Aggregation, Fields, Kind, Result, picked};
 use crate::error::InterpretError;
 use crate::workload_requirements::Interpretation;
@@ -111,7 +113,7 @@ fn requirements(
     }
     let pod = deployment.pointer("/spec/podTemplate/spec");
     let pod = pod.unwrap_or(&Value::Null);
-    if let Some(claim) = node_claim(pod, false) {
+    if let Some(claim) = node_claim_without_affinity(pod) {
         requirements["nodeClaim"] = claim;
     }
     if let Some(class) = pod["priorityClassName"].as_str().filter(|c| !c.is_empty()) {

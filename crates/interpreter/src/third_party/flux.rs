@@ -31,8 +31,8 @@ pub(super) static KINDS: [Kind; 7] = [
         }),
         health: Some(|object| Ok(is_ready(object, &["ReconciliationSucceeded"]))),
         dependencies: Some(|object| {
-            let secrets = ["decryption/secretRef", "kubeConfig/secretRef"];
-            Ok(dependencies(object, &secrets, true))
+            let fields = ["decryption/secretRef", "kubeConfig/secretRef"];
+            Ok(secrets_and_account(object, &fields))
         }),
         ..suspendable("kustomize.toolkit.fluxcd.io/v1", "Kustomization")
     },
@@ -40,34 +40,28 @@ pub(super) static KINDS: [Kind; 7] = [
         reflect: Some(|object, status| with_generations(object, status, &GIT_REPOSITORY)),
         aggregate: Some(|members| Some(source(members, &[]))),
         health: Some(|object| Ok(is_ready(object, &["Succeeded"]))),
-        dependencies: Some(|object| {
-            Ok(dependencies(
-                object,
-                &["secretRef", "verify/secretRef"],
-                false,
-            ))
-        }),
+        dependencies: Some(|object| Ok(secrets(object, &["secretRef", "verify/secretRef"]))),
         ..suspendable("source.toolkit.fluxcd.io/v1", "GitRepository")
     },
     Kind {
         reflect: Some(|object, status| with_generations(object, status, &BUCKET)),
         aggregate: Some(|members| Some(source(members, &["url"]))),
         health: Some(|object| Ok(is_ready(object, &["Succeeded"]))),
-        dependencies: Some(|object| Ok(dependencies(object, &["secretRef"], false))),
+        dependencies: Some(|object| Ok(secrets(object, &["secretRef"]))),
         ..suspendable(SOURCES, "Bucket")
     },
     Kind {
         reflect: Some(|object, status| with_generations(object, status, &HELM_CHART)),
         aggregate: Some(|members| Some(source(members, &HELM_CHART[2..]))),
         health: Some(|object| Ok(is_ready(object, &["Succeeded", "ChartPullSucceeded"]))),
-        dependencies: Some(|object| Ok(dependencies(object, &["verify/secretRef"], false))),
+        dependencies: Some(|object| Ok(secrets(object, &["verify/secretRef"]))),
         ..suspendable(SOURCES, "HelmChart")
     },
     Kind {
         reflect: Some(|object, status| with_generations(object, status, &HELM_REPOSITORY)),
         aggregate: Some(|members| Some(source(members, &["url"]))),
         health: Some(|object| Ok(is_ready(object, &["Succeeded"]))),
-        dependencies: Some(|object| Ok(dependencies(object, &["secretRef"], false))),
+        dependencies: Some(|object| Ok(secrets(object, &["secretRef"]))),
         ..suspendable(SOURCES, "HelmRepository")
     },
     Kind {
@@ -75,8 +69,8 @@ pub(super) static KINDS: [Kind; 7] = [
         aggregate: Some(|members| Some(source(members, &["url"]))),
         health: Some(|object| Ok(is_ready(object, &["Succeeded"]))),
         dependencies: Some(|object| {
-            let secrets = ["secretRef", "verify/secretRef", "certSecretRef"];
-            Ok(dependencies(object, &secrets, true))
+            let fields = ["secretRef", "verify/secretRef", "certSecretRef"];
+            Ok(secrets_and_account(object, &fields))
         }),
         ..suspendable(SOURCES, "OCIRepository")
     },
@@ -205,27 +199,25 @@ fn aggregate_release(members: Aggregation<'_>) -> Fields {
     status
 }
 
-/// Returns references to the Secrets in the given fields of the spec, and to the ServiceAccount if `has_account` is
-/// true.
-fn dependencies(
-    object: &Value,
-    secrets: &[&str],
-    has_account: bool,
-) -> Vec<DependentObjectReference> {
-    let names = secrets
+/// Returns references to the Secrets in the given fields of the spec.
+fn secrets(object: &Value, fields: &[&str]) -> Vec<DependentObjectReference> {
+    let names = fields
         .iter()
-        .map(|secret| object.pointer(&format!("/spec/{secret}/name")));
-    let mut all = named(object, "Secret", names);
-    if has_account {
-        let account = object.pointer("/spec/serviceAccountName");
-        all.extend(named(object, "ServiceAccount", [account]));
-    }
+        .map(|field| object.pointer(&format!("/spec/{field}/name")));
+    named(object, "Secret", names)
+}
+
+/// Returns references to the Secrets in the given fields of the spec, and to the ServiceAccount.
+fn secrets_and_account(object: &Value, fields: &[&str]) -> Vec<DependentObjectReference> {
+    let mut all = secrets(object, fields);
+    let account = object.pointer("/spec/serviceAccountName");
+    all.extend(named(object, "ServiceAccount", [account]));
     all
 }
 
 fn release_dependencies(release: &Value) -> Vec<DependentObjectReference> {
-    let secrets = ["chart/spec/verify/secretRef", "kubeConfig/secretRef"];
-    let mut all = dependencies(release, &secrets, true);
+    let fields = ["chart/spec/verify/secretRef", "kubeConfig/secretRef"];
+    let mut all = secrets_and_account(release, &fields);
     let values = release
         .pointer("/spec/valuesFrom")
         .and_then(Value::as_array);

@@ -193,8 +193,8 @@ impl<'a> Outcome<'a> {
 
 /// Returns the conditions of a PyTorchJob. Their order matters, because kubectl prints the last condition.
 fn pytorch_conditions(members: Aggregation<'_>, outcome: &Outcome<'_>) -> Vec<Value> {
-    let condition = |kind: &str, is_true: bool, updated: Value, changed: Value, message: String| {
-        json!({"type": kind, "status": if is_true { "True" } else { "False" },
+    let condition = |kind: &str, status: &str, updated: Value, changed: Value, message: String| {
+        json!({"type": kind, "status": status,
             "lastUpdateTime": updated, "lastTransitionTime": changed,
             "reason": format!("PyTorchJob{kind}"), "message": message})
     };
@@ -205,25 +205,26 @@ fn pytorch_conditions(members: Aggregation<'_>, outcome: &Outcome<'_>) -> Vec<Va
         .any(|report| has_condition(report, "Created"))
     {
         let message = "PyTorchJob is created.".to_owned();
-        conditions.push(condition("Created", true, start.clone(), start, message));
+        conditions.push(condition("Created", "True", start.clone(), start, message));
     }
     let running = members.conditions().map(|(_, condition)| condition);
     let running = running.filter(|condition| text_at(condition, "/type") == "Running");
     if let Some(running) = running.last() {
         let time = |field: &str| running.get(field).cloned().unwrap_or_default();
         let is_running = outcome.failed.is_empty() && !outcome.has_succeeded;
+        let status = if is_running { "True" } else { "False" };
         let times = (time("lastUpdateTime"), time("lastTransitionTime"));
         let message = "PyTorchJob is running.".to_owned();
-        conditions.push(condition("Running", is_running, times.0, times.1, message));
+        conditions.push(condition("Running", status, times.0, times.1, message));
     }
     let end = json!(members.latest("completionTime"));
     if !outcome.failed.is_empty() {
         let clusters = outcome.failed.join(", ");
         let message = format!("PyTorchJob executed failed in member clusters: {clusters}");
-        conditions.push(condition("Failed", true, end.clone(), end, message));
+        conditions.push(condition("Failed", "True", end.clone(), end, message));
     } else if outcome.has_succeeded {
         let message = "PyTorchJob is successfully completed.".to_owned();
-        conditions.push(condition("Succeeded", true, end.clone(), end, message));
+        conditions.push(condition("Succeeded", "True", end.clone(), end, message));
     }
     conditions
 }

@@ -92,11 +92,19 @@ pub(super) fn with_requirements(
     })
 }
 
-/// Returns the node claim of a pod spec. The claim contains the node affinity only if `has_affinity` is true.
-pub(super) fn node_claim(spec: &Value, has_affinity: bool) -> Option<Value> {
+/// Returns the node claim of a pod spec.
+pub(super) fn node_claim(spec: &Value) -> Option<Value> {
+    let path = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+    node_claim_with(spec.pointer(path), spec)
+}
+
+/// Returns the node claim of a pod spec without its node affinity.
+pub(super) fn node_claim_without_affinity(spec: &Value) -> Option<Value> {
+    node_claim_with(None, spec)
+}
+
+fn node_claim_with(affinity: Option<&Value>, spec: &Value) -> Option<Value> {
     let mut claim = json!({});
-    let affinity = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
-    let affinity = spec.pointer(affinity).filter(|_| has_affinity);
     for (field, value) in [
         ("hardNodeAffinity", affinity),
         ("nodeSelector", spec.get("nodeSelector")),

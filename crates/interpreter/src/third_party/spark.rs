@@ -85,7 +85,7 @@ fn requirements(role: &str, spec: &Value, factor: f64) -> Result<Value> {
         requests[gpu] = json!(gpus.to_string());
     }
     let mut requirements = json!({ "resourceRequest": requests });
-    if let Some(claim) = node_claim(spec, true) {
+    if let Some(claim) = node_claim(spec) {
         requirements["nodeClaim"] = claim;
     }
     if let Some(class) = spec["priorityClassName"].as_str().filter(|c| !c.is_empty()) {

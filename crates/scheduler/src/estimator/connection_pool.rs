@@ -106,14 +106,23 @@ impl ConnectionPool {
             .is_some_and(|state| matches!(*state.borrow(), ConnectionState::Up(_)))
     }
 
-    /// Waits until the connection to the estimator of a cluster is open (`up` is true) or not open (`up` is false).
-    /// Returns false if the cluster is unknown or removed.
-    pub async fn until(&self, cluster: &str, up: bool) -> bool {
+    /// Waits until the connection to the estimator of a cluster is open. Returns false if the cluster is unknown or
+    /// removed.
+    pub async fn until_up(&self, cluster: &str) -> bool {
+        self.until(cluster, |state| matches!(state, ConnectionState::Up(_)))
+            .await
+    }
+
+    /// Waits until the connection to the estimator of a cluster is not open. Returns false if the cluster is unknown or
+    /// removed.
+    pub async fn until_not_up(&self, cluster: &str) -> bool {
+        self.until(cluster, |state| !matches!(state, ConnectionState::Up(_)))
+            .await
+    }
+
+    async fn until(&self, cluster: &str, reached: fn(&ConnectionState) -> bool) -> bool {
         match self.state(cluster) {
-            Some(mut state) => state
-                .wait_for(|state| matches!(state, ConnectionState::Up(_)) == up)
-                .await
-                .is_ok(),
+            Some(mut state) => state.wait_for(reached).await.is_ok(),
             None => false,
         }
     }

@@ -76,7 +76,7 @@ async fn all_clusters_share_one_deadline() {
     for name in ["m1", "m2", "m3", "m4", "m5", "m6"] {
         let fake = FakeEstimator::start(name, Behaviour::Hangs).await;
         fixture.join(name, fake.address).await;
-        assert!(soon(fixture.client.connections().until(name, true)).await);
+        assert!(soon(fixture.client.connections().until_up(name)).await);
         fakes.push(fake);
     }
     fakes[3].behave(Behaviour::Answers(2));

@@ -29,16 +29,16 @@ async fn the_client_reconnects_to_a_restarted_server() {
     let fake = FakeEstimator::start("m1", Behaviour::Answers(5)).await;
     let address = fake.address;
     fixture.join("m1", address).await;
-    assert!(soon(connections.until("m1", true)).await);
+    assert!(soon(connections.until_up("m1")).await);
     drop(fake);
-    assert!(soon(connections.until("m1", false)).await);
+    assert!(soon(connections.until_not_up("m1")).await);
     let down = reason(fixture.estimate(&cpu("1"), &["m1"]).await.get("m1"));
     assert!(
         down.starts_with("cluster m1 does not exist in estimator cache ("),
         "{down}"
     );
     let _fake = FakeEstimator::start_at("m1", Behaviour::Answers(6), address, None).await;
-    assert!(soon(connections.until("m1", true)).await);
+    assert!(soon(connections.until_up("m1")).await);
     let answers = fixture.estimate(&cpu("1"), &["m1"]).await;
     assert_eq!(answers.get("m1"), Some(&Answer::Fresh(6)));
 }
@@ -127,7 +127,7 @@ async fn repeated_timeouts_replace_the_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     fixture.join("m1", listener.local_addr().unwrap()).await;
     let first = soon(listener.accept()).await.unwrap();
-    assert!(soon(fixture.client.connections().until("m1", true)).await);
+    assert!(soon(fixture.client.connections().until_up("m1")).await);
     for _ in 0..3 {
         let answers = fixture.estimate(&cpu("1"), &["m1"]).await;
         assert_eq!(answers.get("m1").unwrap().value(), None);

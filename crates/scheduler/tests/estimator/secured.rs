@@ -152,7 +152,7 @@ async fn files_are_read_for_every_connection() {
         "the CA file contains the certificate of another authority"
     );
     authority.write(&ca);
-    assert!(soon(fixture.client.connections().until("m1", true)).await);
+    assert!(soon(fixture.client.connections().until_up("m1")).await);
     let answers = fixture.estimate(&cpu("1"), &["m1"]).await;
     assert_eq!(answers.get("m1"), Some(&Answer::Fresh(5)));
 }
