@@ -95,9 +95,11 @@ impl LeaseOptions {
 
     /// Creates an identity from the host name and a random ID, as client-go does.
     pub fn new_identity() -> String {
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let host = host.trim();
-        let host = if host.is_empty() { "localhost" } else { host };
+        let file = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let host = match file.trim() {
+            "" => "localhost",
+            name => name,
+        };
         format!("{host}_{}", uuid::Uuid::new_v4())
     }
 }

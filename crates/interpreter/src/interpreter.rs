@@ -305,9 +305,9 @@ impl Interpreter {
         template: &Value,
     ) -> Result<Option<Vec<DependentObjectReference>>, InterpretError> {
         let (api_version, kind) = kind_of(template);
-        let scripts = self.scripts();
-        let scripts = scripts.of(api_version, kind);
-        let scripts = scripts.map_or(&[][..], |scripts| scripts.dependencies());
+        let all_scripts = self.scripts();
+        let of_kind = all_scripts.of(api_version, kind);
+        let scripts = of_kind.map_or(&[][..], |scripts| scripts.dependencies());
         let built_in = Kind::of(api_version, kind).and_then(|kind| kind.dependencies);
         let mut all = if !scripts.is_empty() {
             Vec::new()

@@ -169,19 +169,18 @@ fn check_protected(
     path: &Path,
     errors: &mut Vec<FieldError>,
 ) {
-    let plaintext = overriders.plaintext.iter().enumerate();
-    let plaintext = plaintext.map(|(index, one)| {
+    let plaintext = overriders.plaintext.iter().enumerate().map(|(index, one)| {
         let at = path.child("plaintext").index(index).child("path");
         (at, &one.path)
     });
-    let images = overriders.image_overrider.iter().enumerate();
-    let images = images.filter_map(|(index, one)| {
+    let image_overriders = overriders.image_overrider.iter().enumerate();
+    let images = image_overriders.filter_map(|(index, one)| {
         let at = path.child("imageOverrider").index(index);
         let predicate = one.predicate.as_ref()?;
         Some((at.child("predicate").child("path"), &predicate.path))
     });
-    let fields = overriders.field_overrider.iter().enumerate();
-    let fields = fields.map(|(index, one)| {
+    let field_overriders = overriders.field_overrider.iter().enumerate();
+    let fields = field_overriders.map(|(index, one)| {
         let at = path.child("fieldOverrider").index(index);
         (at.child("fieldPath"), &one.field_path)
     });

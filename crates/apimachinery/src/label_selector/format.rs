@@ -4,18 +4,18 @@ use serde_json::Value;
 
 /// Returns a label selector as text. Its requirements are sorted by key.
 pub fn format(selector: &Value) -> String {
-    let simple = selector["matchLabels"].as_object().into_iter().flatten();
-    let simple = simple.map(|(key, value)| {
+    let labels = selector["matchLabels"].as_object().into_iter().flatten();
+    let simple = labels.map(|(key, value)| {
         let value = value.as_str().unwrap_or_default();
         (key.as_str(), format!("{key}={value}"))
     });
-    let complex = selector["matchExpressions"].as_array();
-    let complex = complex.into_iter().flatten().map(|expression| {
+    let expressions = selector["matchExpressions"].as_array();
+    let complex = expressions.into_iter().flatten().map(|expression| {
         let key = expression["key"].as_str().unwrap_or_default();
-        let values = expression["values"].as_array().into_iter().flatten();
-        let mut values: Vec<&str> = values.filter_map(Value::as_str).collect();
-        values.sort_unstable();
-        let values = values.join(",");
+        let array = expression["values"].as_array().into_iter().flatten();
+        let mut sorted: Vec<&str> = array.filter_map(Value::as_str).collect();
+        sorted.sort_unstable();
+        let values = sorted.join(",");
         let term = match expression["operator"].as_str() {
             Some("In") => format!("{key} in ({values})"),
             Some("NotIn") => format!("{key} notin ({values})"),
@@ -24,9 +24,9 @@ pub fn format(selector: &Value) -> String {
         };
         (key, term)
     });
-    let mut terms: Vec<(&str, String)> = simple.chain(complex).collect();
-    terms.sort_by_key(|(key, _)| *key);
-    let terms: Vec<String> = terms.into_iter().map(|(_, term)| term).collect();
+    let mut by_key: Vec<(&str, String)> = simple.chain(complex).collect();
+    by_key.sort_by_key(|(key, _)| *key);
+    let terms: Vec<String> = by_key.into_iter().map(|(_, term)| term).collect();
     terms.join(",")
 }
 

@@ -94,8 +94,8 @@ pub(super) fn eviction_task(
                 return Err(EvictionError::GateOff);
             }
             let state = preserve(policy.state_preservation.as_ref())?;
-            let before = binding.body.spec.clusters.iter();
-            let before = before.map(|target| target.name.clone());
+            let targets = binding.body.spec.clusters.iter();
+            let before = targets.map(|target| target.name.clone());
             Ok(GracefulEvictionTask {
                 from_cluster: cluster.to_owned(),
                 // As in Karmada, a task without preserved state does not list these clusters.

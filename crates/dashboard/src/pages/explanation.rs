@@ -201,21 +201,21 @@ fn cluster(html: &mut Html, of: &ClusterReport) {
         });
         parts::cell(html, c_score, |html| {
             let scores = of.scores.iter();
-            let detail = scores.map(|of| format!("{} {}", of.plugin, of.weighted));
-            let detail = detail.collect::<Vec<_>>().join(", ");
+            let texts = scores.map(|of| format!("{} {}", of.plugin, of.weighted));
+            let detail = texts.collect::<Vec<_>>().join(", ");
             html.el("span", &[("title", &detail)], |html| {
                 optional(html, of.score);
             });
         });
         parts::cell(html, c_available, |html| {
             let estimates = of.estimates.iter();
-            let detail = estimates.map(|of| {
+            let texts = estimates.map(|of| {
                 let replicas = of
                     .replicas
                     .map_or_else(|| "no limit".to_owned(), |it| it.to_string());
                 format!("{} {replicas}", of.estimator)
             });
-            let detail = detail.collect::<Vec<_>>().join(", ");
+            let detail = texts.collect::<Vec<_>>().join(", ");
             let available = of
                 .available
                 .or_else(|| of.minimum.as_ref().map(|of| i64::from(of.replicas)));

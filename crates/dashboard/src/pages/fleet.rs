@@ -102,14 +102,19 @@ fn tiles(html: &mut Html, store: &Store) {
         "section",
         &[("class", &"tiles"), ("aria-label", &"Totals")],
         |html| {
-            let of = format!("of {}", count(store.clusters.len()));
-            parts::tile(html, "Clusters ready", &count(ready), &of);
-            let of = format!("of {} cores", cores(cpu.allocatable));
-            parts::tile(html, "CPU free", &cores(cpu.free()), &of);
-            let of = format!("of {}", bytes(memory.allocatable));
-            parts::tile(html, "Memory free", &bytes(memory.free()), &of);
-            let of = format!("of {}", count(store.bindings.len()));
-            parts::tile(html, "Bindings scheduled", &count(totals.scheduled), &of);
+            let clusters = format!("of {}", count(store.clusters.len()));
+            parts::tile(html, "Clusters ready", &count(ready), &clusters);
+            let all_cores = format!("of {} cores", cores(cpu.allocatable));
+            parts::tile(html, "CPU free", &cores(cpu.free()), &all_cores);
+            let all_memory = format!("of {}", bytes(memory.allocatable));
+            parts::tile(html, "Memory free", &bytes(memory.free()), &all_memory);
+            let bindings = format!("of {}", count(store.bindings.len()));
+            parts::tile(
+                html,
+                "Bindings scheduled",
+                &count(totals.scheduled),
+                &bindings,
+            );
             let waiting = format!("and {} waiting", count(totals.waiting));
             parts::tile(
                 html,

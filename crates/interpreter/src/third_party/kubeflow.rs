@@ -251,12 +251,12 @@ fn tensorflow_conditions(members: Aggregation<'_>, outcome: &Outcome<'_>) -> Vec
 }
 
 fn mpi_components(job: &Value) -> Result<Vec<Component>> {
-    let specs = job
+    let roles = job
         .pointer("/spec/mpiReplicaSpecs")
         .and_then(Value::as_object);
-    let specs = specs.into_iter().flatten();
-    let specs = specs.filter_map(|(role, spec)| Some((role, spec, spec.get("template")?)));
+    let specs = roles.into_iter().flatten();
     specs
+        .filter_map(|(role, spec)| Some((role, spec, spec.get("template")?)))
         .map(|(role, spec, template)| {
             let default = i32::from(!role.eq_ignore_ascii_case("worker"));
             component(role, count(spec.get("replicas"), default), Some(template))

@@ -206,9 +206,10 @@ impl WorkExecutor {
                 let (mut applied, outcomes) = self
                     .apply_manifests(&input, id, &mut result, &mut observations.objects)
                     .await;
-                let kept = observations.objects.iter().flatten();
-                let kept = kept.map(|object| text_at(object, "/metadata/uid"));
-                let kept: Vec<&str> = kept.collect();
+                let applied_objects = observations.objects.iter().flatten();
+                let kept: Vec<&str> = applied_objects
+                    .map(|object| text_at(object, "/metadata/uid"))
+                    .collect();
                 let failures = self.remove_objects(&input, &kept, id, &mut result).await;
                 applied.add_failures(input.work.spec.workload.manifests.len(), failures);
                 observations.removed.clone_from(&result.removed);
