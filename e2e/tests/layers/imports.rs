@@ -83,7 +83,7 @@ fn module_path(source: &Path, file: &Path) -> Vec<String> {
 }
 
 /// Removes comments, and replaces strings and character literals by blanks.
-fn code_only(text: &str) -> String {
+pub(crate) fn code_only(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let starts = |at: usize, pattern: &str| {
         pattern
@@ -139,7 +139,7 @@ fn code_only(text: &str) -> String {
 }
 
 /// Returns the code without the items under `#[cfg(test)]`, and the names of the test modules that are in other files.
-fn without_tests(code: &str) -> (String, Vec<String>) {
+pub(crate) fn without_tests(code: &str) -> (String, Vec<String>) {
     let (mut out, mut modules) = (String::new(), Vec::new());
     let mut rest = code;
     while let Some((before, after)) = rest.split_once("#[cfg(test)]") {

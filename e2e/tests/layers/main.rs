@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
+mod boolean_parameters;
 mod cel_sandbox;
 mod https_client;
 mod imports;
