@@ -6,17 +6,17 @@
 //!                  cycle <────────────┘
 //!                    │  ──> external_answers: requests answers, then decides again
 //!                    v
-//!                  permit ──> bind ──> write_result
+//!                  permit ──> writes ──> cycle_end
 //! ```
 //!
 //! The task makes one decision at a time, and a decision performs no I/O. Other tasks perform I/O concurrently.
 //! [`post_filter`] and [`eviction`] free capacity for bindings that fit in no cluster. [`event_hints`] requeues
-//! bindings whose cycles plugins stopped. [`config_reload`] replaces the configuration.
+//! bindings whose cycles plugins stopped. [`configurations`] replaces the configuration.
 
-mod bind;
 mod bindings;
-mod config_reload;
+mod configurations;
 mod cycle;
+mod cycle_end;
 mod cycle_span;
 mod debug;
 mod event_hints;
@@ -27,7 +27,7 @@ mod object_references;
 mod permit;
 mod post_filter;
 mod watch_events;
-mod write_result;
+mod writes;
 
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,6 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::bind::FinishedWrite;
 use self::bindings::Bindings;
 use self::debug::Configurations;
 use self::eviction::Evictions;
@@ -45,6 +44,7 @@ pub(crate) use self::external_answers::EstimatorHandle;
 use self::external_answers::ExternalAnswers;
 use self::permit::ParkedBindings;
 use self::post_filter::PreemptionRetries;
+use self::writes::FinishedWrite;
 use crate::capacity_book::CapacityBook;
 use crate::clusters::Clusters;
 use crate::config::Options;

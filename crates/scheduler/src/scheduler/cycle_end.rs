@@ -8,10 +8,10 @@ use berth_engine::ScheduledReason;
 use berth_telemetry::Span;
 
 use super::Scheduler;
-use super::bind::{FinishedWrite, failed_on_panic};
 use super::cycle::cycle_result;
 use super::in_flight::Cycle;
 use super::object_references::{binding_reference, template_reference};
+use super::writes::{FinishedWrite, failed_on_panic};
 use crate::metrics::{CycleResult, Incoming};
 use crate::queue::Verdict;
 use crate::rules::plan::{Plan, REASON_SUCCEEDED};
