@@ -1,72 +1,73 @@
-//! The scheduler: one task that owns all state and makes all decisions.
+//! The scheduler: one task that owns all state and makes all decisions. [`Scheduler::turn`] shows the phases of its loop.
 //!
 //! ```text
-//! watch_events ──> clusters, bindings, queue, capacity book
-//!                                     │
-//!                  cycle <────────────┘
-//!                    │  ──> external_answers: requests answers, then decides again
+//! watch_events ──> cache, queue
+//!                    │
+//!                  cycle ──> external_answers: requests answers, then the cycle resumes
+//!                    │
 //!                    v
 //!                  permit ──> writes ──> cycle_end
 //! ```
 //!
 //! The task makes one decision at a time, and a decision performs no I/O. Other tasks perform I/O concurrently.
-//! [`post_filter`] and [`eviction`] free capacity for bindings that fit in no cluster. [`event_hints`] requeues
-//! bindings whose cycles plugins stopped. [`configurations`] replaces the configuration.
+//!
+//! - [`cache`] contains what the scheduler knows, [`configurations`] how it decides, and [`records`] its reports.
+//! - [`leadership`] contains the queue and the decisions in flight, which only a leader has.
+//! - [`post_filter`] and [`eviction`] free capacity for bindings that fit in no cluster.
+//! - [`event_hints`] requeues bindings whose cycles plugins stopped.
 
 mod bindings;
+mod cache;
 mod configurations;
 mod cycle;
 mod cycle_end;
+mod cycle_outcome;
 mod cycle_span;
 mod debug;
 mod event_hints;
 mod eviction;
 mod external_answers;
 mod in_flight;
+mod leadership;
 mod object_references;
 mod permit;
 mod post_filter;
+mod records;
+mod schedule_request;
 mod watch_events;
 mod writes;
 
+use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_api::{BindingKey, Cluster, ClusterResourceBinding, ResourceBinding};
 use berth_events::EventRecorder;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
-use self::bindings::Bindings;
-use self::debug::Configurations;
-use self::eviction::Evictions;
+use self::cache::Cache;
+use self::configurations::Configurations;
+use self::debug::Debug;
 pub(crate) use self::external_answers::EstimatorHandle;
 use self::external_answers::ExternalAnswers;
-use self::permit::ParkedBindings;
-use self::post_filter::PreemptionRetries;
-use self::writes::FinishedWrite;
+use self::leadership::{Leading, Role};
+use self::records::Records;
 use crate::capacity_book::CapacityBook;
 use crate::clusters::Clusters;
 use crate::config::Options;
 use crate::debug_api::query::DebugQuery;
 use crate::decision_log::Recorder;
-use crate::framework::State;
 use crate::framework::plugin_messages::PluginMessage;
 use crate::http_endpoints::Probes;
 use crate::metrics::{Incoming, Metrics};
-use crate::profiles::Frameworks;
 use crate::profiles::builder::ActiveConfig;
 use crate::profiles::config_map_watch::ConfigChange;
-use crate::queue::Queue;
+use crate::queue::QueueOrder;
 use crate::recent_decisions::RecentDecisions;
 use crate::watch::WatchEvent;
-use crate::watch::list_progress::ListProgress;
 use crate::writer::Writer;
 
-/// Maximum number of concurrent writes.
-const WRITES_IN_FLIGHT: usize = 64;
-/// Interval between updates of the metric for the age of the oldest ready key.
-const AGE_INTERVAL: Duration = Duration::from_millis(250);
 /// Time limit for pending writes and evictions on shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -90,37 +91,20 @@ pub(crate) struct Inputs {
     pub(crate) leading: tokio::sync::watch::Receiver<bool>,
 }
 
-/// The scheduler's state and services.
+/// The scheduler: what it knows, how it decides, and where it writes. The state that only a leader has is in
+/// [`Leading`](leadership::Leading), which the turns pass to the functions that need it.
 pub(crate) struct Scheduler {
-    multiple_pod_templates: bool,
-    frameworks: Frameworks,
-    /// Guard that ends the plugins' tasks when the frameworks are replaced.
-    plugin_tasks: DropGuard,
-    clusters: Clusters,
-    bindings: Bindings,
-    /// Clusters and bindings that plugins can read.
-    plugin_state: State,
-    queue: Queue,
-    book: CapacityBook,
+    /// Profiles, plugins and extenders.
+    config: Configurations,
+    /// Clusters, bindings, and the decisions about them.
+    cache: Cache,
+    /// Estimators, and the cycles that wait for answers.
     answers: ExternalAnswers,
-    /// True if the last decision took long. The next one does not hold a thread of the runtime.
-    decides_slowly: bool,
-    parked: ParkedBindings,
-    preemption_retries: PreemptionRetries,
-    evictions: Evictions,
-    lists: ListProgress,
-    leading: bool,
     writer: Writer,
-    writes: JoinSet<FinishedWrite>,
-    recorder: EventRecorder,
-    decision_log: Option<Recorder>,
-    /// The last decisions, for the debug endpoints.
-    recent_decisions: Option<RecentDecisions>,
-    configurations: Configurations,
-    metrics: Metrics,
-    /// The time of the last update of this value, and the age of the oldest ready key at that time.
-    oldest_ready: (Instant, Duration),
+    /// Metrics, events and recorded decisions.
+    records: Records,
     probes: Probes,
+    queue_order: QueueOrder,
 }
 
 impl Scheduler {
@@ -148,120 +132,145 @@ impl Scheduler {
             options.gates.workload_affinity,
         )
         .with_earlier_requests(options.gates.estimate_grown_requests);
+        let recent_decisions = RecentDecisions::new(options.debug_decisions);
         Self {
-            multiple_pod_templates: options.gates.multiple_pod_templates_scheduling,
-            frameworks,
-            plugin_tasks,
-            clusters: Clusters::new(keep_objects),
-            bindings: Bindings::default(),
-            plugin_state,
-            queue: Queue::new(options.order),
-            book,
-            answers: ExternalAnswers::new(estimators, extenders),
-            decides_slowly: false,
-            parked: ParkedBindings::default(),
-            preemption_retries: PreemptionRetries::default(),
-            evictions: Evictions::default(),
-            lists: ListProgress::default(),
-            leading: false,
+            config: Configurations::new(options.gates, frameworks, extenders, plugin_tasks),
+            cache: Cache::new(Clusters::new(keep_objects), plugin_state, book),
+            answers: ExternalAnswers::new(estimators),
             writer,
-            writes: JoinSet::new(),
-            recorder,
-            decision_log: None,
-            recent_decisions: RecentDecisions::new(options.debug_decisions),
-            configurations: Configurations::default(),
-            metrics,
-            oldest_ready: (Instant::now(), Duration::ZERO),
+            records: Records::new(metrics, recorder, recent_decisions),
             probes,
+            queue_order: options.order,
         }
     }
 
     /// Sets the decision log, in which the scheduler records clusters and decisions.
-    pub(crate) fn with_decision_log(self, decision_log: Option<Recorder>) -> Self {
-        Self {
-            decision_log,
-            ..self
-        }
+    pub(crate) fn with_decision_log(mut self, decision_log: Option<Recorder>) -> Self {
+        self.records.decision_log = decision_log;
+        self
     }
 
     /// Runs the scheduler until the token is cancelled. Then waits for pending writes and evictions.
     pub(crate) async fn run(mut self, mut inputs: Inputs, cancel: CancellationToken) {
+        let mut role = Role::Standby;
         if *inputs.leading.borrow_and_update() {
-            self.start_leading();
+            self.start_leading(&mut role);
         }
-        loop {
-            let now = Instant::now();
-            self.queue.flush(now);
-            self.expire_assumed_capacity(now);
-            self.reject_overdue_permits(now);
-            self.decide(now);
-            self.report_queue(now);
-            let busy = self.may_decide();
-            self.recorder.set_busy(!self.writes.is_empty() || busy);
-            let deadlines = [
-                self.queue.next_flush(),
-                self.book.next_expiry(),
-                self.parked.next_deadline(),
-            ];
-            let next_deadline = deadlines.into_iter().flatten().min();
-            let pause = async {
-                if busy {
-                    return;
-                }
-                match next_deadline {
-                    Some(at) => tokio::time::sleep_until(at.into()).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                biased;
-                () = cancel.cancelled() => break,
-                Ok(()) = inputs.leading.changed() => {
-                    if *inputs.leading.borrow_and_update() {
-                        self.start_leading();
-                    }
-                }
-                Some(write) = self.writes.join_next(), if !self.writes.is_empty() => {
-                    self.handle_write_result(write);
-                }
-                Some(eviction) = self.evictions.join_next() => {
-                    self.handle_eviction_result(eviction);
-                }
-                answered = self.answers.next() => self.decide_again(answered),
-                Some(message) = inputs.plugin_messages.recv() => {
-                    self.handle_plugin_messages(vec![message], Instant::now());
-                }
-                Some(change) = inputs.config_changes.recv() => self.apply_config_change(change),
-                Some(query) = inputs.debug.recv() => self.answer_debug(query),
-                input = inputs.watches.recv() => {
-                    let Some(input) = input else { break };
-                    self.handle_watch_event(input);
-                }
-                () = pause => {}
+        while self
+            .turn(&mut role, &mut inputs, &cancel)
+            .await
+            .is_continue()
+        {}
+        self.shut_down(role).await;
+    }
+
+    /// Runs one turn of the scheduler: decides what can be decided now, and then handles the next input. The comments
+    /// number the phases. [`Self::run_cycle`] numbers the phases of the cycle of one binding.
+    async fn turn(
+        &mut self,
+        role: &mut Role,
+        inputs: &mut Inputs,
+        cancel: &CancellationToken,
+    ) -> ControlFlow<()> {
+        let now = Instant::now();
+        // 1. The timers, before the decisions of this turn: delayed keys are ready again, expired capacity is free, and
+        //    a rejected permit releases its reservations.
+        if let Role::Leading(leading) = role {
+            leading.queue.flush(now);
+        }
+        self.expire_assumed_capacity(role.leading(), now);
+        let mut busy = false;
+        if let Role::Leading(leading) = role {
+            self.reject_overdue_permits(leading, now);
+            // 2. The cycles of ready keys. They perform no I/O, and their number is limited, so that inputs wait for a
+            //    bounded time. The writes of their decisions run while the next phases wait.
+            self.run_ready_cycles(leading, now);
+            busy = self.may_run_cycle(leading);
+        }
+        // 3. The metrics of the queue, and the pace of the event recorder, which leaves the rate limit to the writes
+        //    while the scheduler is busy.
+        let leading = role.leading();
+        self.records
+            .queue(leading.as_deref().map(|leading| &leading.queue), now);
+        let writes_pending = leading.is_some_and(|leading| !leading.writes.is_empty());
+        self.records.events.set_busy(writes_pending || busy);
+        // 4. The next input. While a key is ready, the turn does not wait. Results come before watch events, because
+        //    they complete decisions, on whose capacity and slots the next decisions depend.
+        let deadlines = [role.next_deadline(), self.cache.book.next_expiry()];
+        let next_deadline = deadlines.into_iter().flatten().min();
+        let pause = async {
+            if busy {
+                return;
             }
-            // The `select!` above prefers finished writes. Under load, a further write has always finished, so the
-            // `select!` alone would never handle a watch event. Handle all finished writes and watch events here.
-            while let Some(write) = self.writes.try_join_next() {
-                self.handle_write_result(write);
+            match next_deadline {
+                Some(at) => tokio::time::sleep_until(at.into()).await,
+                None => std::future::pending().await,
             }
-            while let Ok(input) = inputs.watches.try_recv() {
-                self.handle_watch_event(input);
+        };
+        let (writes, evictions) = match role {
+            Role::Standby => (None, None),
+            Role::Leading(leading) => (Some(&mut leading.writes), Some(&mut leading.evictions)),
+        };
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => return ControlFlow::Break(()),
+            Ok(()) = inputs.leading.changed() => {
+                if *inputs.leading.borrow_and_update() {
+                    self.start_leading(role);
+                }
+            }
+            Some(write) = async { writes?.join_next().await } => {
+                if let Role::Leading(leading) = role {
+                    self.handle_write_result(leading, write);
+                }
+            }
+            Some(eviction) = async { evictions?.join_next().await } => {
+                if let Role::Leading(leading) = role {
+                    self.handle_eviction_result(leading, eviction);
+                }
+            }
+            answered = self.answers.next() => {
+                if let Role::Leading(leading) = role {
+                    self.resume_cycle(leading, answered);
+                }
+            }
+            Some(message) = inputs.plugin_messages.recv() => self.handle_plugin_message(role, message),
+            Some(change) = inputs.config_changes.recv() => self.apply_config_change(role, change),
+            Some(query) = inputs.debug.recv() => self.answer_debug(role, query),
+            input = inputs.watches.recv() => {
+                let Some(input) = input else { return ControlFlow::Break(()) };
+                self.handle_watch_event(role.leading(), input);
+            }
+            () = pause => {}
+        }
+        // 5. All finished writes and watch events. The `select!` above prefers finished writes. Under load, a further
+        //    write has always finished, so the `select!` alone would never handle a watch event.
+        if let Role::Leading(leading) = role {
+            while let Some(write) = leading.writes.try_join_next() {
+                self.handle_write_result(leading, write);
             }
         }
-        self.shut_down().await;
+        while let Ok(input) = inputs.watches.try_recv() {
+            self.handle_watch_event(role.leading(), input);
+        }
+        ControlFlow::Continue(())
     }
 
     /// Waits for pending writes and evictions, and records their events.
-    async fn shut_down(&mut self) {
+    async fn shut_down(&self, role: Role) {
+        let Role::Leading(mut leading) = role else {
+            return;
+        };
+        let (events, bindings) = (&self.records.events, &self.cache.bindings);
         let drain = async {
-            while let Some(write) = self.writes.join_next().await {
+            while let Some(write) = leading.writes.join_next().await {
                 if let Ok(write) = write {
-                    self.record_write_events(&write);
+                    write.record_events(events, bindings);
                 }
             }
-            while let Some(eviction) = self.evictions.join_next().await {
+            while let Some(eviction) = leading.evictions.join_next().await {
                 if let Ok(eviction) = eviction {
-                    self.record_eviction_events(&eviction);
+                    eviction.record_events(events);
                 }
             }
         };
@@ -270,36 +279,16 @@ impl Scheduler {
         }
     }
 
-    fn may_decide(&self) -> bool {
-        self.leading
-            && self.lists.all_complete()
-            && self.writes.len() < WRITES_IN_FLIGHT
-            && self.answers.has_capacity()
-            && self.queue.has_ready()
-    }
-
-    /// Updates the metrics of the queue. The age of the oldest key is updated less often, because its calculation reads
-    /// all ready keys.
-    fn report_queue(&mut self, now: Instant) {
-        if !self.queue.has_ready() {
-            self.oldest_ready = (now, Duration::ZERO);
-        } else if now.saturating_duration_since(self.oldest_ready.0) >= AGE_INTERVAL {
-            let since = self.queue.oldest_ready().unwrap_or(now);
-            self.oldest_ready = (now, now.saturating_duration_since(since));
-        }
-        self.metrics.queue(self.queue.depth(), self.oldest_ready.1);
-    }
-
     /// Makes this process the leader, and queues every binding that a profile schedules. Among bindings of equal rank,
     /// bindings whose generation the last leader has not observed come first, in order of creation, so that thousands
     /// of unchanged bindings do not delay them.
-    fn start_leading(&mut self) {
-        self.leading = true;
-        self.metrics.leading(true);
+    fn start_leading(&self, role: &mut Role) {
+        let mut leading = Leading::new(self.queue_order);
+        self.records.metrics.leading(true);
         let now = Instant::now();
-        let all = self.bindings.iter();
+        let all = self.cache.bindings.iter();
         let mut ours: Vec<_> = all
-            .filter(|(_, binding)| self.frameworks.passes(binding))
+            .filter(|(_, binding)| self.config.frameworks.passes(binding))
             .collect();
         ours.sort_by_cached_key(|(_, binding)| {
             let observed = binding.status.scheduler_observed_generation.unwrap_or(0);
@@ -310,8 +299,104 @@ impl Scheduler {
             )
         });
         for (key, binding) in ours {
-            self.queue.push(key, self.frameworks.rank(binding), now);
-            self.metrics.incoming(Incoming::BindingAdd);
+            let rank = self.config.frameworks.rank(binding);
+            leading.queue.push(key, rank, now);
+            self.records.metrics.incoming(Incoming::BindingAdd);
+        }
+        *role = Role::Leading(Box::new(leading));
+    }
+
+    /// Handles a message of a plugin. A standby has no parked decisions.
+    fn handle_plugin_message(&mut self, role: &mut Role, message: PluginMessage) {
+        let now = Instant::now();
+        match (role, message) {
+            (Role::Leading(leading), message) => {
+                self.handle_plugin_messages(leading, vec![message], now);
+            }
+            (Role::Standby, PluginMessage::Requeue(keys)) => {
+                event_hints::requeue_for_plugins(
+                    &self.config,
+                    &self.cache.bindings,
+                    None,
+                    &keys,
+                    now,
+                );
+            }
+            (Role::Standby, PluginMessage::Decide { .. }) => {}
+        }
+    }
+
+    /// Sends the response to a request of a debug endpoint.
+    fn answer_debug(&mut self, role: &Role, query: DebugQuery) {
+        let mut debug = Debug {
+            role,
+            records: &self.records,
+            config: &mut self.config,
+            answers: &self.answers,
+        };
+        debug.answer(query);
+    }
+
+    /// Uses a new configuration for all further decisions. Drops the decisions that wait for Permit, and decides their
+    /// bindings again. Pending writes finish with the old configuration.
+    fn apply_config_change(&mut self, role: &mut Role, change: ConfigChange) {
+        let now = Instant::now();
+        if let Some(log) = &mut self.records.decision_log {
+            log.document(change.config.document());
+        }
+        let ActiveConfig {
+            frameworks,
+            extenders,
+            plugin_tasks,
+            ..
+        } = *change.config;
+        let ours_before: HashSet<BindingKey> = self
+            .cache
+            .bindings
+            .iter()
+            .filter(|(_, binding)| self.config.frameworks.passes(binding))
+            .map(|(key, _)| key.clone())
+            .collect();
+        if let Role::Leading(leading) = role {
+            let parked: Vec<BindingKey> = leading.parked.keys().cloned().collect();
+            for key in parked {
+                self.drop_parked(leading, &key, now);
+            }
+        }
+        self.config.replace(frameworks, extenders, plugin_tasks);
+        if self.config.frameworks.assume_capacity() {
+            self.cache.book.enable_assumed_capacity();
+        }
+        for (_, binding) in self.cache.bindings.iter() {
+            self.config.notify_followers(binding);
+        }
+        let _ = change.applied.send(());
+        if let Role::Leading(leading) = role {
+            self.requeue_after_change(leading, &ours_before, now);
+        }
+    }
+
+    /// Activates waiting bindings. Queues the bindings that the new profiles schedule and the old profiles did not, and
+    /// removes the bindings that only the old profiles scheduled.
+    fn requeue_after_change(
+        &self,
+        leading: &mut Leading,
+        ours_before: &HashSet<BindingKey>,
+        now: Instant,
+    ) {
+        let waiting: Vec<BindingKey> = leading.queue.delayed_keys().cloned().collect();
+        for key in &waiting {
+            leading.queue.activate(key, now);
+        }
+        for (key, binding) in self.cache.bindings.iter() {
+            let ours = self.config.frameworks.passes(binding);
+            if ours && !ours_before.contains(key) {
+                let rank = self.config.frameworks.rank(binding);
+                leading.queue.push(key, rank, now);
+                self.records.metrics.incoming(Incoming::BindingAdd);
+            } else if !ours && ours_before.contains(key) {
+                leading.queue.remove(key);
+            }
         }
     }
 }

@@ -1,72 +1,108 @@
-//! Replacement of the scheduler's configuration at run time. The module `profiles::config_map_watch` builds the new
+//! The configuration in use and the last replaced configurations. The module `profiles::config_map_watch` builds a new
 //! configuration.
 
-use std::collections::HashSet;
-use std::time::Instant;
+use std::collections::VecDeque;
 
-use berth_api::BindingKey;
+use berth_api::feature_gates::EngineGates;
+use berth_api::{Binding, BindingKey};
+use tokio_util::sync::DropGuard;
 
-use super::Scheduler;
-use crate::metrics::Incoming;
-use crate::profiles::builder::ActiveConfig;
-use crate::profiles::config_map_watch::ConfigChange;
+use crate::extender::Extenders;
+use crate::framework::EventKind;
+use crate::profiles::Frameworks;
 
-impl Scheduler {
-    /// Uses a new configuration for all further decisions. Drops the decisions that wait for Permit, and decides their
-    /// bindings again. Pending writes finish with the old configuration.
-    pub(super) fn apply_config_change(&mut self, change: ConfigChange) {
-        let now = Instant::now();
-        if let Some(log) = &mut self.decision_log {
-            log.document(change.config.document());
-        }
-        let ActiveConfig {
+/// Maximum number of replaced configurations that are kept to explain earlier decisions.
+const RETIRED: usize = 2;
+
+/// The configuration of all further decisions, and the last replaced configurations.
+pub(super) struct Configurations {
+    /// The number of the configuration in use.
+    pub(super) number: u64,
+    pub(super) frameworks: Frameworks,
+    /// Extenders of the configuration in use. Decisions ignore the answers of earlier extenders.
+    pub(super) extenders: Option<Extenders>,
+    /// Guard that ends the plugins' tasks when the frameworks are replaced.
+    plugin_tasks: DropGuard,
+    retired: VecDeque<Retired>,
+    /// True if the feature gate MultiplePodTemplatesScheduling is on. It holds for all configurations.
+    pub(super) multiple_pod_templates: bool,
+}
+
+/// A replaced configuration.
+struct Retired {
+    number: u64,
+    frameworks: Frameworks,
+    extenders: Option<Extenders>,
+}
+
+impl Configurations {
+    /// Starts with a first configuration.
+    pub(super) fn new(
+        gates: EngineGates,
+        frameworks: Frameworks,
+        extenders: Option<Extenders>,
+        plugin_tasks: DropGuard,
+    ) -> Self {
+        Self {
+            number: 0,
             frameworks,
             extenders,
             plugin_tasks,
-            ..
-        } = *change.config;
-        let ours_before: HashSet<BindingKey> = self
-            .bindings
-            .iter()
-            .filter(|(_, binding)| self.frameworks.passes(binding))
-            .map(|(key, _)| key.clone())
-            .collect();
-        let parked: Vec<BindingKey> = self.parked.keys().cloned().collect();
-        for key in parked {
-            self.drop_parked(&key, now);
+            retired: VecDeque::new(),
+            multiple_pod_templates: gates.multiple_pod_templates_scheduling,
         }
-        let replaced = std::mem::replace(&mut self.frameworks, frameworks);
-        let extenders = std::mem::replace(&mut self.answers.extenders, extenders);
-        self.configurations.retire(replaced, extenders);
-        self.plugin_tasks = plugin_tasks;
-        if self.frameworks.assume_capacity() {
-            self.book.enable_assumed_capacity();
-        }
-        for (_, binding) in self.bindings.iter() {
-            self.notify_followers(binding);
-        }
-        let _ = change.applied.send(());
-        self.requeue_after_change(&ours_before, now);
     }
 
-    /// Activates waiting bindings. Queues the bindings that the new profiles schedule and the old profiles did not, and
-    /// removes the bindings that only the old profiles scheduled.
-    fn requeue_after_change(&mut self, ours_before: &HashSet<BindingKey>, now: Instant) {
-        if !self.leading {
-            return;
+    /// Uses a new configuration, ends the tasks of the replaced plugins, and keeps the replaced profiles and extenders.
+    pub(super) fn replace(
+        &mut self,
+        frameworks: Frameworks,
+        extenders: Option<Extenders>,
+        plugin_tasks: DropGuard,
+    ) {
+        self.retired.push_back(Retired {
+            number: self.number,
+            frameworks: std::mem::replace(&mut self.frameworks, frameworks),
+            extenders: std::mem::replace(&mut self.extenders, extenders),
+        });
+        if self.retired.len() > RETIRED {
+            self.retired.pop_front();
         }
-        let waiting: Vec<BindingKey> = self.queue.delayed_keys().cloned().collect();
-        for key in &waiting {
-            self.queue.activate(key, now);
+        self.number += 1;
+        drop(std::mem::replace(&mut self.plugin_tasks, plugin_tasks));
+    }
+
+    /// Returns the profiles and extenders of the configuration with this number, or `None` if it is no longer kept.
+    pub(super) fn numbered(
+        &mut self,
+        number: u64,
+    ) -> Option<(&mut Frameworks, Option<&Extenders>)> {
+        if number == self.number {
+            return Some((&mut self.frameworks, self.extenders.as_ref()));
         }
-        for (key, binding) in self.bindings.iter() {
-            let ours = self.frameworks.passes(binding);
-            if ours && !ours_before.contains(key) {
-                self.queue.push(key, self.frameworks.rank(binding), now);
-                self.metrics.incoming(Incoming::BindingAdd);
-            } else if !ours && ours_before.contains(key) {
-                self.queue.remove(key);
-            }
+        let mut retired = self.retired.iter_mut();
+        let retired = retired.find(|retired| retired.number == number)?;
+        Some((&mut retired.frameworks, retired.extenders.as_ref()))
+    }
+
+    /// Reports whether a plugin has registered for events of this type.
+    pub(super) fn is_registered(&self, kind: EventKind) -> bool {
+        self.frameworks
+            .iter()
+            .any(|framework| framework.points.registered(kind))
+    }
+
+    /// Notifies Follow plugins of an added or changed binding.
+    pub(super) fn notify_followers(&self, binding: &Binding) {
+        for framework in self.frameworks.iter() {
+            framework.points.follow(|follow| follow.present(binding));
+        }
+    }
+
+    /// Notifies Follow plugins of a deleted binding.
+    pub(super) fn notify_followers_of_deletion(&self, key: &BindingKey) {
+        for framework in self.frameworks.iter() {
+            framework.points.follow(|follow| follow.gone(key));
         }
     }
 }

@@ -1,127 +1,115 @@
-//! The scheduling cycle of a binding. The cycle checks whether the binding needs scheduling, and selects its clusters.
+//! The scheduling cycle of a binding, up to the write of its result. The cycle checks whether the binding needs
+//! scheduling, and selects its clusters. A cycle makes one decision. In a decision, the engine makes one attempt for
+//! each affinity term, until a term is feasible.
+//!
+//! [`Scheduler::run_cycle`] shows the phases of a cycle, and [`Scheduler::cycle_outcome`] the phases of its decision.
+//! The module `cycle_end` contains the phases after the write.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use berth_api::go_json::placement_json;
 use berth_api::{Binding, BindingKey};
 use berth_component_base::blocking::without_blocking_the_runtime;
-use berth_engine::{Request, ScheduledReason};
-use berth_events::{Note, Severity};
+use berth_engine::Decision;
 use berth_telemetry::Span;
 
 use super::Scheduler;
+use super::cycle_outcome::CycleOutcome;
 use super::cycle_span::cycle_span;
 use super::external_answers::{Answered, RequestOutcome, Round};
 use super::in_flight::{Cycle, ReservedDecision};
-use super::object_references::{binding_reference, template_reference};
-use super::post_filter::VictimSearch;
+use super::leadership::Leading;
+use super::permit::PermitOutcome;
+use super::post_filter::{VictimSearch, VictimSearchOutcome};
+use super::schedule_request::ScheduleRequest;
 use crate::framework::Decided;
-use crate::framework::plugin_calls::Gated;
+use crate::framework::plugin_calls::ExtensionPoints;
 use crate::metrics::{CycleResult, Incoming, Stages};
 use crate::queue::Verdict;
-use crate::recent_decisions::RecordedDecision;
-use crate::rules::affinity_term_in_use::affinity_term_in_use;
-use crate::rules::plan::{Plan, REASON_FAILED};
-use crate::rules::schedule_trigger::{ScheduleType, schedule_type};
+use crate::recent_decisions::{Inputs, RecordedDecision};
+use crate::rules::plan::Plan;
+use crate::rules::schedule_trigger::ScheduleType;
 
-/// Maximum number of decisions between two checks of the input channels.
-const DECISIONS_PER_TURN: usize = 64;
+/// Maximum number of cycles between two checks of the input channels.
+const CYCLES_PER_TURN: usize = 64;
 
 /// Duration of a decision after which the next decision does not hold a thread of the runtime. Plugins, such as
 /// `Expression`, may take long.
 const SLOW_DECISION: Duration = Duration::from_millis(50);
 
-/// Result of a cycle.
-struct CycleOutcome {
-    plan: Plan,
-    /// Trigger of the decision, or `None` if the cycle made no decision.
-    trigger: Option<ScheduleType>,
-    /// The decision, if plugins take part in its write.
-    decision: Option<ReservedDecision>,
-    /// The stages of the decision and their durations, if they are traced.
-    stages: Stages,
-}
-
-impl CycleOutcome {
-    /// Creates an outcome without a decision.
-    fn of(plan: Plan, trigger: Option<ScheduleType>) -> Self {
-        Self {
-            plan,
-            trigger,
-            decision: None,
-            stages: Stages::new(),
-        }
-    }
-
-    /// Creates the outcome of a binding that PreEnqueue plugins stop.
-    fn gated(binding: &Binding, trigger: ScheduleType, gated: &Gated) -> Self {
-        match gated {
-            Gated::NotKnown => Self::of(Plan::nothing(Verdict::Wait), None),
-            Gated::Because(error) => Self::of(Plan::stopped(binding, error), Some(trigger)),
-        }
-    }
-
-    fn boxed(plan: Plan, trigger: Option<ScheduleType>) -> Box<Self> {
-        Box::new(Self::of(plan, trigger))
-    }
-}
-
-/// Input of a decision.
-struct ScheduleRequest {
+/// A decision that lacks no answers.
+struct FinalDecision {
     trigger: ScheduleType,
-    request: Request,
     /// Canonical JSON of the placement.
     json: String,
+    inputs: Inputs,
+    decision: Decision,
+    preemption: VictimSearchOutcome,
+    points: Arc<ExtensionPoints>,
+    /// The stages of the decision and their durations, if they are traced.
+    stages: Stages,
+    made_at: Instant,
 }
 
 impl Scheduler {
     /// Runs the cycles of ready keys while the limits of pending writes and estimates allow it.
-    pub(super) fn decide(&mut self, now: Instant) {
-        for _ in 0..DECISIONS_PER_TURN {
-            if !self.may_decide() {
+    pub(super) fn run_ready_cycles(&mut self, leading: &mut Leading, now: Instant) {
+        for _ in 0..CYCLES_PER_TURN {
+            if !self.may_run_cycle(leading) {
                 return;
             }
-            let Some((key, since)) = self.queue.pop_with_age() else {
+            let Some((key, since)) = leading.queue.pop_with_age() else {
                 return;
             };
-            self.metrics
+            self.records
+                .metrics
                 .taken(&key, now.saturating_duration_since(since), now);
-            self.run_cycle(&key, now, None);
+            self.run_cycle(leading, &key, now, None);
         }
     }
 
-    /// Repeats a decision with the answers of estimators and extenders.
-    pub(super) fn decide_again(&mut self, Answered { key, round }: Answered) {
+    /// Reports whether a key is ready and its cycle may start.
+    pub(super) fn may_run_cycle(&self, leading: &Leading) -> bool {
+        self.cache.lists.all_complete()
+            && leading.writes.has_capacity()
+            && self.answers.has_capacity()
+            && leading.queue.has_ready()
+    }
+
+    /// Continues the cycle of a key with the answers of estimators and extenders.
+    pub(super) fn resume_cycle(&mut self, leading: &mut Leading, answered: Answered) {
+        let Answered { key, round } = answered;
         let now = Instant::now();
         match round {
-            Some(round) => self.run_cycle(&key, now, Some(round)),
-            None => self.end_cycle(&key, Verdict::Retry, now),
+            Some(round) => self.run_cycle(leading, &key, now, Some(round)),
+            None => self.end_cycle(leading, &key, Verdict::Retry, now),
         }
     }
 
-    /// Runs a cycle of a key. `earlier` contains the answers that earlier rounds received for the key.
-    fn run_cycle(&mut self, key: &BindingKey, now: Instant, earlier: Option<Round>) {
-        let Some(binding) = self.bindings.get(key).cloned() else {
-            self.end_cycle(key, Verdict::Done, now);
+    /// Runs the cycle of a key until its write starts. `earlier` contains the answers that earlier rounds received for
+    /// the key. The comments number the phases.
+    fn run_cycle(
+        &mut self,
+        leading: &mut Leading,
+        key: &BindingKey,
+        now: Instant,
+        earlier: Option<Round>,
+    ) {
+        // 1. The newest state of the binding. The queue contains only keys, so that several changes of a binding need
+        //    one cycle.
+        let Some(binding) = self.binding_in_charge(key) else {
+            self.end_cycle(leading, key, Verdict::Done, now);
             return;
         };
-        if binding.deleting() {
-            self.report_deleting(&binding);
-            self.end_cycle(key, Verdict::Done, now);
-            return;
-        }
-        // The binding may have been suspended, or assigned to another scheduler, while it was queued.
-        if !self.frameworks.in_charge(&binding) {
-            self.end_cycle(key, Verdict::Done, now);
-            return;
-        }
+        // 2. The answers of earlier rounds. They are about one generation: the answers to another request may differ.
         let round = match earlier {
             Some(round) => round.for_generation_of(&binding),
             None => Round::first(&binding, now),
         };
         let began = round.began;
-        let Some(outcome) = self.cycle_outcome(&binding, round) else {
+        // 3. The decision. Without an outcome, it lacks answers, and the cycle resumes when they arrive. Meanwhile the
+        //    key stays in processing, so that the binding has no second cycle.
+        let Some(outcome) = self.cycle_outcome(leading, &binding, round) else {
             return;
         };
         let CycleOutcome {
@@ -133,159 +121,165 @@ impl Scheduler {
         let span = trigger.map_or_else(Span::default, |schedule_type| {
             cycle_span(&binding, schedule_type, &plan, began, stages)
         });
+        // 4. The end of a cycle without a write. The binding already contains everything that the plan would write, so
+        //    no watch event and no response would end this cycle.
         if plan.is_empty() {
             if plan.verdict != Verdict::Done {
-                self.metrics.incoming(Incoming::ScheduleAttemptFailure);
+                self.records
+                    .metrics
+                    .incoming(Incoming::ScheduleAttemptFailure);
             }
             if let Some(schedule_type) = trigger {
-                self.metrics
+                self.records
+                    .metrics
                     .cycle(cycle_result(&plan), schedule_type, began.elapsed());
             }
-            self.end_cycle(key, plan.verdict, now);
+            self.end_cycle(leading, key, plan.verdict, now);
             return;
         }
-        self.assume_decision(&binding, &plan, now);
+        // 5. The assumption. It precedes the write, because the next decision does not wait for the write and must not
+        //    use the same capacity. It precedes Permit, whose plugins count the decisions about the other members of a
+        //    group.
+        self.cache.assume(&binding, &plan, now);
         let cycle = Cycle {
             binding,
             schedule_type: trigger.unwrap_or(ScheduleType::Reconcile),
             began,
             span,
         };
-        self.reserve_and_write(cycle, plan, decision, now);
+        // 6. Reserve and Permit, if plugins take part in the write. They are the last point at which a plugin can stop
+        //    the decision before a part of it is stored.
+        let allowed = match decision {
+            None => None,
+            Some(decision) => {
+                let (outcome, messages) = leading.parked.reserve_and_permit(decision, now);
+                self.handle_plugin_messages(leading, messages, now);
+                match outcome {
+                    PermitOutcome::Allowed(decision) => Some(decision),
+                    PermitOutcome::Waiting(decision, waits_for) => {
+                        leading.parked.park(decision, cycle, plan, waits_for);
+                        return;
+                    }
+                    PermitOutcome::Stopped(error) => {
+                        self.complete_decision(leading, key, false);
+                        self.report_stopped(leading, cycle, &error, now);
+                        return;
+                    }
+                }
+            }
+        };
+        // 7. The write, in a task of its own. `handle_write_result` ends the cycle.
+        self.write_plan(leading, cycle, plan, allowed);
+    }
+
+    /// Returns the newest state of a binding that this scheduler may schedule. While the key was queued, the binding may
+    /// have been deleted, suspended, or assigned to another scheduler.
+    fn binding_in_charge(&self, key: &BindingKey) -> Option<Arc<Binding>> {
+        let binding = self.cache.bindings.get(key)?;
+        if binding.deleting() {
+            self.records.deleting(binding);
+            return None;
+        }
+        self.config
+            .frameworks
+            .in_charge(binding)
+            .then(|| Arc::clone(binding))
     }
 
     /// Ends the processing of a key.
-    pub(super) fn end_cycle(&mut self, key: &BindingKey, verdict: Verdict, now: Instant) {
-        self.metrics.ended(key, verdict == Verdict::Retry, now);
-        self.queue.done(key, verdict, now);
-    }
-
-    /// Makes a decision visible to all further decisions until [`Self::complete_decision`] is called.
-    fn assume_decision(&mut self, binding: &Binding, plan: &Plan, now: Instant) {
-        let Some(targets) = &plan.targets else { return };
-        self.plugin_state.decided(&binding.key, Arc::clone(targets));
-        self.book.decided(binding, targets, now);
-    }
-
-    /// Completes an assumed decision after its write succeeded or was abandoned.
-    pub(super) fn complete_decision(&mut self, key: &BindingKey, written: bool) {
-        self.plugin_state.complete(key, written);
-        if written {
-            self.retry_preemption(key, Instant::now());
-        }
-        self.book.complete(key, written);
-    }
-
-    /// Returns the input of a decision, or the outcome of the cycle if the binding needs no decision or is invalid.
-    fn schedule_request(
+    pub(super) fn end_cycle(
         &self,
-        binding: &Arc<Binding>,
-    ) -> Result<ScheduleRequest, Box<CycleOutcome>> {
-        let Some(placement) = &binding.spec.placement else {
-            // An update that adds a placement triggers another cycle.
-            return Err(CycleOutcome::boxed(Plan::nothing(Verdict::Done), None));
-        };
-        let json = placement_json(placement).map_err(|error| {
-            let text = error.to_string();
-            let plan = Plan::failure(
-                binding,
-                ScheduledReason::SchedulerError,
-                text,
-                Verdict::Wait,
-            );
-            CycleOutcome::boxed(plan, None)
-        })?;
-        let Some(trigger) = schedule_type(
-            binding,
-            placement,
-            &json,
-            self.multiple_pod_templates,
-            |name| self.clusters.is_leaving(name),
-        ) else {
-            let term = affinity_term_in_use(binding, placement, |name| self.clusters.get(name));
-            return Err(CycleOutcome::boxed(Plan::observe_only(binding, term), None));
-        };
-        let request =
-            Request::new(&binding.key, &binding.spec, &binding.status).map_err(|error| {
-                // Only an update of the binding can correct the error. The update triggers another cycle.
-                let text = error.to_string();
-                let plan = Plan::failure(
-                    binding,
-                    ScheduledReason::SchedulerError,
-                    text,
-                    Verdict::Done,
-                );
-                CycleOutcome::boxed(plan, Some(trigger))
-            })?;
-        let peers = self
-            .book
-            .peers(binding, |key| self.bindings.get(key).cloned());
-        let request = match peers {
-            Some(peers) => request.with_peers(peers),
-            None => request,
-        };
-        let request = match self.book.earlier_request(&binding.key) {
-            Some(earlier) => request.with_earlier(earlier),
-            None => request,
-        };
-        Ok(ScheduleRequest {
-            trigger,
-            request: request.with_object(binding.clone()),
-            json,
-        })
+        leading: &mut Leading,
+        key: &BindingKey,
+        verdict: Verdict,
+        now: Instant,
+    ) {
+        self.records
+            .metrics
+            .ended(key, verdict == Verdict::Retry, now);
+        leading.queue.done(key, verdict, now);
     }
 
-    /// Returns the outcome of a cycle, or `None` if the cycle continues when the requested answers arrive.
-    fn cycle_outcome(&mut self, binding: &Arc<Binding>, round: Round) -> Option<CycleOutcome> {
+    /// Writes a plan in a separate task.
+    pub(super) fn write_plan(
+        &mut self,
+        leading: &mut Leading,
+        cycle: Cycle,
+        plan: Plan,
+        decision: Option<ReservedDecision>,
+    ) {
+        self.cache.bindings.begin_write(cycle.key());
+        leading.writes.spawn(&self.writer, cycle, plan, decision);
+    }
+
+    /// Returns the outcome of a cycle, or `None` if the cycle resumes when the requested answers arrive. The comments
+    /// number the phases of the decision.
+    fn cycle_outcome(
+        &mut self,
+        leading: &mut Leading,
+        binding: &Arc<Binding>,
+        round: Round,
+    ) -> Option<CycleOutcome> {
+        // 1. The trigger, without which the binding keeps its clusters. It comes first, because most cycles have none:
+        //    every change of a binding starts a cycle.
         let ScheduleRequest {
             trigger,
             request,
             json,
-        } = match self.schedule_request(binding) {
+        } = match ScheduleRequest::new(binding, &self.config, &self.cache) {
             Ok(request) => request,
             Err(outcome) => return Some(*outcome),
         };
-        let snapshot = self.clusters.snapshot(&self.plugin_state);
-        let Some(framework) = self.frameworks.of_mut(binding) else {
+        // 2. The gate. PreEnqueue plugins see the bindings that need a decision, and the snapshot of this decision.
+        let snapshot = self.cache.snapshot();
+        let Some(framework) = self.config.frameworks.of_mut(binding) else {
             return Some(CycleOutcome::of(Plan::nothing(Verdict::Done), None));
         };
         let points = Arc::clone(&framework.points);
         if let Some(gated) = points.gate(binding) {
             return Some(CycleOutcome::gated(binding, trigger, &gated));
         }
-        let (now, assumes_capacity) = (Instant::now(), framework.assumes_capacity);
-        let taken = Arc::new(self.book.taken_for(binding, assumes_capacity, now));
-        let mut times = self.metrics.clock();
-        let engine = &mut framework.engine;
+        // 3. The decision, and the search for victims if the binding does not fit. Both use the same answers, and change
+        //    nothing: if answers are missing, both are discarded.
+        let (made_at, assumes_capacity) = (Instant::now(), framework.assumes_capacity);
+        let taken = self
+            .cache
+            .book
+            .taken_for(binding, assumes_capacity, made_at);
+        let taken = Arc::new(taken);
+        let mut times = self.records.metrics.clock();
         let search = VictimSearch {
             binding,
             request: &request,
-            snapshot,
-            book: &self.book,
+            snapshot: &snapshot,
+            book: &self.cache.book,
             assumes_capacity,
-            now,
-            plugin_state: &self.plugin_state,
+            now: made_at,
+            plugin_state: &self.cache.plugin_state,
             points: &points,
         };
-        let decides_slowly = self.decides_slowly;
-        let ((decision, preemption), mut round, missing) = self.answers.decide(round, || {
-            let decide = || {
-                let mut decision = engine.decide(snapshot, &request, &taken, Some(&mut times));
-                let preemption = search.run(engine, &decision.outcome, &mut decision.state);
-                (decision, preemption)
-            };
-            run_decision(decides_slowly, decide)
-        });
-        self.decides_slowly = now.elapsed() > SLOW_DECISION;
+        let (engine, extenders) = (&mut framework.engine, self.config.extenders.as_ref());
+        let ((decision, preemption), mut round, missing) =
+            self.answers.decide(extenders, round, || {
+                run_decision(leading.last_decision, || {
+                    let mut decision = engine.decide(&snapshot, &request, &taken, Some(&mut times));
+                    let preemption = search.run(engine, &decision.outcome, &mut decision.state);
+                    (decision, preemption)
+                })
+            });
+        leading.last_decision = made_at.elapsed();
         let mut stages = Stages::new();
         if berth_telemetry::is_enabled() {
             stages = times.stages();
         }
-        self.metrics.decision(times);
+        self.records.metrics.decision(times);
+        // 4. The missing answers. The decision shows which answers are missing, because only the clusters that pass the
+        //    filters need estimates.
         if let Some(missing) = missing {
+            let book = &self.cache.book;
             match self
                 .answers
-                .request(binding, snapshot, missing, round, &self.book)
+                .request(extenders, binding, &snapshot, missing, round, book)
             {
                 RequestOutcome::Requested => return None,
                 RequestOutcome::Final(same) => round = same,
@@ -296,66 +290,84 @@ impl Scheduler {
                 }
             }
         }
-        let inputs = round.into_inputs(request, snapshot, taken);
-        if let Some(log) = &mut self.decision_log {
-            log.decision(inputs.logged(binding, &decision.outcome));
-        }
+        // 5. The effects of a decision that is final.
+        let decision = FinalDecision {
+            trigger,
+            json,
+            inputs: round.into_inputs(request, snapshot, taken),
+            decision,
+            preemption,
+            points,
+            stages,
+            made_at,
+        };
+        Some(self.conclude(leading, binding, decision))
+    }
+
+    /// Records a final decision, starts its evictions, and returns the outcome of its cycle.
+    fn conclude(
+        &mut self,
+        leading: &mut Leading,
+        binding: &Arc<Binding>,
+        decision: FinalDecision,
+    ) -> CycleOutcome {
+        let FinalDecision {
+            trigger,
+            json,
+            inputs,
+            decision: Decision { outcome, state },
+            preemption,
+            points,
+            stages,
+            made_at,
+        } = decision;
         let (remark, note) = (preemption.remark(), preemption.note());
-        let mut plan =
-            Plan::with_remark(binding, &json, &decision.outcome, remark.as_deref(), note);
+        let mut plan = Plan::with_remark(binding, &json, &outcome, remark.as_deref(), note);
         if preemption.has_failed() && plan.verdict == Verdict::Wait {
             plan.verdict = Verdict::Retry;
         }
         // The removal of a result needs no Reserve or Permit plugin.
-        let takes_part = decision.outcome.result.is_ok() && points.take_part_in_writes();
-        let decided = plan.targets.as_ref().filter(|_| takes_part);
-        let reserved = decided.map(|targets| ReservedDecision {
+        let takes_part = outcome.result.is_ok() && points.take_part_in_writes();
+        let targets = plan.targets.as_ref().filter(|_| takes_part);
+        let reserved = targets.map(|targets| ReservedDecision {
             decided: Decided {
                 binding: Arc::clone(binding),
                 targets: Arc::clone(targets),
-                snapshot: Arc::clone(snapshot),
+                snapshot: Arc::clone(&inputs.snapshot),
             },
-            state: decision.state,
+            state,
             points,
         });
-        if let Some(recent) = &mut self.recent_decisions {
-            let configuration = self.configurations.current;
-            let outcome = decision.outcome;
-            recent.insert(RecordedDecision {
-                remark,
-                ..RecordedDecision::new(trigger, binding, configuration, inputs, outcome)
-            });
+        let configuration = self.config.number;
+        self.records.decision(RecordedDecision {
+            remark,
+            ..RecordedDecision::new(trigger, binding, configuration, inputs, outcome)
+        });
+        // The capacity of the victims is reserved before their evictions free it.
+        self.cache
+            .book
+            .reserve(binding, preemption.reserved_placement(), made_at);
+        // A search that found no victims while a decision was pending is repeated after the write of this decision.
+        if matches!(preemption, VictimSearchOutcome::NoVictims)
+            && self.cache.plugin_state.has_decisions()
+        {
+            leading.preemption_retries.add(binding);
         }
-        self.book
-            .reserve(binding, preemption.reserved_placement(), now);
-        self.add_preemption_retry(binding, &preemption);
-        self.evict(binding, preemption);
-        Some(CycleOutcome {
+        leading
+            .evictions
+            .evict(&self.writer, &self.cache.bindings, binding, preemption);
+        CycleOutcome {
             plan,
             trigger: Some(trigger),
             decision: reserved,
             stages,
-        })
-    }
-
-    fn report_deleting(&self, binding: &Binding) {
-        let kind = binding.key.kind().name_in_messages();
-        let message = format!("skip schedule deleting {kind}: {}", binding.key);
-        let note = Note {
-            severity: Severity::Warning,
-            reason: REASON_FAILED,
-            message,
-        };
-        let recorder = self.recorder.of(binding.spec.scheduler());
-        let reference = binding_reference(&binding.key, &binding.metadata);
-        recorder.record(note.clone().about(reference));
-        recorder.record(note.about(template_reference(binding)));
+        }
     }
 }
 
-/// Makes a decision. A slow decision does not hold up the other tasks of its thread of the runtime.
-fn run_decision<T>(is_slow: bool, decide: impl FnOnce() -> T) -> T {
-    if is_slow {
+/// Makes a decision. After a slow decision, does not hold up the other tasks of its thread of the runtime.
+fn run_decision<T>(last_decision: Duration, decide: impl FnOnce() -> T) -> T {
+    if last_decision > SLOW_DECISION {
         without_blocking_the_runtime(decide)
     } else {
         decide()

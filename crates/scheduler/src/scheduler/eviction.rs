@@ -7,25 +7,24 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Instant;
 
 use berth_api::binding::GracefulEvictionTask;
 use berth_api::policy::PurgeMode;
 use berth_api::{Binding, BindingKey};
 use berth_apimachinery::timestamp::whole_seconds;
-use berth_events::{Note, Severity};
+use berth_events::{EventRecorder, Note, Severity};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 use tokio::task::{Id, JoinError, JoinSet};
 
-use super::Scheduler;
+use super::bindings::Bindings;
 use super::object_references::{binding_reference, template_reference};
 use super::post_filter::VictimSearchOutcome;
 use crate::framework::Victim;
 use crate::framework::traits::PREEMPTED;
 use crate::queue::Verdict;
 use crate::rules::plan::Plan;
-use crate::writer::Report;
+use crate::writer::{Report, Writer};
 
 /// Grace period of an eviction task in seconds, equal to the default termination grace period of a pod. The replicas in
 /// the old cluster wait at most this time for a replacement in another cluster. If no other cluster fits, their
@@ -37,11 +36,11 @@ const REASON_FAILED: &str = "PreemptionFailed";
 /// A finished write that evicts a victim.
 #[derive(Debug)]
 pub(super) struct FinishedEviction {
-    preemptor: Arc<Binding>,
-    victim: Arc<Binding>,
+    pub(super) preemptor: Arc<Binding>,
+    pub(super) victim: Arc<Binding>,
     /// Message of the event on the victim.
     message: String,
-    report: Report,
+    pub(super) report: Report,
 }
 
 impl FinishedEviction {
@@ -60,6 +59,31 @@ impl FinishedEviction {
         let victim = &self.victim.key;
         Some(format!("cannot evict {victim}; trying again: {reason}"))
     }
+
+    /// Records the events of an eviction. A success causes events on the victim and on its template. A failure causes
+    /// an event on the preempting binding.
+    pub(super) fn record_events(&self, events: &EventRecorder) {
+        let (preemptor, victim) = (&self.preemptor, &self.victim);
+        let recorder = events.of(preemptor.spec.scheduler());
+        let note = |reason, message| Note {
+            severity: Severity::Warning,
+            reason,
+            message,
+        };
+        if let Report::Written(binding) = &self.report {
+            let message = self.message.clone();
+            tracing::info!(binding = %victim.key, message, "evicted");
+            let note = note(PREEMPTED, message);
+            let reference = binding_reference(&victim.key, &binding.metadata);
+            recorder.record(note.clone().about(reference));
+            recorder.record(note.about(template_reference(victim)));
+        }
+        if let Some(message) = self.failure() {
+            tracing::warn!(binding = %preemptor.key, message, "preemption failed");
+            let reference = binding_reference(&preemptor.key, &preemptor.metadata);
+            recorder.record(note(REASON_FAILED, message).about(reference));
+        }
+    }
 }
 
 /// The pending writes that evict victims.
@@ -71,6 +95,56 @@ pub(super) struct Evictions {
 }
 
 impl Evictions {
+    /// Evicts the nominated victims. Skips a victim whose eviction is already being written.
+    pub(super) fn evict(
+        &mut self,
+        writer: &Writer,
+        bindings: &Bindings,
+        preemptor: &Arc<Binding>,
+        outcome: VictimSearchOutcome,
+    ) {
+        let VictimSearchOutcome::Nominated(plugin, nomination, _) = outcome else {
+            return;
+        };
+        let mut by_victim: BTreeMap<BindingKey, Vec<String>> = BTreeMap::new();
+        for Victim { key, cluster } in nomination.victims {
+            by_victim.entry(key).or_default().push(cluster);
+        }
+        for (key, clusters) in by_victim {
+            let Some(victim) = bindings.get(&key).cloned() else {
+                continue;
+            };
+            let message = format!(
+                "preempted by {} {} of priority {}",
+                preemptor.key.kind(),
+                preemptor.key,
+                preemptor.spec.priority()
+            );
+            let now = jiff::Timestamp::now();
+            let Some(patch) = eviction_patch(&victim, &clusters, &plugin, &message, now) else {
+                continue;
+            };
+            if self.victims.contains_key(&key) {
+                continue;
+            }
+            let plan = Plan {
+                result: Some(patch),
+                ..Plan::nothing(Verdict::Done)
+            };
+            let (writer, preemptor) = (writer.clone(), Arc::clone(preemptor));
+            let message = format!("{message}: it leaves {}", clusters.join(", "));
+            self.spawn(key, async move {
+                let report = writer.write(Arc::clone(&victim), &plan).await;
+                FinishedEviction {
+                    preemptor,
+                    victim,
+                    message,
+                    report,
+                }
+            });
+        }
+    }
+
     /// Starts a write that evicts a victim.
     fn spawn(
         &mut self,
@@ -91,125 +165,6 @@ impl Evictions {
             Err(error) => self.victims.retain(|_, task| *task != error.id()),
         }
         Some(finished)
-    }
-}
-
-impl Scheduler {
-    /// Evicts the nominated victims. Skips a victim whose eviction is already being written.
-    pub(super) fn evict(&mut self, preemptor: &Arc<Binding>, outcome: VictimSearchOutcome) {
-        let VictimSearchOutcome::Nominated(plugin, nomination, _) = outcome else {
-            return;
-        };
-        let mut by_victim: BTreeMap<BindingKey, Vec<String>> = BTreeMap::new();
-        for Victim { key, cluster } in nomination.victims {
-            by_victim.entry(key).or_default().push(cluster);
-        }
-        for (key, clusters) in by_victim {
-            let Some(victim) = self.bindings.get(&key).cloned() else {
-                continue;
-            };
-            let message = format!(
-                "preempted by {} {} of priority {}",
-                preemptor.key.kind(),
-                preemptor.key,
-                preemptor.spec.priority()
-            );
-            let now = jiff::Timestamp::now();
-            let Some(patch) = eviction_patch(&victim, &clusters, &plugin, &message, now) else {
-                continue;
-            };
-            if self.evictions.victims.contains_key(&key) {
-                continue;
-            }
-            let plan = Plan {
-                result: Some(patch),
-                ..Plan::nothing(Verdict::Done)
-            };
-            let (writer, preemptor) = (self.writer.clone(), Arc::clone(preemptor));
-            let message = format!("{message}: it leaves {}", clusters.join(", "));
-            self.evictions.spawn(key, async move {
-                let report = writer.write(Arc::clone(&victim), &plan).await;
-                FinishedEviction {
-                    preemptor,
-                    victim,
-                    message,
-                    report,
-                }
-            });
-        }
-    }
-
-    pub(super) fn handle_eviction_result(&mut self, finished: Result<FinishedEviction, JoinError>) {
-        let now = Instant::now();
-        let finished = match finished {
-            Ok(finished) => finished,
-            Err(error) => {
-                tracing::error!(%error, "an eviction task panicked");
-                return;
-            }
-        };
-        self.record_eviction_events(&finished);
-        let FinishedEviction {
-            preemptor,
-            victim,
-            report,
-            ..
-        } = finished;
-        match report {
-            Report::Written(binding) => {
-                self.cache_written(*binding, 0);
-                // The victim needs another cluster. Queue it here, because its watch event is not newer than this
-                // object and is ignored.
-                if let Some(binding) = self.bindings.get(&victim.key)
-                    && self.frameworks.passes(binding)
-                {
-                    let rank = self.frameworks.rank(binding);
-                    self.queue.push(&victim.key, rank, now);
-                }
-            }
-            Report::Conflict { current, .. } => {
-                if let Some(current) = current {
-                    self.cache_written(*current, 0);
-                }
-                // A new search may find other victims.
-                self.queue.activate(&preemptor.key, now);
-            }
-            Report::Gone => self.queue.activate(&preemptor.key, now),
-            Report::Failed { after, .. } => {
-                self.queue.back_off(&preemptor.key, now);
-                if let Some(after) = after {
-                    self.queue.postpone(&preemptor.key, now + after);
-                }
-            }
-            Report::Refused { .. } | Report::Stopped(_) | Report::NotLeading { .. } => {
-                self.queue.back_off(&preemptor.key, now);
-            }
-        }
-    }
-
-    /// Records the events of an eviction. A success causes events on the victim and on its template. A failure causes
-    /// an event on the preempting binding.
-    pub(super) fn record_eviction_events(&self, finished: &FinishedEviction) {
-        let (preemptor, victim) = (&finished.preemptor, &finished.victim);
-        let recorder = self.recorder.of(preemptor.spec.scheduler());
-        let note = |reason, message| Note {
-            severity: Severity::Warning,
-            reason,
-            message,
-        };
-        if let Report::Written(binding) = &finished.report {
-            let message = finished.message.clone();
-            tracing::info!(binding = %victim.key, message, "evicted");
-            let note = note(PREEMPTED, message);
-            let reference = binding_reference(&victim.key, &binding.metadata);
-            recorder.record(note.clone().about(reference));
-            recorder.record(note.about(template_reference(victim)));
-        }
-        if let Some(message) = finished.failure() {
-            tracing::warn!(binding = %preemptor.key, message, "preemption failed");
-            let reference = binding_reference(&preemptor.key, &preemptor.metadata);
-            recorder.record(note(REASON_FAILED, message).about(reference));
-        }
     }
 }
 

@@ -65,12 +65,12 @@ impl Round {
     pub(super) fn into_inputs(
         self,
         request: Request,
-        snapshot: &Arc<Snapshot>,
+        snapshot: Arc<Snapshot>,
         assumed: Arc<Assumed>,
     ) -> Inputs {
         Inputs {
             request,
-            snapshot: Arc::clone(snapshot),
+            snapshot,
             assumed,
             extender_calls: self.extenders.calls(),
             estimates: self.estimates,
@@ -148,22 +148,19 @@ impl EstimatorHandle {
     }
 }
 
-/// Estimators and extenders, and the pending rounds.
+/// The estimators, and the pending rounds. The extenders are part of the configuration.
 #[derive(Debug, Default)]
 pub(super) struct ExternalAnswers {
     pub(super) estimators: Option<EstimatorHandle>,
-    /// Extenders of the current configuration. Decisions ignore the answers of earlier extenders.
-    pub(super) extenders: Option<Extenders>,
     tasks: JoinSet<Round>,
     pending: HashMap<Id, PendingRound>,
 }
 
 impl ExternalAnswers {
     /// Creates the state without pending rounds.
-    pub(super) fn new(estimators: Option<EstimatorHandle>, extenders: Option<Extenders>) -> Self {
+    pub(super) fn new(estimators: Option<EstimatorHandle>) -> Self {
         Self {
             estimators,
-            extenders,
             ..Self::default()
         }
     }
@@ -182,15 +179,6 @@ impl ExternalAnswers {
     /// Makes a decision, including PostFilter, with the answers of a round. Also returns the missing answers. A
     /// decision with missing answers is provisional.
     pub(super) fn decide<T>(
-        &self,
-        round: Round,
-        decision: impl FnOnce() -> T,
-    ) -> (T, Round, Option<MissingAnswers>) {
-        self.decide_with(self.extenders.as_ref(), round, decision)
-    }
-
-    /// Makes a decision like [`Self::decide`], with the extenders of another configuration.
-    pub(super) fn decide_with<T>(
         &self,
         extenders: Option<&Extenders>,
         mut round: Round,
@@ -222,6 +210,7 @@ impl ExternalAnswers {
     /// Starts a task that requests the missing answers of a decision.
     pub(super) fn request(
         &mut self,
+        extenders: Option<&Extenders>,
         binding: &Arc<Binding>,
         snapshot: &Arc<Snapshot>,
         missing: MissingAnswers,
@@ -230,7 +219,7 @@ impl ExternalAnswers {
     ) -> RequestOutcome {
         let placement = binding.spec.placement.as_ref();
         let terms = placement.map_or(0, |placement| placement.cluster_affinities.len());
-        let extenders = match (&self.extenders, missing.extenders) {
+        let extenders = match (extenders, missing.extenders) {
             (Some(extenders), Some(missing)) => {
                 if self.tasks.len() >= MAX_WAITING {
                     return RequestOutcome::Later("too many bindings wait for extenders");

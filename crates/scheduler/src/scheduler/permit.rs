@@ -1,27 +1,25 @@
 //! The Reserve and Permit phases of a scheduling cycle, and the parked decisions. A parked decision waits until Permit
 //! plugins allow or reject it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_api::{Binding, BindingKey};
+use berth_api::BindingKey;
 use berth_engine::{PluginError, Point};
 
-use super::Scheduler;
+use super::cache::Cache;
 use super::in_flight::{Cycle, ReservedDecision};
 use crate::framework::plugin_messages::{PermitDecision, PluginMessage};
 use crate::framework::{Permission, Waiting};
-use crate::metrics::Incoming;
-use crate::queue::Verdict;
 use crate::rules::plan::Plan;
 
 /// A decision that waits for Permit plugins.
 #[derive(Debug)]
-struct Parked {
-    decision: ReservedDecision,
-    cycle: Cycle,
-    plan: Plan,
+pub(super) struct Parked {
+    pub(super) decision: ReservedDecision,
+    pub(super) cycle: Cycle,
+    pub(super) plan: Plan,
     /// Plugins that have not yet allowed the decision, with the deadline of each plugin.
     waits_for: BTreeMap<Arc<str>, Instant>,
 }
@@ -43,7 +41,7 @@ impl ParkedBindings {
     }
 
     /// Records that a plugin allows a decision. Removes and returns the decision if it waits for no other plugin.
-    fn allow(&mut self, plugin: &Arc<str>, key: &BindingKey) -> Option<Parked> {
+    pub(super) fn allow(&mut self, plugin: &Arc<str>, key: &BindingKey) -> Option<Parked> {
         let parked = self.0.get_mut(key)?;
         parked.waits_for.remove(plugin);
         if parked.waits_for.is_empty() {
@@ -66,7 +64,7 @@ impl ParkedBindings {
     }
 
     /// Returns a rejection for every decision whose deadline has passed.
-    fn overdue(&self, now: Instant) -> Vec<PluginMessage> {
+    pub(super) fn overdue(&self, now: Instant) -> Vec<PluginMessage> {
         self.0
             .iter()
             .filter_map(|(key, parked)| {
@@ -80,32 +78,25 @@ impl ParkedBindings {
             })
             .collect()
     }
-}
 
-/// Result of Reserve and Permit.
-pub(super) enum PermitOutcome {
-    /// The decision may be written.
-    Allowed(ReservedDecision),
-    /// The decision waits for these plugins until their deadlines.
-    Waiting(ReservedDecision, BTreeMap<Arc<str>, Instant>),
-    /// The decision must not be written. Its reservations have been reverted.
-    Stopped(PluginError),
-}
+    /// Returns the parked decision about a binding.
+    pub(super) fn get(&self, key: &BindingKey) -> Option<&Parked> {
+        self.0.get(key)
+    }
 
-impl Scheduler {
-    /// Runs Reserve and Permit for a decision.
+    /// Runs Reserve and Permit for a decision. Also returns the plugins' messages about other decisions.
     pub(super) fn reserve_and_permit(
-        &mut self,
+        &self,
         mut decision: ReservedDecision,
         now: Instant,
-    ) -> PermitOutcome {
+    ) -> (PermitOutcome, Vec<PluginMessage>) {
         let points = Arc::clone(&decision.points);
         if let Err(error) = points.reserve(&decision.decided, &mut decision.state) {
             decision.unreserve();
-            return PermitOutcome::Stopped(error);
+            return (PermitOutcome::Stopped(error), Vec::new());
         }
         if points.permit.is_empty() {
-            return PermitOutcome::Allowed(decision);
+            return (PermitOutcome::Allowed(decision), Vec::new());
         }
         let began = Instant::now();
         let (outcome, messages) = self.permit(decision, now);
@@ -114,11 +105,9 @@ impl Scheduler {
             PermitOutcome::Allowed(_) | PermitOutcome::Waiting(..) => None,
         };
         points.point_ran(Point::Permit, began, error);
-        self.handle_plugin_messages(messages, now);
-        outcome
+        (outcome, messages)
     }
 
-    /// Runs the Permit plugins for a decision. Also returns the plugins' messages about other decisions.
     fn permit(
         &self,
         mut decision: ReservedDecision,
@@ -128,7 +117,7 @@ impl Scheduler {
         let mut waits_for = BTreeMap::new();
         let mut messages = Vec::new();
         for plugin in &points.permit {
-            let mut waiting = self.parked.waiting_for(&plugin.name);
+            let mut waiting = self.waiting_for(&plugin.name);
             let permission =
                 points.permit(plugin, &decision.decided, &mut decision.state, &mut waiting);
             messages.append(&mut waiting.messages);
@@ -172,135 +161,36 @@ impl Scheduler {
             plan,
             waits_for,
         };
-        self.parked.0.insert(key, parked);
+        self.0.insert(key, parked);
     }
 
-    /// Handles messages of plugins. A rejection may cause further messages, which are handled as well.
-    pub(super) fn handle_plugin_messages(&mut self, messages: Vec<PluginMessage>, now: Instant) {
-        let mut messages = VecDeque::from(messages);
-        while let Some(message) = messages.pop_front() {
-            let (plugin, key, decision) = match message {
-                PluginMessage::Requeue(keys) => {
-                    self.requeue_for_plugins(&keys, now);
-                    continue;
-                }
-                PluginMessage::Decide {
-                    plugin,
-                    key,
-                    decision,
-                } => (plugin, key, decision),
-            };
-            match decision {
-                PermitDecision::Allow => {
-                    if let Some(parked) = self.parked.allow(&plugin, &key) {
-                        self.write_plan(parked.cycle, parked.plan, Some(parked.decision));
-                    }
-                }
-                PermitDecision::Reject(reason) => {
-                    messages.extend(self.reject(&key, &plugin, reason, now));
-                }
-            }
-        }
-    }
-
-    /// Rejects a parked decision. Returns the plugins' messages about other decisions.
-    fn reject(
+    /// Removes and reverts a parked decision, and notifies its Permit plugins. Returns the plugins' messages about other
+    /// decisions.
+    pub(super) fn revert(
         &mut self,
         key: &BindingKey,
-        plugin: &Arc<str>,
-        reason: String,
-        now: Instant,
-    ) -> Vec<PluginMessage> {
-        let Some(parked) = self.parked.0.remove(key) else {
-            return Vec::new();
-        };
-        let (parked, messages) = self.revert_parked(parked);
-        self.retry_after_release(&parked.decision, now);
-        let error = PluginError::unschedulable(reason).of(plugin, Point::Permit);
-        self.report_stopped(parked.cycle, &error, now);
-        messages
-    }
-
-    /// Reverts a decision that is no longer parked, and notifies its Permit plugins. Returns the plugins' messages
-    /// about other decisions.
-    fn revert_parked(&mut self, mut parked: Parked) -> (Parked, Vec<PluginMessage>) {
+        cache: &mut Cache,
+    ) -> Option<(Parked, Vec<PluginMessage>)> {
+        let mut parked = self.0.remove(key)?;
         parked.decision.unreserve();
-        self.complete_decision(parked.cycle.key(), false);
+        cache.complete(key, false);
         let mut messages = Vec::new();
         let points = &parked.decision.points;
         for permit in &points.permit {
-            let mut waiting = self.parked.waiting_for(&permit.name);
+            let mut waiting = self.waiting_for(&permit.name);
             points.rejected(permit, &parked.decision.decided.binding, &mut waiting);
             messages.append(&mut waiting.messages);
         }
-        (parked, messages)
+        Some((parked, messages))
     }
+}
 
-    /// Moves the waiting bindings that may use the capacity of a rejected decision to backoff. With an immediate retry,
-    /// two decisions that alternately reject each other would keep the scheduler busy.
-    fn retry_after_release(&mut self, rejected: &ReservedDecision, now: Instant) {
-        if !self.book.assumes_capacity() {
-            return;
-        }
-        let binding = &rejected.decided.binding;
-        let waiting: Vec<BindingKey> = self.queue.delayed_keys().cloned().collect();
-        for key in waiting {
-            let Some(other) = self.bindings.get(&key) else {
-                continue;
-            };
-            let mut permits = rejected.points.permit.iter();
-            if permits.all(|permit| permit.point.gains(binding, other)) {
-                self.queue.back_off(&key, now);
-            }
-        }
-    }
-
-    /// Drops the parked decision of a binding that has changed.
-    pub(super) fn drop_outdated_decision(&mut self, binding: &Binding, now: Instant) {
-        let Some(parked) = self.parked.0.get(&binding.key) else {
-            return;
-        };
-        let decided = &parked.decision.decided.binding;
-        let same = decided.metadata.uid == binding.metadata.uid
-            && decided.generation() == binding.generation()
-            && !binding.deleting();
-        if !same {
-            self.drop_parked(&binding.key, now);
-        }
-    }
-
-    /// Drops a parked decision. The condition of its binding stays unchanged. The binding is decided again if it still
-    /// exists.
-    pub(super) fn drop_parked(&mut self, key: &BindingKey, now: Instant) {
-        let Some(parked) = self.parked.0.remove(key) else {
-            return;
-        };
-        let (_, messages) = self.revert_parked(parked);
-        self.queue.done(key, Verdict::Again, now);
-        self.handle_plugin_messages(messages, now);
-    }
-
-    /// Rejects the parked decisions whose deadlines have passed.
-    pub(super) fn reject_overdue_permits(&mut self, now: Instant) {
-        let overdue = self.parked.overdue(now);
-        if !overdue.is_empty() {
-            self.handle_plugin_messages(overdue, now);
-        }
-    }
-
-    /// Reports in the condition of a binding that a plugin stopped its scheduling cycle.
-    pub(super) fn report_stopped(&mut self, cycle: Cycle, error: &PluginError, now: Instant) {
-        let Some(binding) = self.bindings.get(cycle.key()).cloned() else {
-            self.queue.done(cycle.key(), Verdict::Done, now);
-            return;
-        };
-        let plan = Plan::stopped(&binding, error);
-        if plan.is_empty() {
-            self.metrics.incoming(Incoming::ScheduleAttemptFailure);
-            self.queue.done(cycle.key(), plan.verdict, now);
-            return;
-        }
-        let cycle = Cycle { binding, ..cycle };
-        self.write_plan(cycle, plan, None);
-    }
+/// Result of Reserve and Permit.
+pub(super) enum PermitOutcome {
+    /// The decision may be written.
+    Allowed(ReservedDecision),
+    /// The decision waits for these plugins until their deadlines.
+    Waiting(ReservedDecision, BTreeMap<Arc<str>, Instant>),
+    /// The decision must not be written. Its reservations have been reverted.
+    Stopped(PluginError),
 }

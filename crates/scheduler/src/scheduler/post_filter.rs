@@ -15,7 +15,6 @@ use berth_engine::{
 };
 use berth_events::{Note, Severity};
 
-use super::Scheduler;
 use crate::capacity_book::CapacityBook;
 use crate::capacity_book::assumed_capacity::assumed_workload;
 use crate::framework::plugin_calls::ExtensionPoints;
@@ -111,13 +110,13 @@ impl VictimSearchOutcome {
 pub(super) struct PreemptionRetries(BTreeMap<i32, BTreeSet<BindingKey>>);
 
 impl PreemptionRetries {
-    fn add(&mut self, binding: &Binding) {
+    pub(super) fn add(&mut self, binding: &Binding) {
         let keys = self.0.entry(binding.spec.priority()).or_default();
         keys.insert(binding.key.clone());
     }
 
     /// Removes and returns the bindings whose priority is higher than `priority`.
-    fn take_above(&mut self, priority: i32) -> impl Iterator<Item = BindingKey> + use<> {
+    pub(super) fn take_above(&mut self, priority: i32) -> impl Iterator<Item = BindingKey> + use<> {
         let above = priority.checked_add(1);
         let taken = above.map(|above| self.0.split_off(&above));
         taken.into_iter().flatten().flat_map(|(_, keys)| keys)
@@ -222,31 +221,6 @@ impl VictimSearch<'_> {
             task.replicas.unwrap_or(spec.replicas)
         };
         assumed_workload(spec, replicas).ok()
-    }
-}
-
-impl Scheduler {
-    /// Records a search that found no victims while a decision was pending. The search is repeated after the write of
-    /// this decision.
-    pub(super) fn add_preemption_retry(
-        &mut self,
-        binding: &Binding,
-        outcome: &VictimSearchOutcome,
-    ) {
-        if matches!(outcome, VictimSearchOutcome::NoVictims) && self.plugin_state.has_decisions() {
-            self.preemption_retries.add(binding);
-        }
-    }
-
-    /// Retries the bindings for which a search found no victims, if their priority is higher than the priority of a
-    /// written binding.
-    /// The bindings are retried after their backoff, so that a busy control plane does not cause permanent searches.
-    pub(super) fn retry_preemption(&mut self, written: &BindingKey, now: Instant) {
-        if let Some(binding) = self.bindings.get(written) {
-            for key in self.preemption_retries.take_above(binding.spec.priority()) {
-                self.queue.back_off(&key, now);
-            }
-        }
     }
 }
 

@@ -1,34 +1,33 @@
-//! The handlers of watch events. They update the state of the scheduler and queue the affected bindings.
+//! The handlers of watch events. They update the cache of the scheduler and queue the affected bindings. On a standby,
+//! `leading` is `None`, and they only update the cache.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use berth_api::{Binding, BindingKey, Cluster, condition};
 use berth_engine::ScheduledReason;
-use berth_events::{Note, Severity};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::bindings::AppliedBinding;
-use super::object_references::binding_reference;
+use super::event_hints;
+use super::leadership::Leading;
 use super::{Input, Scheduler};
 use crate::framework::{Event, EventKind};
 use crate::lazy_object::LazyObject;
 use crate::metrics::Incoming;
 use crate::raw_binding::RawBinding;
 use crate::rules::cluster_change::{AffinityMatcher, ApiChange, ClusterDelta};
-use crate::rules::plan::REASON_FAILED;
 use crate::watch::WatchEvent;
 use crate::watch::list_progress::Source;
 
 impl Scheduler {
-    pub(super) fn handle_watch_event(&mut self, input: Input) {
+    pub(super) fn handle_watch_event(&mut self, leading: Option<&mut Leading>, input: Input) {
         match input {
-            Input::Cluster(event) => self.handle_cluster_event(event),
+            Input::Cluster(event) => self.handle_cluster_event(leading, event),
             Input::Binding(event) => {
-                self.handle_binding_event(Source::Bindings, event, RawBinding::Namespaced);
+                self.handle_binding_event(leading, Source::Bindings, event, RawBinding::Namespaced);
             }
             Input::ClusterBinding(event) => {
                 self.handle_binding_event(
+                    leading,
                     Source::ClusterBindings,
                     event,
                     RawBinding::ClusterScoped,
@@ -39,20 +38,24 @@ impl Scheduler {
 
     /// Reports readiness to the probes after every watch has completed its first list.
     fn report_readiness(&self) {
-        if self.lists.all_complete() && !self.probes.is_ready() {
+        if self.cache.lists.all_complete() && !self.probes.is_ready() {
             self.probes.set_ready();
             tracing::info!(
-                clusters = self.clusters.len(),
-                bindings = self.bindings.len(),
+                clusters = self.cache.clusters.len(),
+                bindings = self.cache.bindings.len(),
                 "caches are filled"
             );
         }
     }
 
-    fn handle_cluster_event(&mut self, event: WatchEvent<Cluster>) {
+    fn handle_cluster_event(
+        &mut self,
+        mut leading: Option<&mut Leading>,
+        event: WatchEvent<Cluster>,
+    ) {
         match event {
             WatchEvent::Applied(object) => match object.decode() {
-                Ok(cluster) => self.on_cluster_applied(&cluster),
+                Ok(cluster) => self.on_cluster_applied(leading, &cluster),
                 Err(error) => {
                     let name = object.metadata().name.clone().unwrap_or_default();
                     tracing::warn!(
@@ -63,135 +66,131 @@ impl Scheduler {
                 }
             },
             WatchEvent::Deleted(metadata) => {
-                self.on_cluster_deleted(metadata.name.as_deref().unwrap_or_default());
+                self.on_cluster_deleted(leading, metadata.name.as_deref().unwrap_or_default());
             }
             WatchEvent::Listed(listing) => {
-                self.lists.complete(Source::Clusters);
-                let names = self.clusters.names();
+                self.cache.lists.complete(Source::Clusters);
+                let names = self.cache.clusters.names();
                 let deleted: Vec<String> = names
                     .filter(|name| !listing.contains("", name))
                     .cloned()
                     .collect();
                 for name in deleted {
-                    self.on_cluster_deleted(&name);
+                    self.on_cluster_deleted(leading.as_deref_mut(), &name);
                 }
                 self.report_readiness();
             }
         }
     }
 
-    fn on_cluster_applied(&mut self, cluster: &Cluster) {
+    fn on_cluster_applied(&mut self, leading: Option<&mut Leading>, cluster: &Cluster) {
         let name = cluster.metadata.name.clone().unwrap_or_default();
         if let Some(estimators) = &self.answers.estimators {
             estimators.client.apply(cluster);
         }
-        if let Some(log) = &mut self.decision_log {
+        if let Some(log) = &mut self.records.decision_log {
             log.cluster(name.clone(), Some(cluster));
         }
-        let applied = self.clusters.apply(name.clone(), cluster);
+        let applied = self.cache.clusters.apply(name.clone(), cluster);
         let mut delta = applied.delta;
         // The report of a cluster may release assumed capacity. The free capacity may then have grown even if the
         // reported capacity shrank.
-        if applied.capacity_changed && self.book.cluster_reported(&name) {
+        if applied.capacity_changed && self.cache.book.cluster_reported(&name) {
             delta.more_capacity = true;
         }
+        let Some(leading) = leading else { return };
         if delta.reconcile
             && let Some(old) = &applied.old
         {
-            self.reconcile_bindings_of(&old.cluster, &applied.new.cluster);
+            self.reconcile_bindings_of(leading, &old.cluster, &applied.new.cluster);
         }
         if let Some(old) = &applied.old
             && let Some(change) = ApiChange::between(old, &applied.new)
         {
-            self.reconcile_for_apis(&change, &applied.new.cluster);
+            self.reconcile_for_apis(leading, &change, &applied.new.cluster);
         }
         if delta.may_fit || delta.more_capacity {
-            self.activate_bindings_for(&applied.new.cluster, delta);
+            self.activate_bindings_for(leading, &applied.new.cluster, delta);
         }
-        if self.is_registered(EventKind::Cluster) {
+        if self.config.is_registered(EventKind::Cluster) {
             let event = Event::Cluster(Arc::new(cluster.clone()));
-            self.activate_registered(&event, Instant::now());
+            self.activate_registered(leading, &event, Instant::now());
         }
     }
 
     /// Handles the deletion of a cluster and reconciles its bindings. If the cluster had no finalizer, no earlier event
     /// showed its deletion timestamp, so its bindings have not been reconciled before.
-    fn on_cluster_deleted(&mut self, name: &str) {
+    fn on_cluster_deleted(&mut self, leading: Option<&mut Leading>, name: &str) {
         if let Some(estimators) = &self.answers.estimators {
             estimators.client.remove(name);
         }
-        if let Some(log) = &mut self.decision_log {
+        if let Some(log) = &mut self.records.decision_log {
             log.cluster(name.to_owned(), None);
         }
-        self.clusters.remove(name);
-        if !self.leading {
-            return;
-        }
+        self.cache.clusters.remove(name);
+        let Some(leading) = leading else { return };
         let now = Instant::now();
-        if self.is_registered(EventKind::ClusterGone) {
-            self.activate_registered(&Event::ClusterGone(name.to_owned()), now);
+        if self.config.is_registered(EventKind::ClusterGone) {
+            self.activate_registered(leading, &Event::ClusterGone(name.to_owned()), now);
         }
-        for (key, binding) in self.bindings.iter() {
+        for (key, binding) in self.cache.bindings.iter() {
             let is_target = binding.spec.clusters.iter().any(|c| c.name == name);
-            if is_target && self.frameworks.in_charge(binding) {
-                self.queue
-                    .reconcile(key, self.frameworks.rank(binding), now);
-                self.metrics.incoming(Incoming::ClusterChanged);
+            if is_target && self.config.frameworks.in_charge(binding) {
+                leading
+                    .queue
+                    .reconcile(key, self.config.frameworks.rank(binding), now);
+                self.records.metrics.incoming(Incoming::ClusterChanged);
             }
         }
     }
 
     /// Reconciles the bindings that the old or the new state of a changed cluster affects.
-    fn reconcile_bindings_of(&mut self, old: &Cluster, new: &Cluster) {
-        if !self.leading {
-            return;
-        }
+    fn reconcile_bindings_of(&self, leading: &mut Leading, old: &Cluster, new: &Cluster) {
         let now = Instant::now();
         let (mut before, mut after) = (AffinityMatcher::new(old), AffinityMatcher::new(new));
-        for (key, binding) in self.bindings.iter() {
+        for (key, binding) in self.cache.bindings.iter() {
             let Some(placement) = &binding.spec.placement else {
                 continue;
             };
-            if self.frameworks.in_charge(binding)
+            if self.config.frameworks.in_charge(binding)
                 && (before.reconciles(binding, placement) || after.reconciles(binding, placement))
             {
-                self.queue
-                    .reconcile(key, self.frameworks.rank(binding), now);
-                self.metrics.incoming(Incoming::ClusterChanged);
+                leading
+                    .queue
+                    .reconcile(key, self.config.frameworks.rank(binding), now);
+                self.records.metrics.incoming(Incoming::ClusterChanged);
             }
         }
     }
 
     /// Reconciles the bindings of resources whose kind a cluster now serves or no longer serves.
-    fn reconcile_for_apis(&mut self, change: &ApiChange<'_>, cluster: &Cluster) {
-        if !self.leading {
-            return;
-        }
+    fn reconcile_for_apis(&self, leading: &mut Leading, change: &ApiChange<'_>, cluster: &Cluster) {
         let now = Instant::now();
         let mut matcher = AffinityMatcher::new(cluster);
-        for (key, binding) in self.bindings.iter() {
+        for (key, binding) in self.cache.bindings.iter() {
             let Some(placement) = &binding.spec.placement else {
                 continue;
             };
-            if self.frameworks.in_charge(binding)
+            if self.config.frameworks.in_charge(binding)
                 && change.affects(binding, placement)
                 && matcher.could_be_target(placement)
             {
-                self.queue
-                    .reconcile(key, self.frameworks.rank(binding), now);
-                self.metrics.incoming(Incoming::ClusterChanged);
+                leading
+                    .queue
+                    .reconcile(key, self.config.frameworks.rank(binding), now);
+                self.records.metrics.incoming(Incoming::ClusterChanged);
             }
         }
     }
 
     /// Activates the bindings that a changed cluster may help: waiting bindings, and bindings in processing.
-    fn activate_bindings_for(&mut self, cluster: &Cluster, delta: ClusterDelta) {
+    fn activate_bindings_for(&self, leading: &mut Leading, cluster: &Cluster, delta: ClusterDelta) {
         let mut matcher = AffinityMatcher::new(cluster);
         let mut helped = Vec::new();
-        let waiting = self.queue.delayed_keys().map(|key| (key, true));
-        let in_processing = self.queue.keys_in_processing().map(|key| (key, false));
+        let waiting = leading.queue.delayed_keys().map(|key| (key, true));
+        let in_processing = leading.queue.keys_in_processing().map(|key| (key, false));
         for (key, is_waiting) in waiting.chain(in_processing) {
-            let Some(binding) = self.bindings.get(key) else {
+            let Some(binding) = self.cache.bindings.get(key) else {
                 continue;
             };
             // The condition of a binding in processing may be outdated, so its reason is not used.
@@ -210,13 +209,14 @@ impl Scheduler {
         }
         let now = Instant::now();
         for key in helped {
-            self.queue.activate(&key, now);
-            self.metrics.incoming(Incoming::ClusterChanged);
+            leading.queue.activate(&key, now);
+            self.records.metrics.incoming(Incoming::ClusterChanged);
         }
     }
 
     fn handle_binding_event<K>(
         &mut self,
+        mut leading: Option<&mut Leading>,
         source: Source,
         event: WatchEvent<K>,
         raw: fn(Box<LazyObject<K>>) -> RawBinding,
@@ -224,152 +224,133 @@ impl Scheduler {
         match event {
             WatchEvent::Applied(object) => {
                 let key = BindingKey::of(object.metadata());
-                self.on_raw_binding(&key, raw(object));
+                self.on_raw_binding(leading, &key, raw(object));
             }
-            WatchEvent::Deleted(metadata) => self.on_binding_deleted(&BindingKey::of(&metadata)),
+            WatchEvent::Deleted(metadata) => {
+                self.on_binding_deleted(leading, &BindingKey::of(&metadata));
+            }
             WatchEvent::Listed(listing) => {
-                self.lists.complete(source);
+                self.cache.lists.complete(source);
                 let namespaced = source == Source::Bindings;
-                for key in self.bindings.missing_from(&listing, namespaced) {
-                    self.on_binding_deleted(&key);
+                for key in self.cache.bindings.missing_from(&listing, namespaced) {
+                    self.on_binding_deleted(leading.as_deref_mut(), &key);
                 }
                 self.report_readiness();
             }
         }
     }
 
-    fn on_raw_binding(&mut self, key: &BindingKey, raw: RawBinding) {
-        let Some(raw) = self.bindings.receive(key, raw) else {
+    fn on_raw_binding(&mut self, leading: Option<&mut Leading>, key: &BindingKey, raw: RawBinding) {
+        let Some(raw) = self.cache.bindings.receive(key, raw) else {
             return;
         };
         match raw.decode() {
-            Ok(binding) => self.on_binding_applied(binding),
-            Err(error) => self.report_malformed(key, raw.metadata(), &error.to_string()),
+            Ok(binding) => self.on_binding_applied(leading, binding),
+            Err(error) => {
+                let error = error.to_string();
+                tracing::warn!(binding = %key, error, "cannot read a binding");
+                if leading.is_some() {
+                    self.records.malformed(key, raw.metadata(), &error);
+                }
+            }
         }
     }
 
     /// Ends the write of a binding, and handles the newest watch event that arrived during the write, if any.
-    pub(super) fn end_write(&mut self, key: &BindingKey) {
-        if let Some(raw) = self.bindings.end_write(key) {
-            self.on_raw_binding(key, raw);
+    pub(super) fn end_write(&mut self, leading: &mut Leading, key: &BindingKey) {
+        if let Some(raw) = self.cache.bindings.end_write(key) {
+            self.on_raw_binding(Some(leading), key, raw);
         }
     }
 
-    fn on_binding_applied(&mut self, binding: Binding) {
+    fn on_binding_applied(&mut self, mut leading: Option<&mut Leading>, binding: Binding) {
         let key = binding.key.clone();
-        let passes = self.frameworks.passes(&binding);
-        let incoming = match self.bindings.get(&key) {
+        let passes = self.config.frameworks.passes(&binding);
+        let incoming = match self.cache.bindings.get(&key) {
             None => passes.then_some(Incoming::BindingAdd),
             Some(old) if !binding.at_least_as_new_as(old) => return,
             Some(old) if !passes => {
-                if self.frameworks.passes(old) {
-                    self.queue.remove(&key);
+                if self.config.frameworks.passes(old)
+                    && let Some(leading) = leading.as_deref_mut()
+                {
+                    leading.queue.remove(&key);
                 }
                 None
             }
-            Some(old) if !self.frameworks.passes(old) => Some(Incoming::BindingAdd),
+            Some(old) if !self.config.frameworks.passes(old) => Some(Incoming::BindingAdd),
             Some(old) => {
                 let generation = binding.generation();
-                let own = self.bindings.own_generation(&key);
+                let own = self.cache.bindings.own_generation(&key);
                 (generation != old.generation() && generation > own)
                     .then_some(Incoming::BindingUpdate)
             }
         };
-        let rank = self.frameworks.rank(&binding);
-        self.cache_binding(binding, 0);
+        let rank = self.config.frameworks.rank(&binding);
+        self.cache.apply(&self.config, binding, 0);
+        let Some(leading) = leading else { return };
         let now = Instant::now();
-        if let Some(incoming) = incoming
-            && self.leading
-        {
-            self.queue.push(&key, rank, now);
-            self.metrics.incoming(incoming);
+        if let Some(incoming) = incoming {
+            leading.queue.push(&key, rank, now);
+            self.records.metrics.incoming(incoming);
         }
-        let Some(binding) = self.bindings.get(&key).cloned() else {
+        let Some(binding) = self.cache.bindings.get(&key).cloned() else {
             return;
         };
-        self.drop_outdated_decision(&binding, now);
-        if self.is_registered(EventKind::Binding) {
-            self.activate_registered(&Event::Binding(binding), now);
+        self.drop_outdated_decision(leading, &binding, now);
+        if self.config.is_registered(EventKind::Binding) {
+            self.activate_registered(leading, &Event::Binding(binding), now);
         }
     }
 
-    /// Updates the caches of the scheduler with a binding. `own_generation` is the generation that a write of this
-    /// scheduler produced, or 0.
-    fn cache_binding(&mut self, binding: Binding, own_generation: i64) {
-        if self.bindings.is_news(&binding) {
-            self.notify_followers(&binding);
-        }
+    fn on_binding_deleted(&mut self, mut leading: Option<&mut Leading>, key: &BindingKey) {
+        let old = self.cache.bindings.remove(key);
+        self.cache.plugin_state.remove_binding(key);
         let now = Instant::now();
-        match self.bindings.apply(binding, own_generation) {
-            AppliedBinding::Added(binding) => {
-                self.book
-                    .binding_added(&binding, jiff::Timestamp::now(), now);
-                self.plugin_state.set_binding(&binding);
+        self.config.notify_followers_of_deletion(key);
+        if let Some(leading) = leading.as_deref_mut() {
+            leading.queue.remove(key);
+            leading.preemption_retries.remove(key);
+            self.drop_parked(leading, key, now);
+            if let Some(old) = &old
+                && self.config.is_registered(EventKind::BindingGone)
+            {
+                self.activate_registered(leading, &Event::BindingGone(Arc::clone(old)), now);
             }
-            AppliedBinding::Changed { old, new } => {
-                self.book.binding_changed(&old, &new, now);
-                self.plugin_state.set_binding(&new);
-            }
-            AppliedBinding::Outdated => {}
         }
-    }
-
-    /// Updates the caches with the object in the response to a write, unless a watch event has since reported the
-    /// deletion of the object.
-    pub(super) fn cache_written(&mut self, binding: Binding, own_generation: i64) {
-        if self.bindings.get(&binding.key).is_some() {
-            self.cache_binding(binding, own_generation);
+        let released = self.cache.book.binding_deleted(key, old.as_deref(), now);
+        if let Some(leading) = leading {
+            self.on_capacity_released(leading, released);
         }
-    }
-
-    fn on_binding_deleted(&mut self, key: &BindingKey) {
-        let old = self.bindings.remove(key);
-        self.plugin_state.remove_binding(key);
-        self.queue.remove(key);
-        let now = Instant::now();
-        self.notify_followers_of_deletion(key);
-        self.preemption_retries.remove(key);
-        self.drop_parked(key, now);
-        if let Some(old) = &old
-            && self.is_registered(EventKind::BindingGone)
-        {
-            self.activate_registered(&Event::BindingGone(Arc::clone(old)), now);
-        }
-        let released = self.book.binding_deleted(key, old.as_deref(), now);
-        self.on_capacity_released(released);
     }
 
     /// Removes expired entries of the capacity book.
-    pub(super) fn expire_assumed_capacity(&mut self, now: Instant) {
-        let released = self.book.expire(now);
-        self.on_capacity_released(released);
+    pub(super) fn expire_assumed_capacity(&mut self, leading: Option<&mut Leading>, now: Instant) {
+        let released = self.cache.book.expire(now);
+        if let Some(leading) = leading {
+            self.on_capacity_released(leading, released);
+        }
     }
 
     /// Activates the bindings that may fit after assumed capacity was released. No report of a cluster shows this
     /// release.
-    fn on_capacity_released(&mut self, clusters: impl IntoIterator<Item = String>) {
+    fn on_capacity_released(
+        &self,
+        leading: &mut Leading,
+        clusters: impl IntoIterator<Item = String>,
+    ) {
         for name in clusters {
-            if let Some(cluster) = self.clusters.get(&name) {
+            if let Some(cluster) = self.cache.clusters.get(&name) {
                 let delta = ClusterDelta {
                     more_capacity: true,
                     ..ClusterDelta::default()
                 };
-                self.activate_bindings_for(&cluster, delta);
+                self.activate_bindings_for(leading, &cluster, delta);
             }
         }
     }
 
-    fn report_malformed(&self, key: &BindingKey, metadata: &ObjectMeta, error: &str) {
-        tracing::warn!(binding = %key, error, "cannot read a binding");
-        if self.leading {
-            let message = format!("cannot read {}: {error}", key.kind());
-            let note = Note {
-                severity: Severity::Warning,
-                reason: REASON_FAILED,
-                message,
-            };
-            let reference = binding_reference(key, metadata);
-            self.recorder.record(note.about(reference));
-        }
+    fn activate_registered(&self, leading: &mut Leading, event: &Event, now: Instant) {
+        let (config, bindings) = (&self.config, &self.cache.bindings);
+        event_hints::activate_registered(config, bindings, &mut leading.queue, event, now);
     }
 }

@@ -1,66 +1,63 @@
-//! The Bind phase of a scheduling cycle: the task that writes a decision to the API server.
+//! The Bind phase of a scheduling cycle: the tasks that write decisions to the API server.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Instant;
 
+use berth_api::Binding;
+use berth_events::EventRecorder;
+use berth_telemetry::Span;
 use futures::FutureExt as _;
-
 use k8s_openapi::api::core::v1::ObjectReference;
+use tokio::task::{JoinError, JoinSet};
 
-use super::Scheduler;
+use super::bindings::Bindings;
 use super::in_flight::{Cycle, ReservedDecision};
-use super::object_references::template_reference;
-use super::permit::PermitOutcome;
+use super::object_references::{binding_reference, template_reference};
 use crate::framework::Bound;
-use crate::rules::plan::Plan;
+use crate::rules::plan::{Plan, REASON_SUCCEEDED};
+use crate::rules::schedule_trigger::ScheduleType;
 use crate::writer::{Report, Writer};
+
+/// Maximum number of concurrent writes.
+const WRITES_IN_FLIGHT: usize = 64;
 
 /// A finished write of a plan.
 #[derive(Debug)]
 pub(super) struct FinishedWrite {
     pub(super) cycle: Cycle,
     /// Reference to the binding's template.
-    pub(super) resource: ObjectReference,
+    resource: ObjectReference,
     pub(super) plan: Plan,
     pub(super) report: Report,
     /// The decision, if plugins take part in its write.
     pub(super) decision: Option<ReservedDecision>,
 }
 
-impl Scheduler {
-    /// Runs Reserve and Permit if there is a decision. Writes the plan when all plugins allow the decision.
-    pub(super) fn reserve_and_write(
-        &mut self,
-        cycle: Cycle,
-        plan: Plan,
-        decision: Option<ReservedDecision>,
-        now: Instant,
-    ) {
-        let Some(decision) = decision else {
-            return self.write_plan(cycle, plan, None);
-        };
-        match self.reserve_and_permit(decision, now) {
-            PermitOutcome::Allowed(decision) => self.write_plan(cycle, plan, Some(decision)),
-            PermitOutcome::Waiting(decision, waits_for) => {
-                self.park(decision, cycle, plan, waits_for);
-            }
-            PermitOutcome::Stopped(error) => {
-                self.complete_decision(cycle.key(), false);
-                self.report_stopped(cycle, &error, now);
-            }
-        }
+/// The tasks that write plans.
+#[derive(Debug, Default)]
+pub(super) struct Writes(JoinSet<FinishedWrite>);
+
+impl Writes {
+    /// Reports whether another write may start.
+    pub(super) fn has_capacity(&self) -> bool {
+        self.0.len() < WRITES_IN_FLIGHT
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Writes a plan in a separate task.
-    pub(super) fn write_plan(
+    pub(super) fn spawn(
         &mut self,
+        writer: &Writer,
         cycle: Cycle,
         plan: Plan,
         mut decision: Option<ReservedDecision>,
     ) {
-        self.bindings.begin_write(cycle.key());
-        let writer = self.writer.clone();
-        self.writes.spawn(async move {
+        let writer = writer.clone();
+        self.0.spawn(async move {
             let began = Instant::now();
             let resource = template_reference(&cycle.binding);
             let write = async {
@@ -80,10 +77,84 @@ impl Scheduler {
             }
         });
     }
+
+    /// Writes the condition of a binding whose result the API server rejected, in a separate task.
+    pub(super) fn spawn_refusal(&mut self, writer: &Writer, binding: Binding, plan: Plan) {
+        let writer = writer.clone();
+        self.0.spawn(async move {
+            let resource = template_reference(&binding);
+            let cycle = Cycle {
+                binding: Arc::new(binding),
+                schedule_type: ScheduleType::Reconcile,
+                began: Instant::now(),
+                span: Span::default(),
+            };
+            let report = match failed_on_panic(writer.write(cycle.binding.clone(), &plan)).await {
+                // Do not report that the API server rejected the condition as well. The key is retried after its
+                // backoff.
+                Report::Refused { status, .. } => Report::Failed {
+                    error: status.message.clone(),
+                    answered: true,
+                    after: None,
+                    binding: None,
+                },
+                report => report,
+            };
+            FinishedWrite {
+                cycle,
+                resource,
+                plan,
+                report,
+                decision: None,
+            }
+        });
+    }
+
+    /// Waits for the next finished write. Returns `None` if no write is pending.
+    pub(super) async fn join_next(&mut self) -> Option<Result<FinishedWrite, JoinError>> {
+        self.0.join_next().await
+    }
+
+    /// Returns a finished write, if there is one.
+    pub(super) fn try_join_next(&mut self) -> Option<Result<FinishedWrite, JoinError>> {
+        self.0.try_join_next()
+    }
+}
+
+impl FinishedWrite {
+    /// Records the events of a plan after its writes succeeded. The events are also recorded if only the last write
+    /// failed. That write may have succeeded without a response, and the next cycle would then write nothing and record
+    /// no event.
+    pub(super) fn record_events(&self, events: &EventRecorder, bindings: &Bindings) {
+        let key = self.cycle.key();
+        let reference = match &self.report {
+            Report::Written(binding)
+            | Report::Failed {
+                binding: Some(binding),
+                ..
+            } => binding_reference(key, &binding.metadata),
+            Report::Failed { .. } if self.plan.result.is_none() => match bindings.get(key) {
+                Some(stored) => binding_reference(key, &stored.metadata),
+                None => return,
+            },
+            _ => return,
+        };
+        let recorder = events.of(self.cycle.binding.spec.scheduler());
+        for note in &self.plan.notes {
+            let of_binding = note.clone().about(reference.clone());
+            // The binding shows its clusters in its spec.
+            if note.reason == REASON_SUCCEEDED {
+                recorder.record_routine(of_binding);
+            } else {
+                recorder.record(of_binding);
+            }
+            recorder.record(note.clone().about(self.resource.clone()));
+        }
+    }
 }
 
 /// Runs a write. A panic counts as a failed write, so that the binding is scheduled again.
-pub(super) async fn failed_on_panic(write: impl Future<Output = Report>) -> Report {
+async fn failed_on_panic(write: impl Future<Output = Report>) -> Report {
     let written = AssertUnwindSafe(write).catch_unwind().await;
     written.unwrap_or_else(|_| Report::Failed {
         error: "the write panicked".to_owned(),

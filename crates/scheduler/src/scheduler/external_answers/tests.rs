@@ -13,6 +13,7 @@ struct Fixture {
     extender: Fake,
     harness: Harness,
     answers: ExternalAnswers,
+    extenders: Extenders,
     gate: Arc<Semaphore>,
 }
 
@@ -35,14 +36,12 @@ impl Fixture {
         .await;
         let fields = json!({ "filterVerb": "filter", "httpTimeout": "1m" });
         let harness = Harness::new(&[extender.config(fields)]);
-        let answers = ExternalAnswers {
-            extenders: Some(harness.extenders.clone()),
-            ..ExternalAnswers::default()
-        };
+        let extenders = harness.extenders.clone();
         Self {
             extender,
             harness,
-            answers,
+            answers: ExternalAnswers::default(),
+            extenders,
             gate,
         }
     }
@@ -54,7 +53,7 @@ impl Fixture {
         round: Round,
     ) -> (usize, Round, Option<MissingAnswers>) {
         let harness = &mut self.harness;
-        self.answers.decide(round, || {
+        self.answers.decide(Some(&self.extenders), round, || {
             let placed = harness.decide_once(binding).result;
             placed.map_or(0, |placed| placed.targets.len())
         })
@@ -65,6 +64,7 @@ impl Fixture {
         let (_, round, missing) = self.decide(binding, round);
         let snapshot = Arc::clone(&self.harness.snapshot);
         self.answers.request(
+            Some(&self.extenders),
             binding,
             &snapshot,
             missing.unwrap(),
@@ -134,7 +134,7 @@ async fn answers_of_an_earlier_configuration_are_ignored() {
     let Answered { round, .. } = soon(fixture.answers.next()).await;
     let fields = json!({ "filterVerb": "other" });
     fixture.harness = Harness::new(&[fixture.extender.config(fields)]);
-    fixture.answers.extenders = Some(fixture.harness.extenders.clone());
+    fixture.extenders = fixture.harness.extenders.clone();
     let (_, _, missing) = fixture.decide(&binding, round.unwrap());
     assert!(missing.is_some());
 }
@@ -143,7 +143,7 @@ async fn answers_of_an_earlier_configuration_are_ignored() {
 async fn without_estimators_and_extenders_no_answers_are_missing() {
     let mut answers = ExternalAnswers::default();
     let round = Round::first(&everywhere(), Instant::now());
-    let (decided, _, missing) = answers.decide(round, || 7);
+    let (decided, _, missing) = answers.decide(None, round, || 7);
     assert!(decided == 7 && missing.is_none() && answers.has_capacity());
     let next = tokio::time::timeout(Duration::from_millis(1), answers.next());
     assert!(next.await.is_err(), "no round is pending");
