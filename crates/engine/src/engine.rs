@@ -1,10 +1,10 @@
 //! The [`Engine`]. It makes a decision by running the extension points for the affinity terms of the placement, one
 //! term after the other.
 //!
-//! The submodule `terms` contains the loop over affinity terms, and `cycle` contains the run of all points for one
+//! The submodule `terms` contains the loop over affinity terms, and `attempt` contains the run of all points for one
 //! term. The other submodules contain single points, the calls of plugins, the cache and the explanations.
 
-mod cycle;
+mod attempt;
 mod estimating;
 mod explain;
 mod filtering;
