@@ -93,9 +93,19 @@ impl Bits {
             .is_some_and(|word| word >> (ordinal % WORD) & 1 == 1)
     }
 
+    /// Adds a cluster. Ignores an ordinal that is out of range.
+    pub fn insert(&mut self, ordinal: usize) {
+        self.set(ordinal, true);
+    }
+
+    /// Removes a cluster. Ignores an ordinal that is out of range.
+    pub fn remove(&mut self, ordinal: usize) {
+        self.set(ordinal, false);
+    }
+
     /// Adds the cluster if `member` is true, and removes the cluster otherwise. Ignores an ordinal that is out of
     /// range.
-    pub fn set(&mut self, ordinal: usize, member: bool) {
+    pub(crate) fn set(&mut self, ordinal: usize, member: bool) {
         if ordinal >= self.len {
             return;
         }

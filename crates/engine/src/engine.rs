@@ -50,8 +50,8 @@ pub struct Engine {
 pub struct Decision {
     /// The result of the decision.
     pub outcome: Outcome,
-    /// The state of the cycle that produced the result. If all affinity terms are infeasible, the state of the last
-    /// cycle.
+    /// The state of the attempt that produced the result. If all affinity terms are infeasible, the state of the last
+    /// attempt.
     pub state: CycleState,
 }
 

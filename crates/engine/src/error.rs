@@ -14,7 +14,7 @@ pub enum ScheduleError {
     /// No cluster passes the filters. The scheduler removes the clusters from the binding.
     #[error(transparent)]
     NoFit(#[from] FitError),
-    /// A plugin aborted the cycle. The binding keeps its clusters.
+    /// A plugin aborted the attempt. The binding keeps its clusters.
     #[error(transparent)]
     Plugin(#[from] PluginError),
 }

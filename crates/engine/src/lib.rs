@@ -100,7 +100,7 @@ pub use fleet::{
     RepellingTaint, Snapshot,
 };
 pub use framework::{
-    Assign, AssignContext, BindingContext, BindingFilter, CycleContext, CycleState, DividedShare,
+    Assign, AssignContext, AttemptContext, BindingContext, BindingFilter, CycleState, DividedShare,
     DivisionOperation, DivisionStep, EngineError, Failure, Filter, GroupChoice, GroupExplanation,
     Observer, Order, PlacementContext, PlacementFilter, PluginError, Plugins, Point, PreFilter,
     PreFilterResult, PreScore, PreScoreResult, Reason, Remainder, RemainderRule, Score, Scores,

@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use berth_cel::{Exceeded, Failure, Scope, Value, Variables};
 use berth_engine::{
-    BindingContext, BindingFilter, Bits, ClusterView, CycleContext, CycleState, PluginError,
+    AttemptContext, BindingContext, BindingFilter, Bits, ClusterView, CycleState, PluginError,
     PreFilter, PreFilterResult, Reason, Score, Scores,
 };
 
@@ -178,11 +178,11 @@ impl Expression {
         match context.state().get::<BindingVariables>() {
             Some(variables) => then(&mut variables.0.borrow_mut()),
             // The profile does not enable the plugin at PreFilter, so the binding is converted here.
-            None => then(&mut self.variables(&context.cycle())?),
+            None => then(&mut self.variables(&context.attempt())?),
         }
     }
 
-    fn variables(&self, context: &CycleContext<'_>) -> Result<Variables, PluginError> {
+    fn variables(&self, context: &AttemptContext<'_>) -> Result<Variables, PluginError> {
         objects::binding(context.request().object(), &self.binding_paths)
             .map_err(PluginError::failed)
     }
@@ -261,7 +261,7 @@ impl PreFilter for Expression {
 
     fn pre_filter(
         &self,
-        context: &CycleContext<'_>,
+        context: &AttemptContext<'_>,
         state: &mut CycleState,
     ) -> Result<PreFilterResult, PluginError> {
         state.insert(BindingVariables(RefCell::new(self.variables(context)?)));
@@ -314,7 +314,7 @@ impl BindingFilter for Expression {
             Ok(rejected)
         })?;
         for ordinal in rejected {
-            candidates.set(ordinal, false);
+            candidates.remove(ordinal);
         }
         Ok(())
     }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use berth_api::Binding;
 use berth_api::feature_gates::EngineGates;
 use berth_engine::{
-    Assign, AssignContext, AssignReplicas, BindingContext, BindingFilter, Candidate, ClusterView,
-    CycleContext, CycleState, PluginError, PreFilter, PreFilterResult, PreScore, PreScoreResult,
-    Reason, Score, Select, SelectClusters, Selection, Share,
+    Assign, AssignContext, AssignReplicas, AttemptContext, BindingContext, BindingFilter,
+    Candidate, ClusterView, CycleState, PluginError, PreFilter, PreFilterResult, PreScore,
+    PreScoreResult, Reason, Score, Select, SelectClusters, Selection, Share,
 };
 use berth_scheduler::framework::{
     Bind, Bound, Decided, Gate, Handle, Nomination, Permission, Permit, Plugin, PostBind,
@@ -205,7 +205,7 @@ impl PreFilter for Spy {
 
     fn pre_filter(
         &self,
-        context: &CycleContext<'_>,
+        context: &AttemptContext<'_>,
         _: &mut CycleState,
     ) -> Result<PreFilterResult, PluginError> {
         self.record_result("PreFilter", &context.request().key().name)
@@ -242,7 +242,7 @@ impl PreScore for Spy {
 
     fn pre_score(
         &self,
-        context: &CycleContext<'_>,
+        context: &AttemptContext<'_>,
         _: &[Candidate],
         _: &mut CycleState,
     ) -> Result<PreScoreResult, PluginError> {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use berth_api::Binding;
-use berth_engine::{CycleContext, CycleState, PluginError, PreFilter, PreFilterResult};
+use berth_engine::{AttemptContext, CycleState, PluginError, PreFilter, PreFilterResult};
 use berth_scheduler::SchedulerCommand;
 use berth_scheduler::framework::{
     Args, Decided, Event, EventKind, FactoryError, Handle, Hint, Plugin, PreBind, Registration,
@@ -100,7 +100,7 @@ impl PreFilter for Approval {
 
     fn pre_filter(
         &self,
-        context: &CycleContext<'_>,
+        context: &AttemptContext<'_>,
         state: &mut CycleState,
     ) -> Result<PreFilterResult, PluginError> {
         let key = context.request().key();

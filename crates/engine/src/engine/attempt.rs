@@ -1,4 +1,4 @@
-//! The run of one cycle, which is one pass through the extension points from PreFilter to Assign.
+//! One attempt, which is one pass through the extension points from PreFilter to Assign with one affinity term.
 
 use super::plugin_calls::{Calls, catch_panics};
 use super::targets::{add_empty_shares, check_shares, current_shares, targets};
@@ -8,21 +8,21 @@ use crate::cluster_set::Bits;
 use crate::error::ScheduleError;
 use crate::estimate::Assumed;
 use crate::framework::{
-    AssignContext, BindingContext, CycleContext, CycleState, Point, Selection, Share,
+    AssignContext, AttemptContext, BindingContext, CycleState, Point, Selection, Share,
 };
 use crate::outcome::Target;
 
 impl Engine {
     /// Runs all extension points for one affinity term, or for a placement without affinity terms.
-    pub(super) fn run<T: Trace>(
+    pub(super) fn attempt<T: Trace>(
         &mut self,
-        cycle: &CycleContext<'_>,
+        attempt: &AttemptContext<'_>,
         assumed: &Assumed,
         state: &mut CycleState,
         trace: &mut T,
     ) -> Result<Vec<Target>, ScheduleError> {
         let result = catch_panics(self, trace, |engine, calls| {
-            engine.run_points(cycle, assumed, state, calls)
+            engine.run_points(attempt, assumed, state, calls)
         });
         if let Err(error) = &result {
             trace.failed(error);
@@ -30,21 +30,27 @@ impl Engine {
         result
     }
 
+    /// Runs the extension points. The comments number the phases.
     fn run_points<T: Trace>(
         &mut self,
-        cycle: &CycleContext<'_>,
+        attempt: &AttemptContext<'_>,
         assumed: &Assumed,
         state: &mut CycleState,
         calls: &mut Calls<'_, T>,
     ) -> Result<Vec<Target>, ScheduleError> {
-        let pre_filtered = self.pre_filter(cycle, state, calls)?;
-        let current = current_shares(cycle);
-        let context = BindingContext::new(*cycle, state, &current);
+        // 1. PreFilter, before all other points: it prepares the data of the filters, and may make them unnecessary.
+        let pre_filtered = self.pre_filter(attempt, state, calls)?;
+        // 2. Filter. The clusters that pass are the candidates. Without candidates, the attempt fails here, with a
+        //    reason for each cluster, so the later points always have a choice.
+        let current = current_shares(attempt);
+        let context = BindingContext::new(*attempt, state, &current);
         let (prepared, passing) = calls.point(Point::Filter, |calls| {
             self.filter(&context, &pre_filtered, calls)
         })?;
         let mut candidates = candidates(&passing, prepared.tiers.as_deref(), &current);
-        let request = cycle.request();
+        // 3. The candidates that pass only because they have the workload already. They are known before Select and
+        //    Assign, because with the feature gate NoScaleUpOnTaints both count them without free capacity.
+        let request = attempt.request();
         let closes = self.gates.no_scale_up_on_taints
             && request.divides_replicas()
             && !request.placement().duplicates();
@@ -55,9 +61,11 @@ impl Engine {
             calls.trace.spared(spared);
         }
         let excluded = spared.filter(|_| closes);
-        let skipped = self.pre_score(cycle, &candidates, state, calls)?;
-        let context = BindingContext::new(*cycle, state, &current);
+        // 4. PreScore and Score, for the candidates only: a score costs time for each cluster and plugin.
+        let skipped = self.pre_score(attempt, &candidates, state, calls)?;
+        let context = BindingContext::new(*attempt, state, &current);
         self.score(&context, &skipped, &mut candidates, calls)?;
+        // 5. Estimate. It is the most expensive point, so it runs only if the next two points read the capacity.
         if T::EXPLAINS || self.needs_estimates(&context, calls) {
             calls.point(Point::Estimate, |calls| {
                 self.estimate(&context, assumed, &mut candidates, calls)
@@ -72,17 +80,22 @@ impl Engine {
             }
         }
         calls.trace.candidates(&candidates);
+        // 6. Select, from scores and capacity together: spread constraints compare groups of clusters by both.
         let mut selection = self.select(&context, candidates, calls)?;
         calls.trace.selected(&selection.clusters);
+        // 7. Assign. It divides the replicas among the selected clusters, and cannot return to Select: a division that
+        //    is impossible fails the attempt.
         let context = AssignContext::new(context, &prepared.static_weights, excluded.as_ref());
         let mut shares = self.assign(&context, &mut selection, calls)?;
         calls.trace.assigned(&shares, &current);
+        // 8. The targets. The check is last, because it covers the result that leaves the engine, whatever plugin
+        //    assigned it.
         if self.empty_workload_propagation {
-            add_empty_shares(cycle.snapshot().len(), &selection.clusters, &mut shares);
+            add_empty_shares(attempt.snapshot().len(), &selection.clusters, &mut shares);
         }
-        check_shares(cycle.snapshot(), &shares)
+        check_shares(attempt.snapshot(), &shares)
             .map_err(|error| error.of(&self.plugins.assign.name, Point::Assign))?;
-        Ok(targets(cycle, &shares))
+        Ok(targets(attempt, &shares))
     }
 
     fn select<T: Trace>(

@@ -43,7 +43,7 @@ impl Engine {
         let context = EstimateContext {
             snapshot: context.snapshot(),
             request,
-            unit: context.cycle().unit(),
+            unit: context.attempt().unit(),
             assumed,
         };
         let clusters: Vec<usize> = candidates

@@ -75,7 +75,7 @@ pub struct Refusal {
     pub reason: String,
 }
 
-/// The explanation of the cycle for one affinity term. A placement without affinity terms has a single cycle.
+/// The explanation of the attempt for one affinity term. A placement without affinity terms has a single attempt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TermExplanation {

@@ -11,7 +11,7 @@ use crate::cluster_set::Bits;
 use crate::error::{FitError, ScheduleError};
 use crate::fleet::ClusterView;
 use crate::framework::{
-    BindingContext, CycleContext, CycleState, Filter, PluginError, Point, PreFilterResult, Reason,
+    AttemptContext, BindingContext, CycleState, Filter, PluginError, Point, PreFilterResult, Reason,
 };
 
 /// The result of the PreFilter point.
@@ -33,7 +33,7 @@ struct Rejected<'a> {
 impl Engine {
     pub(super) fn pre_filter<T: Trace>(
         &self,
-        context: &CycleContext<'_>,
+        context: &AttemptContext<'_>,
         state: &mut CycleState,
         calls: &mut Calls<'_, T>,
     ) -> Result<PreFiltered, ScheduleError> {
@@ -106,7 +106,7 @@ impl Engine {
         let Self {
             prepared, plugins, ..
         } = self;
-        let placement = context.cycle().placement();
+        let placement = context.attempt().placement();
         let (shared, hash) = context.request().shared_placement();
         let key = Key {
             placement_hash: hash,
@@ -132,7 +132,7 @@ impl Engine {
     ) -> Result<Bits, PluginError> {
         let mut current = Bits::none(context.snapshot().len());
         for share in context.current() {
-            current.set(share.ordinal, true);
+            current.insert(share.ordinal);
         }
         let mut passing = prepared.passing.clone();
         if let Some(passing_if_new) = &prepared.passing_if_new {

@@ -83,7 +83,7 @@ impl Prepared {
         for share in current.iter().filter(|share| !open.contains(share.ordinal)) {
             spared
                 .get_or_insert_with(|| Bits::none(self.passing.len()))
-                .set(share.ordinal, true);
+                .insert(share.ordinal);
         }
         spared
     }
@@ -123,7 +123,7 @@ pub(super) struct Key {
     pub(super) placement_hash: u64,
     pub(super) term: Option<usize>,
     pub(super) is_workload: bool,
-    /// The plugins that skip their filters in the cycle.
+    /// The plugins that skip their filters in the attempt.
     pub(super) skipped: Skipped,
 }
 

@@ -1,8 +1,8 @@
 //! The wrapper of every call of a plugin: it notifies the observer, and converts a panic of the plugin to an error that
 //! names the plugin.
 //!
-//! Panics are caught once for each cycle, because this is cheaper than once for each call. After a panic, the engine
-//! discards the whole cycle.
+//! Panics are caught once for each attempt, because this is cheaper than once for each call. After a panic, the engine
+//! discards the whole attempt.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -12,7 +12,7 @@ use super::trace::Trace;
 use crate::error::ScheduleError;
 use crate::framework::{PluginError, Point, Status};
 
-/// The plugin calls of one cycle. The fields record which extension point and which plugin are running.
+/// The plugin calls of one attempt. The fields record which extension point and which plugin are running.
 #[derive(Debug)]
 pub(super) struct Calls<'a, T> {
     pub(super) trace: &'a mut T,
@@ -31,7 +31,7 @@ impl<'a, T: Trace> Calls<'a, T> {
         }
     }
 
-    /// Calls a plugin at a point where plugins cannot skip the cycle.
+    /// Calls a plugin at a point where plugins cannot skip the attempt.
     #[inline]
     pub(super) fn call<P, R>(
         &mut self,
@@ -43,7 +43,7 @@ impl<'a, T: Trace> Calls<'a, T> {
         self.call_skipping(point, index, listed, |_| false, call)
     }
 
-    /// Calls a plugin. `skips` reports whether a result means that the plugin skips this cycle.
+    /// Calls a plugin. `skips` reports whether a result means that the plugin skips this attempt.
     #[inline]
     pub(super) fn call_skipping<P, R>(
         &mut self,
@@ -102,14 +102,14 @@ impl<'a, T: Trace> Calls<'a, T> {
     }
 }
 
-/// Runs a cycle, and converts a panic of a plugin to an error of this plugin. Other panics propagate.
+/// Runs an attempt, and converts a panic of a plugin to an error of this plugin. Other panics propagate.
 pub(super) fn catch_panics<T: Trace, R>(
     engine: &mut Engine,
     trace: &mut T,
     run: impl FnOnce(&mut Engine, &mut Calls<'_, T>) -> Result<R, ScheduleError>,
 ) -> Result<R, ScheduleError> {
     let mut calls = Calls::new(trace);
-    // Unwinding is safe: a panic leaves incomplete state only in the plugin and in the cycle, and the cycle is
+    // Unwinding is safe: a panic leaves incomplete state only in the plugin and in the attempt, and the attempt is
     // discarded.
     let payload = match catch_unwind(AssertUnwindSafe(|| run(engine, &mut calls))) {
         Ok(result) => return result,

@@ -118,7 +118,7 @@ fn index_of<P>(list: &[ListedPlugin<P>], name: &str) -> Option<usize> {
     list.iter().position(|listed| &*listed.name == name)
 }
 
-/// The indices of the PreFilter or PreScore plugins that returned Skip in this cycle. The engine does not call the
+/// The indices of the PreFilter or PreScore plugins that returned Skip in this attempt. The engine does not call the
 /// Filter or Score plugins with the same names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Skipped(Vec<usize>);

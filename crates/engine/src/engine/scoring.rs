@@ -6,13 +6,13 @@ use super::{Engine, Trace};
 use crate::candidate::Candidate;
 use crate::error::ScheduleError;
 use crate::framework::{
-    BindingContext, CycleContext, CycleState, PluginError, Point, PreScoreResult, Scores,
+    AttemptContext, BindingContext, CycleState, PluginError, Point, PreScoreResult, Scores,
 };
 
 impl Engine {
     pub(super) fn pre_score<T: Trace>(
         &self,
-        context: &CycleContext<'_>,
+        context: &AttemptContext<'_>,
         candidates: &[Candidate],
         state: &mut CycleState,
         calls: &mut Calls<'_, T>,

@@ -6,12 +6,12 @@ use crate::candidate::Candidate;
 use crate::cluster_set::Bits;
 use crate::estimate::Unit;
 use crate::fleet::Snapshot;
-use crate::framework::{CycleContext, PluginError, Share};
+use crate::framework::{AttemptContext, PluginError, Share};
 use crate::outcome::{Target, TargetComponent};
 
 /// Returns the shares of the clusters in `spec.clusters` of the binding, in the same order. Omits clusters that no
 /// longer exist.
-pub(super) fn current_shares(context: &CycleContext<'_>) -> Vec<Share> {
+pub(super) fn current_shares(context: &AttemptContext<'_>) -> Vec<Share> {
     let current = context.request().current().iter();
     current
         .filter_map(|(name, replicas)| {
@@ -27,7 +27,7 @@ pub(super) fn current_shares(context: &CycleContext<'_>) -> Vec<Share> {
 pub(super) fn add_empty_shares(clusters: usize, selected: &[Candidate], shares: &mut Vec<Share>) {
     let mut present = Bits::none(clusters);
     for share in &*shares {
-        present.set(share.ordinal, true);
+        present.insert(share.ordinal);
     }
     let missing = selected
         .iter()
@@ -67,13 +67,13 @@ pub(super) fn check_shares(snapshot: &Snapshot, shares: &[Share]) -> Result<(), 
             let text = format!("cluster {name} has a negative share or more than one share");
             return Err(PluginError::failed(text));
         }
-        seen.set(share.ordinal, true);
+        seen.insert(share.ordinal);
     }
     Ok(())
 }
 
 /// Converts shares to targets. The shares must have passed [`check_shares`].
-pub(super) fn targets(context: &CycleContext<'_>, shares: &[Share]) -> Vec<Target> {
+pub(super) fn targets(context: &AttemptContext<'_>, shares: &[Share]) -> Vec<Target> {
     let names = context.snapshot().names();
     let request = context.request();
     let by_component = request.components().len() > 1 && context.unit() == Unit::ComponentSets;

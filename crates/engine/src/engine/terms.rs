@@ -1,4 +1,4 @@
-//! The loop over the affinity terms of a placement. The engine runs one cycle for each term, and the first feasible
+//! The loop over the affinity terms of a placement. The engine runs one attempt for each term, and the first feasible
 //! term decides.
 
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Decision, Engine, Trace};
 use crate::estimate::Assumed;
 use crate::fleet::Snapshot;
-use crate::framework::{CycleContext, CycleState};
+use crate::framework::{AttemptContext, CycleState};
 use crate::outcome::{FailedTerm, Outcome, Placement};
 use crate::request::{Mode, Request};
 
@@ -23,8 +23,8 @@ impl Engine {
         let terms = request.placement().terms();
         if terms.is_empty() {
             trace.term(snapshot, None);
-            let cycle = CycleContext::new(snapshot, request, None, unit);
-            let result = self.run(&cycle, assumed, &mut state, trace);
+            let attempt = AttemptContext::new(snapshot, request, None, unit);
+            let result = self.attempt(&attempt, assumed, &mut state, trace);
             let outcome = Outcome {
                 failed_terms: Vec::new(),
                 result: result.map(|targets| Placement {
@@ -38,11 +38,11 @@ impl Engine {
         for (index, term) in terms.iter().enumerate().skip(first_term(request)) {
             let name = term.name();
             trace.term(snapshot, Some(name));
-            // If several terms have this name, the cycle uses the first of these terms.
+            // If several terms have this name, the attempt uses the first of these terms.
             let term = request.placement().term_named(name);
-            let cycle = CycleContext::new(snapshot, request, term, unit);
+            let attempt = AttemptContext::new(snapshot, request, term, unit);
             state = CycleState::new();
-            match self.run(&cycle, assumed, &mut state, trace) {
+            match self.attempt(&attempt, assumed, &mut state, trace) {
                 Ok(targets) => {
                     let outcome = Outcome {
                         failed_terms,

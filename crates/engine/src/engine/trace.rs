@@ -17,7 +17,7 @@ pub(super) trait Trace {
     /// True if the receiver records explanations. If false, the engine does not compute the data for explanations.
     const EXPLAINS: bool;
 
-    /// Receives the start of a cycle, with the name of the affinity term. `None` means that the placement has no
+    /// Receives the start of an attempt, with the name of the affinity term. `None` means that the placement has no
     /// affinity terms.
     fn term(&mut self, _snapshot: &Snapshot, _term: Option<&str>) {}
     /// Receives the start of an extension point.

@@ -124,7 +124,7 @@ impl CompiledAffinity {
         } else {
             let mut named = Bits::none(len);
             for ordinal in self.names.iter().filter_map(|name| fleet.ordinal(name)) {
-                named.set(ordinal, true);
+                named.insert(ordinal);
             }
             named
         };
@@ -147,7 +147,7 @@ impl CompiledAffinity {
             }
         }
         for ordinal in self.excluded.iter().filter_map(|name| fleet.ordinal(name)) {
-            mask.set(ordinal, false);
+            mask.remove(ordinal);
         }
         mask
     }

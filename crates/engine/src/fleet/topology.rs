@@ -59,7 +59,7 @@ impl Topology {
             }
             for &api in row.apis.iter() {
                 if let Some(clusters) = served_by.get_mut(api as usize) {
-                    clusters.set(ordinal, true);
+                    clusters.insert(ordinal);
                 }
             }
         }

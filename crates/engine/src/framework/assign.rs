@@ -65,7 +65,7 @@ impl<'a> AssignContext<'a> {
         }
     }
 
-    /// Returns the context of the cycle.
+    /// Returns the context of the attempt.
     pub fn binding(&self) -> BindingContext<'a> {
         self.binding
     }

@@ -51,16 +51,16 @@ impl<'a> PlacementContext<'a> {
     }
 }
 
-/// The context at the start of a cycle.
+/// The context at the start of an attempt, which tries one affinity term.
 #[derive(Clone, Copy, Debug)]
-pub struct CycleContext<'a> {
+pub struct AttemptContext<'a> {
     snapshot: &'a Snapshot,
     request: &'a Request,
     term: Option<usize>,
     unit: Unit,
 }
 
-impl<'a> CycleContext<'a> {
+impl<'a> AttemptContext<'a> {
     pub(crate) fn new(
         snapshot: &'a Snapshot,
         request: &'a Request,
@@ -114,40 +114,40 @@ impl<'a> CycleContext<'a> {
 }
 
 /// The context of the points after PreFilter, except PreScore. It adds the state of plugins and the current replicas to
-/// [`CycleContext`].
+/// [`AttemptContext`].
 #[derive(Clone, Copy, Debug)]
 pub struct BindingContext<'a> {
-    cycle: CycleContext<'a>,
+    attempt: AttemptContext<'a>,
     state: &'a CycleState,
     current: &'a [Share],
 }
 
 impl<'a> BindingContext<'a> {
     pub(crate) fn new(
-        cycle: CycleContext<'a>,
+        attempt: AttemptContext<'a>,
         state: &'a CycleState,
         current: &'a [Share],
     ) -> Self {
         Self {
-            cycle,
+            attempt,
             state,
             current,
         }
     }
 
-    /// Returns the context at the start of the cycle.
-    pub fn cycle(&self) -> CycleContext<'a> {
-        self.cycle
+    /// Returns the context at the start of the attempt.
+    pub fn attempt(&self) -> AttemptContext<'a> {
+        self.attempt
     }
 
     /// Returns the snapshot of the fleet.
     pub fn snapshot(&self) -> &'a Snapshot {
-        self.cycle.snapshot
+        self.attempt.snapshot
     }
 
     /// Returns the parsed binding.
     pub fn request(&self) -> &'a Request {
-        self.cycle.request
+        self.attempt.request
     }
 
     /// Returns the current replicas of the workload in each cluster (`spec.clusters`), in the order of the binding.
@@ -156,7 +156,7 @@ impl<'a> BindingContext<'a> {
         self.current
     }
 
-    /// Returns the state that plugins stored in this cycle.
+    /// Returns the state that plugins stored in this attempt.
     pub fn state(&self) -> &'a CycleState {
         self.state
     }

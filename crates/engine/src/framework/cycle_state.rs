@@ -1,12 +1,12 @@
-//! State that plugins pass from one extension point to the next within a cycle.
+//! State that plugins pass from one extension point to the next within a scheduling cycle.
 
 use std::any::Any;
 use std::fmt;
 
-/// The values that plugins store within one cycle, keyed by type. Each plugin uses its own type.
+/// The values that plugins store within one scheduling cycle, keyed by type. Each plugin uses its own type.
 ///
-/// The engine returns the state with the decision, so that plugins can read it at the points that the scheduler runs
-/// afterwards.
+/// Each attempt of the engine starts with an empty state. The engine returns the state of the last attempt with the
+/// decision, so that plugins can read it at the points that the scheduler runs afterwards.
 #[derive(Default)]
 pub struct CycleState {
     /// The values, at most one of each type. There are few values, so a list is sufficient.

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::context::{BindingContext, CycleContext, PlacementContext};
+use super::context::{AttemptContext, BindingContext, PlacementContext};
 use super::cycle_state::CycleState;
 use super::error::PluginError;
 use crate::cluster_set::Bits;
@@ -29,22 +29,22 @@ pub trait PreFilter: Debug + Send + Sync {
     /// Prepares data and stores it in `state`.
     ///
     /// # Errors
-    /// Returns an error if the plugin must abort the cycle.
+    /// Returns an error if the plugin must abort the attempt.
     fn pre_filter(
         &self,
-        context: &CycleContext<'_>,
+        context: &AttemptContext<'_>,
         state: &mut CycleState,
     ) -> Result<PreFilterResult, PluginError>;
 }
 
-/// The result of a PreFilter plugin: the clusters that this cycle considers.
+/// The result of a PreFilter plugin: the clusters that this attempt considers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PreFilterResult {
     /// All clusters.
     All,
     /// Only these clusters.
     Only(Bits),
-    /// All clusters. The engine skips the Filter with the same name in this cycle.
+    /// All clusters. The engine skips the Filter with the same name in this attempt.
     Skip,
 }
 
@@ -78,7 +78,7 @@ impl Filter {
             {
                 Ok(())
             }
-            Self::Placement(filter) => filter.check(&context.cycle().placement(), cluster),
+            Self::Placement(filter) => filter.check(&context.attempt().placement(), cluster),
             Self::Binding(filter) => filter.check(context, cluster),
         }
     }
@@ -123,7 +123,7 @@ pub trait PlacementFilter: Debug + Send + Sync {
     }
 }
 
-/// A filter that depends on the binding or on the state of the cycle. The engine runs it in each cycle, on the clusters
+/// A filter that depends on the binding or on the state of the attempt. The engine runs it in each attempt, on the clusters
 /// that passed the previous filters.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a binding filter",
@@ -144,7 +144,7 @@ pub trait BindingFilter: Debug + Send + Sync {
     /// workload.
     ///
     /// # Errors
-    /// Returns an error if the plugin must abort the cycle.
+    /// Returns an error if the plugin must abort the attempt.
     fn restrict(
         &self,
         context: &BindingContext<'_>,
@@ -162,7 +162,7 @@ pub trait BindingFilter: Debug + Send + Sync {
             })
             .collect();
         for ordinal in refused {
-            candidates.set(ordinal, false);
+            candidates.remove(ordinal);
         }
         Ok(())
     }

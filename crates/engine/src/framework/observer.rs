@@ -8,7 +8,7 @@ use super::point::Point;
 pub enum Status {
     /// The point or the call succeeded.
     Success,
-    /// A PreFilter or PreScore plugin skips this cycle.
+    /// A PreFilter or PreScore plugin skips this attempt.
     Skip,
     /// The workload cannot be scheduled now.
     Unschedulable,
@@ -42,8 +42,8 @@ pub trait Observer {
     /// Receives the end of the current point.
     fn point_ends(&mut self, point: Point, status: Status);
 
-    /// Reports whether the engine notifies the observer of the plugin calls in the next cycle. An observer can choose a
-    /// sample of cycles, because reading the clock twice takes longer than most plugin calls.
+    /// Reports whether the engine notifies the observer of the plugin calls in the next attempt. An observer can choose a
+    /// sample of attempts, because reading the clock twice takes longer than most plugin calls.
     fn wants_plugins(&mut self) -> bool {
         false
     }

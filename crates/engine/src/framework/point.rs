@@ -10,13 +10,13 @@ pub enum Point {
     PreEnqueue,
     /// Orders the bindings in the queue.
     QueueSort,
-    /// Prepares data for filters, once per cycle.
+    /// Prepares data for filters, once per attempt.
     PreFilter,
     /// Rejects clusters that cannot run the workload.
     Filter,
     /// Frees capacity, for example by preemption, if no cluster passes the filters.
     PostFilter,
-    /// Prepares data for scores, once per cycle.
+    /// Prepares data for scores, once per attempt.
     PreScore,
     /// Ranks the passing clusters.
     Score,

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::context::{BindingContext, CycleContext};
+use super::context::{AttemptContext, BindingContext};
 use super::cycle_state::CycleState;
 use super::error::PluginError;
 use crate::candidate::Candidate;
@@ -20,10 +20,10 @@ pub trait PreScore: Debug + Send + Sync {
     /// Prepares data and stores it in `state`. The candidates are sorted by name. Their capacity is not estimated yet.
     ///
     /// # Errors
-    /// Returns an error if the plugin must abort the cycle.
+    /// Returns an error if the plugin must abort the attempt.
     fn pre_score(
         &self,
-        context: &CycleContext<'_>,
+        context: &AttemptContext<'_>,
         candidates: &[Candidate],
         state: &mut CycleState,
     ) -> Result<PreScoreResult, PluginError>;
@@ -34,7 +34,7 @@ pub trait PreScore: Debug + Send + Sync {
 pub enum PreScoreResult {
     /// The engine calls the Score with the same name.
     Score,
-    /// The engine skips the Score with the same name in this cycle.
+    /// The engine skips the Score with the same name in this attempt.
     Skip,
 }
 
@@ -72,7 +72,7 @@ pub trait Score: Debug + Send + Sync {
     /// Returns the score of one cluster. By convention, scores are between 0 and 100.
     ///
     /// # Errors
-    /// Returns an error if the plugin cannot score the cluster. The engine then aborts the cycle.
+    /// Returns an error if the plugin cannot score the cluster. The engine then aborts the attempt.
     fn score(
         &self,
         context: &BindingContext<'_>,
@@ -108,7 +108,7 @@ pub trait Score: Debug + Send + Sync {
     /// contains one score for each candidate, in the order of cluster names.
     ///
     /// # Errors
-    /// Returns an error if the plugin must abort the cycle.
+    /// Returns an error if the plugin must abort the attempt.
     fn normalise(
         &self,
         context: &BindingContext<'_>,

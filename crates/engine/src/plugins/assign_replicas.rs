@@ -44,7 +44,7 @@ impl Assign for AssignReplicas {
             context.request().placement().strategy(),
             Strategy::DynamicWeights | Strategy::Aggregated
         );
-        context.request().divides_replicas() && (by_capacity || context.cycle().is_tiered())
+        context.request().divides_replicas() && (by_capacity || context.attempt().is_tiered())
     }
 
     fn assign(
@@ -53,14 +53,14 @@ impl Assign for AssignReplicas {
         selected: &mut Selection,
     ) -> Result<Vec<Share>, PluginError> {
         let input = AssignInput::new(context, selected.order, self.gates, None);
-        let tiered = context.binding().cycle().is_tiered();
+        let tiered = context.binding().attempt().is_tiered();
         Ok(assign(&input, &mut selected.clusters, tiered)?)
     }
 
     fn explain(&self, context: &AssignContext<'_>, selected: &Selection) -> Vec<DivisionStep> {
         let recorder = Recorder::default();
         let input = AssignInput::new(context, selected.order, self.gates, Some(&recorder));
-        let tiered = context.binding().cycle().is_tiered();
+        let tiered = context.binding().attempt().is_tiered();
         // This error needs no explanation: the assignment afterwards returns the same error.
         let _ = assign(&input, &mut selected.clusters.clone(), tiered);
         recorder.steps(context.binding().snapshot())

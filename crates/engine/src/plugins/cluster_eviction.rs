@@ -38,7 +38,7 @@ impl BindingFilter for ClusterEviction {
     ) -> Result<(), PluginError> {
         for name in context.request().evicting() {
             if let Some(ordinal) = context.snapshot().ordinal(name) {
-                candidates.set(ordinal, false);
+                candidates.remove(ordinal);
             }
         }
         Ok(())

@@ -87,7 +87,7 @@ fn required_capacity(context: &BindingContext<'_>) -> Option<i64> {
     if request.placement().duplicates() {
         return None;
     }
-    Some(match context.cycle().unit() {
+    Some(match context.attempt().unit() {
         Unit::ComponentSets => 1,
         Unit::Replicas => request.replicas(),
     })

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use berth_api::feature_gates::EngineGates;
 use berth_engine::{
-    Assign, AssignContext, AssignReplicas, BindingContext, BindingFilter, Bits, Candidate,
-    ClusterView, CycleContext, CycleState, Engine, EngineOptions, EstimateContext, EstimateError,
+    Assign, AssignContext, AssignReplicas, AttemptContext, BindingContext, BindingFilter, Bits,
+    Candidate, ClusterView, CycleState, Engine, EngineOptions, EstimateContext, EstimateError,
     Estimator, Filter, Outcome, PlacementContext, PlacementFilter, PluginError, Plugins, Point,
     PreFilter, PreFilterResult, PreScore, PreScoreResult, Reason, ScheduleError, Score, Scores,
     Select, SelectClusters, Selection, Share, Weighted,
@@ -90,7 +90,7 @@ impl PreFilter for Spy {
 
     fn pre_filter(
         &self,
-        context: &CycleContext<'_>,
+        context: &AttemptContext<'_>,
         state: &mut CycleState,
     ) -> Result<PreFilterResult, PluginError> {
         self.record(Point::PreFilter)?;
@@ -143,11 +143,11 @@ impl BindingFilter for Spy {
         self.record(Point::Filter)?;
         assert_eq!(context.state().get(), Some(&SharedState("PreFilter")));
         if let Some(ordinal) = context.snapshot().ordinal("m3") {
-            candidates.set(ordinal, false);
+            candidates.remove(ordinal);
         }
         if self.behaviour == Behaviour::PassUnknownClusters {
             *candidates = Bits::all(200);
-            candidates.set(2, false);
+            candidates.remove(2);
         }
         Ok(())
     }
@@ -160,7 +160,7 @@ impl PreScore for Spy {
 
     fn pre_score(
         &self,
-        _: &CycleContext<'_>,
+        _: &AttemptContext<'_>,
         candidates: &[Candidate],
         state: &mut CycleState,
     ) -> Result<PreScoreResult, PluginError> {
@@ -495,7 +495,7 @@ impl PreFilter for CountingFilter {
 
     fn pre_filter(
         &self,
-        _: &CycleContext<'_>,
+        _: &AttemptContext<'_>,
         _: &mut CycleState,
     ) -> Result<PreFilterResult, PluginError> {
         Ok(if *self.skips.lock().unwrap() {
@@ -587,6 +587,6 @@ fn unknown_clusters_are_ignored_from_filters_and_rejected_from_pre_filters() {
         "plugin \"Spy\" failed at PreFilter: returned clusters of another snapshot"
     );
     let mut set = Bits::none(3);
-    set.set(5, true);
+    set.insert(5);
     assert!(set.is_empty());
 }

@@ -102,7 +102,7 @@ impl BindingFilter for ExtenderPlugin {
         if let Answer::Rejected(rejected) = answer.ok_or_else(pending)? {
             for name in rejected.keys() {
                 if let Some(ordinal) = snapshot.ordinal(name) {
-                    candidates.set(ordinal, false);
+                    candidates.remove(ordinal);
                 }
             }
             self.cache.set_rejected(self.index, Some(rejected));

@@ -96,7 +96,7 @@ fn current_of_selected(current: &[Share], selected: &[Candidate]) -> Vec<Share> 
         .unwrap_or(0);
     let mut is_selected = Bits::none(clusters);
     for candidate in selected {
-        is_selected.set(candidate.ordinal, true);
+        is_selected.insert(candidate.ordinal);
     }
     current
         .iter()
