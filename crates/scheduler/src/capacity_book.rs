@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_api::binding::TargetCluster;
+use berth_api::feature_gates::EngineGates;
 use berth_api::{Binding, BindingKey};
 use berth_engine::{Assumed, EarlierRequest, Placement, WorkloadPeers};
 
@@ -28,6 +29,7 @@ use self::earlier_requests::EarlierRequests;
 use self::pending_evictions::PendingEvictions;
 use self::reservations::Reservations;
 use crate::estimator::AssumedWork;
+use crate::framework::DecisionFate;
 
 /// The effects of decisions that the clusters do not report yet.
 #[derive(Debug, Default)]
@@ -43,20 +45,13 @@ pub(crate) struct CapacityBook {
 }
 
 impl CapacityBook {
-    /// Creates an empty book.
-    pub(crate) fn new(assumes_capacity: bool, workload_affinity: bool) -> Self {
+    /// Creates an empty book, which does not assume capacity yet.
+    pub(crate) fn new(gates: EngineGates) -> Self {
         Self {
-            assumed: assumes_capacity.then(AssumedCapacity::default),
-            groups: workload_affinity.then(AffinityGroups::default),
+            groups: gates.workload_affinity.then(AffinityGroups::default),
+            earlier: gates.estimate_grown_requests.then(EarlierRequests::default),
             ..Self::default()
         }
-    }
-
-    /// Sets whether the book keeps the earlier requests of replicas after the request of their binding grew.
-    #[must_use]
-    pub(crate) fn with_earlier_requests(mut self, keep: bool) -> Self {
-        self.earlier = keep.then(EarlierRequests::default);
-        self
     }
 
     /// Starts to assume capacity for decisions. Has no effect on a book that already assumes capacity.
@@ -147,12 +142,12 @@ impl CapacityBook {
 
     /// Completes a decision. If the decision was written, its capacity stays assumed. If the write failed, its capacity
     /// is released.
-    pub(crate) fn complete(&mut self, key: &BindingKey, written: bool) {
+    pub(crate) fn complete(&mut self, key: &BindingKey, fate: DecisionFate) {
         if let Some(groups) = &mut self.groups {
             groups.complete(key);
         }
         if let Some(assumed) = &mut self.assumed {
-            assumed.complete(key, written);
+            assumed.complete(key, fate);
         }
     }
 

@@ -21,10 +21,11 @@ pub use handle::Handle;
 pub use plugin::Plugin;
 pub use plugin_messages::Permits;
 pub use registry::{Enablement, Factory, FactoryError, Registry, RegistryError, UnknownPlugin};
+pub(crate) use state::DecisionFate;
 pub use state::State;
 pub use traits::{
     Bind, Bindings, Bound, Decided, Follow, Gate, Nomination, Permission, Permit, PostBind,
     PostFilter, PostFilterContext, PreBind, PreEnqueue, QueueSort, Rank, Reserve, Victim, Waiting,
 };
 
-pub use crate::writer::Report;
+pub use crate::writer::{Progress, Report};

@@ -247,17 +247,30 @@ impl OfflineScheduler {
     }
 }
 
-/// Records in `assumed` the capacity that a binding occupies in a cluster. If `frees` is true, records the capacity
-/// that the binding frees in the cluster.
-pub fn assume(assumed: &mut Assumed, binding: &Binding, cluster: &str, replicas: i32, frees: bool) {
+/// A change of the capacity that a binding occupies in a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CapacityChange {
+    /// The binding occupies the capacity.
+    Occupied,
+    /// The binding frees the capacity.
+    Freed,
+}
+
+/// Records in `assumed` the capacity that a binding occupies or frees in a cluster.
+pub fn assume(
+    assumed: &mut Assumed,
+    binding: &Binding,
+    cluster: &str,
+    replicas: i32,
+    change: CapacityChange,
+) {
     // The decision about a binding reports malformed resource requests.
     let Ok(workload) = assumed_workload(&binding.spec, replicas) else {
         return;
     };
-    if frees {
-        assumed.free(cluster, workload);
-    } else {
-        assumed.add(cluster, workload);
+    match change {
+        CapacityChange::Occupied => assumed.add(cluster, workload),
+        CapacityChange::Freed => assumed.free(cluster, workload),
     }
 }
 

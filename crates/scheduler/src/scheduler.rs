@@ -127,11 +127,10 @@ impl Scheduler {
         // A plugin of a later configuration may read the Cluster objects.
         let keep_objects = options.config_map.is_some()
             || frameworks.iter().any(|framework| framework.reads_objects);
-        let book = CapacityBook::new(
-            frameworks.assume_capacity(),
-            options.gates.workload_affinity,
-        )
-        .with_earlier_requests(options.gates.estimate_grown_requests);
+        let mut book = CapacityBook::new(options.gates);
+        if frameworks.assume_capacity() {
+            book.enable_assumed_capacity();
+        }
         let recent_decisions = RecentDecisions::new(options.debug_decisions);
         Self {
             config: Configurations::new(options.gates, frameworks, extenders, plugin_tasks),

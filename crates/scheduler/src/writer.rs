@@ -35,8 +35,8 @@ pub enum Report {
     Conflict {
         /// The current binding, if it could be read.
         current: Option<Box<Binding>>,
-        /// True if the clusters were stored before the conflict.
-        landed: bool,
+        /// The writes before the conflict.
+        progress: Progress,
     },
     /// The binding was deleted, or its namespace is terminating.
     Gone,
@@ -46,8 +46,8 @@ pub enum Report {
         status: Box<Status>,
         /// The last known state of the binding.
         binding: Box<Binding>,
-        /// True if a Bind plugin has stored the clusters of the plan.
-        landed: bool,
+        /// The writes before the rejection.
+        progress: Progress,
     },
     /// The API server did not respond, is overloaded, or failed to write the status after the result.
     Failed {
@@ -57,6 +57,8 @@ pub enum Report {
         answered: bool,
         /// Retry delay that the API server requested.
         after: Option<Duration>,
+        /// The writes before the failure.
+        progress: Progress,
         /// The last known state of the binding, if its clusters were stored before the failure.
         binding: Option<Box<Binding>>,
     },
@@ -64,8 +66,8 @@ pub enum Report {
     Stopped(PluginError),
     /// This process is not the leader or is shutting down, so the next patch of the plan was not sent.
     NotLeading {
-        /// True if the clusters were stored before the leadership was lost.
-        landed: bool,
+        /// The writes before the leadership was lost.
+        progress: Progress,
     },
 }
 
@@ -74,29 +76,29 @@ impl Report {
     pub fn result_landed(&self) -> bool {
         match self {
             Self::Written(_) => true,
-            Self::Conflict { landed, .. }
-            | Self::Refused { landed, .. }
-            | Self::NotLeading { landed } => *landed,
-            Self::Failed { binding, .. } => binding.is_some(),
+            Self::Conflict { progress, .. }
+            | Self::Refused { progress, .. }
+            | Self::Failed { progress, .. }
+            | Self::NotLeading { progress } => progress.has_landed(),
             Self::Gone | Self::Stopped(_) => false,
         }
     }
 }
 
 /// The writes of a plan that have succeeded so far.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Progress {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
     /// None.
     Nothing,
     /// A Bind plugin has stored the clusters. The writer has written nothing.
-    Clusters,
+    ClustersByPlugin,
     /// The writer has written the result.
     Result,
 }
 
 impl Progress {
     /// Reports whether the API server has stored the clusters of the plan.
-    fn has_landed(self) -> bool {
+    pub fn has_landed(self) -> bool {
         self != Self::Nothing
     }
 }
@@ -148,12 +150,12 @@ impl Writer {
         match self.read(&binding.key).await {
             Ok(Some(stored)) => {
                 let rest = plan.without_clusters();
-                self.write_from(Progress::Clusters, Arc::new(stored), &rest)
+                self.write_from(Progress::ClustersByPlugin, Arc::new(stored), &rest)
                     .await
             }
             Ok(None) => Report::Gone,
             // A failed read is retried. It is not a rejection of the plan.
-            Err(error) => failure(unshare(binding), error, Progress::Result),
+            Err(error) => unfinished(unshare(binding), error, Progress::ClustersByPlugin),
         }
     }
 
@@ -187,9 +189,7 @@ impl Writer {
         };
         if let Some(result) = &plan.result {
             if !self.may_send(progress).await {
-                return Report::NotLeading {
-                    landed: progress.has_landed(),
-                };
+                return Report::NotLeading { progress };
             }
             let patch = Patch::Merge(with_precondition(result, latest.resource_version()));
             let parameters = PatchParams::default();
@@ -208,9 +208,7 @@ impl Writer {
         let generation = latest.generation();
         for _ in 0..CONFLICT_ATTEMPTS {
             if !self.may_send(progress).await {
-                return Report::NotLeading {
-                    landed: progress.has_landed(),
-                };
+                return Report::NotLeading { progress };
             }
             let now = timestamp::now();
             // The result patch does not change the status, so the status of the base is current.
@@ -237,7 +235,7 @@ impl Writer {
                         if current.generation() != generation {
                             return Report::Conflict {
                                 current: Some(current),
-                                landed: progress.has_landed(),
+                                progress,
                             };
                         }
                         latest = Latest {
@@ -253,7 +251,7 @@ impl Writer {
         }
         Report::Conflict {
             current: Some(latest.binding()),
-            landed: progress.has_landed(),
+            progress,
         }
     }
 
@@ -293,10 +291,7 @@ impl Writer {
             Ok(None) => return Report::Gone,
             Err(_) => None,
         };
-        Report::Conflict {
-            current,
-            landed: progress.has_landed(),
-        }
+        Report::Conflict { current, progress }
     }
 }
 
@@ -335,30 +330,42 @@ impl<K: DeserializeOwned + Into<Binding>> Latest<K> {
     }
 }
 
-/// Returns the report for a failed request. Only the first patch of a plan can be refused.
+/// Returns the report for a failed patch. Only the first patch of a plan can be refused.
 fn failure(binding: Box<Binding>, error: kube::Error, progress: Progress) -> Report {
     match error {
-        kube::Error::Api(status) if status.code == 404 || namespace_is_going(&status) => {
-            Report::Gone
-        }
-        kube::Error::Api(status)
-            if (400..500).contains(&status.code)
-                && status.code != 429
-                && progress != Progress::Result =>
-        {
+        kube::Error::Api(status) if is_refusal(&status) && progress != Progress::Result => {
             Report::Refused {
                 status,
                 binding,
-                landed: progress.has_landed(),
+                progress,
             }
         }
-        other => Report::Failed {
-            after: retry_after(&other),
-            answered: !is_unreachable(&other),
-            error: other.to_string(),
+        error => unfinished(binding, error, progress),
+    }
+}
+
+/// Returns the report for a request whose failure says nothing about the plan.
+fn unfinished(binding: Box<Binding>, error: kube::Error, progress: Progress) -> Report {
+    match error {
+        kube::Error::Api(status) if is_gone(&status) => Report::Gone,
+        error => Report::Failed {
+            after: retry_after(&error),
+            answered: !is_unreachable(&error),
+            error: error.to_string(),
+            progress,
             binding: progress.has_landed().then_some(binding),
         },
     }
+}
+
+/// Reports whether the API server rejected the content of a request.
+fn is_refusal(status: &Status) -> bool {
+    (400..500).contains(&status.code) && status.code != 429 && !is_gone(status)
+}
+
+/// Reports whether a response shows that the binding was deleted, or that its namespace is terminating.
+fn is_gone(status: &Status) -> bool {
+    status.code == 404 || namespace_is_going(status)
 }
 
 fn retry_after(error: &kube::Error) -> Option<Duration> {

@@ -9,7 +9,7 @@ use berth_api::{Binding, BindingKey};
 use berth_engine::{Assumed, Explanation, Fleet, Request, ScheduledReason};
 use berth_scheduler::AffinityGroups;
 use berth_scheduler::framework::Victim;
-use berth_scheduler::offline;
+use berth_scheduler::offline::{self, CapacityChange};
 
 use super::decision::{Decision, Failure, Share, clusters_after, replicas, shares};
 use super::estimators::Estimators;
@@ -237,16 +237,21 @@ impl Decider {
             let (before, now) = (replicas_on(from, &share.name), share.replicas);
             let change = now - before.unwrap_or(0);
             if before.is_none() || change != 0 {
-                let assumed = &mut self.assumed;
-                offline::assume(assumed, binding, &share.name, change.abs(), change < 0);
+                let (assumed, replicas) = (&mut self.assumed, change.abs());
+                let change = if change < 0 {
+                    CapacityChange::Freed
+                } else {
+                    CapacityChange::Occupied
+                };
+                offline::assume(assumed, binding, &share.name, replicas, change);
             }
         }
         for share in from
             .iter()
             .filter(|share| replicas_on(to, &share.name).is_none())
         {
-            let assumed = &mut self.assumed;
-            offline::assume(assumed, binding, &share.name, share.replicas, true);
+            let (assumed, freed) = (&mut self.assumed, CapacityChange::Freed);
+            offline::assume(assumed, binding, &share.name, share.replicas, freed);
         }
     }
 

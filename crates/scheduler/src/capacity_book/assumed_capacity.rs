@@ -18,6 +18,7 @@ use berth_api::{Binding, BindingKey};
 use berth_engine::{Assumed, AssumedWorkload, ResourceRequest, ResourceRequestError};
 
 use crate::estimator::AssumedWork;
+use crate::framework::DecisionFate;
 
 /// Maximum lifetime of a share.
 const EXPIRY: Duration = Duration::from_mins(5);
@@ -141,14 +142,14 @@ impl AssumedCapacity {
     }
 
     /// Completes a decision. If the write failed, restores the shares from before the decision.
-    pub(crate) fn complete(&mut self, key: &BindingKey, written: bool) {
+    pub(crate) fn complete(&mut self, key: &BindingKey, fate: DecisionFate) {
         let Some(entry) = self.entries.get_mut(key) else {
             return;
         };
-        match (written, entry.before.take()) {
-            (true, _) => {}
-            (false, Some(before)) => entry.shares = before,
-            (false, None) => return,
+        match (fate, entry.before.take()) {
+            (DecisionFate::Stored, _) => {}
+            (DecisionFate::Dropped, Some(before)) => entry.shares = before,
+            (DecisionFate::Dropped, None) => return,
         }
         if entry.shares.is_empty() {
             self.entries.remove(key);
@@ -362,7 +363,7 @@ mod tests {
             (replicas(&assumed, "m1", now), replicas(&assumed, "m2", now)),
             (1, 2)
         );
-        assumed.complete(&running.key, true);
+        assumed.complete(&running.key, DecisionFate::Stored);
         // The binding is scaled again before the first report, so its share grows by the new replicas.
         let placed = binding(
             json!([{ "name": "m1", "replicas": 4 }, { "name": "m2", "replicas": 2 }]),
@@ -380,13 +381,13 @@ mod tests {
         let (mut assumed, now) = (AssumedCapacity::default(), Instant::now());
         let new = binding(json!([]), &[]);
         assumed.decided(&new, &[target("m1", 4)], now);
-        assumed.complete(&new.key, false);
+        assumed.complete(&new.key, DecisionFate::Dropped);
         assert_eq!(replicas(&assumed, "m1", now), 0);
         assumed.decided(&new, &[target("m1", 2)], now);
-        assumed.complete(&new.key, true);
+        assumed.complete(&new.key, DecisionFate::Stored);
         let placed = binding(json!([{ "name": "m1", "replicas": 2 }]), &[]);
         assumed.decided(&placed, &[target("m1", 4)], now);
-        assumed.complete(&new.key, false);
+        assumed.complete(&new.key, DecisionFate::Dropped);
         assert_eq!(
             replicas(&assumed, "m1", now),
             2,
@@ -404,7 +405,7 @@ mod tests {
                 &[target("m1", 2), target("m2", 2)],
                 now,
             );
-            assumed.complete(&binding(json!([]), &[]).key, true);
+            assumed.complete(&binding(json!([]), &[]).key, DecisionFate::Stored);
             assumed
         };
         let on = |assumed: &AssumedCapacity, now| {

@@ -40,6 +40,15 @@ impl Content {
     }
 }
 
+/// The end of a decision that was visible before its write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DecisionFate {
+    /// The API server has stored its clusters.
+    Stored,
+    /// Its write failed, or a plugin stopped it. The binding keeps its stored clusters.
+    Dropped,
+}
+
 struct Decision {
     targets: Arc<[TargetCluster]>,
     /// The binding with these clusters. It is created when a plugin first reads it, because most decisions are stored
@@ -143,14 +152,16 @@ impl State {
         self.write().decided.insert(key.clone(), decision);
     }
 
-    /// Removes the unstored decision about a binding. `written` reports whether the decision is now stored.
-    pub(crate) fn complete(&self, key: &BindingKey, written: bool) {
+    /// Removes the unstored decision about a binding.
+    pub(crate) fn complete(&self, key: &BindingKey, fate: DecisionFate) {
         let mut content = self.write();
         let Some(decision) = content.decided.remove(key) else {
             return;
         };
         // The decided clusters remain visible until the watch delivers the stored binding.
-        if written && let Some(stored) = content.bindings.get_mut(key) {
+        if fate == DecisionFate::Stored
+            && let Some(stored) = content.bindings.get_mut(key)
+        {
             *stored = decision.applied_to(stored);
         }
     }
@@ -229,11 +240,11 @@ mod tests {
         // Another writer changes the binding meanwhile.
         state.set_binding(&stored(&["old"]));
         assert_eq!(seen(&state), both(&["m1"], &["old"]));
-        state.complete(&key, false);
+        state.complete(&key, DecisionFate::Dropped);
         assert_eq!(seen(&state), both(&["old"], &["old"]));
 
         state.decided(&key, targets(&["m2"]));
-        state.complete(&key, true);
+        state.complete(&key, DecisionFate::Stored);
         assert_eq!(seen(&state), both(&["m2"], &["m2"]));
         state.set_binding(&stored(&["m2"]));
         assert_eq!(seen(&state), both(&["m2"], &["m2"]));

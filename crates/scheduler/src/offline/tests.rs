@@ -114,7 +114,7 @@ async fn unknown_plugins_and_extenders_of_a_configuration_are_omitted() {
     );
     // After the removal of the binding `lesser` from m1, the binding `urgent` fits.
     let mut freed = Assumed::default();
-    assume(&mut freed, &lesser, "m1", 4, true);
+    assume(&mut freed, &lesser, "m1", 4, CapacityChange::Freed);
     let engine = scheduler.engine_of(&urgent).unwrap();
     let outcome = engine.schedule_with(&snapshot, &request, &freed);
     assert!(outcome.result.is_ok(), "{outcome:?}");

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use berth_api::{Binding, BindingKey};
+use berth_api::{Binding, BindingKey, BindingKind};
 use berth_component_base::list_watch::Listing;
 
 use crate::raw_binding::RawBinding;
@@ -129,13 +129,13 @@ impl Bindings {
         self.0.remove(key).map(|entry| entry.binding)
     }
 
-    /// Returns the known bindings of one kind that a complete list does not contain. `namespaced` selects the kind.
-    pub(super) fn missing_from(&self, listing: &Listing, namespaced: bool) -> Vec<BindingKey> {
+    /// Returns the known bindings of one kind that a complete list does not contain.
+    pub(super) fn missing_from(&self, listing: &Listing, kind: BindingKind) -> Vec<BindingKey> {
         self.0
             .keys()
             .filter(|key| {
                 let namespace = key.namespace.as_deref().unwrap_or_default();
-                key.namespace.is_some() == namespaced && !listing.contains(namespace, &key.name)
+                key.kind() == kind && !listing.contains(namespace, &key.name)
             })
             .cloned()
             .collect()

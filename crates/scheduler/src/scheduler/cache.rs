@@ -11,7 +11,7 @@ use super::bindings::{AppliedBinding, Bindings};
 use super::configurations::Configurations;
 use crate::capacity_book::CapacityBook;
 use crate::clusters::Clusters;
-use crate::framework::State;
+use crate::framework::{DecisionFate, State};
 use crate::rules::plan::Plan;
 use crate::watch::list_progress::ListProgress;
 
@@ -83,9 +83,9 @@ impl Cache {
         self.book.decided(binding, targets, now);
     }
 
-    /// Completes an assumed decision after its write succeeded or was abandoned.
-    pub(super) fn complete(&mut self, key: &BindingKey, written: bool) {
-        self.plugin_state.complete(key, written);
-        self.book.complete(key, written);
+    /// Completes an assumed decision.
+    pub(super) fn complete(&mut self, key: &BindingKey, fate: DecisionFate) {
+        self.plugin_state.complete(key, fate);
+        self.book.complete(key, fate);
     }
 }

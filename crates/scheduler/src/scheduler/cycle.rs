@@ -22,8 +22,8 @@ use super::leadership::Leading;
 use super::permit::PermitOutcome;
 use super::post_filter::{VictimSearch, VictimSearchOutcome};
 use super::schedule_request::ScheduleRequest;
-use crate::framework::Decided;
 use crate::framework::plugin_calls::ExtensionPoints;
+use crate::framework::{Decided, DecisionFate};
 use crate::metrics::{CycleResult, Incoming, Stages};
 use crate::queue::Verdict;
 use crate::recent_decisions::{Inputs, RecordedDecision};
@@ -161,7 +161,7 @@ impl Scheduler {
                         return;
                     }
                     PermitOutcome::Stopped(error) => {
-                        self.complete_decision(leading, key, false);
+                        self.complete_decision(leading, key, DecisionFate::Dropped);
                         self.report_stopped(leading, cycle, &error, now);
                         return;
                     }

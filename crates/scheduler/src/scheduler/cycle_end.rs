@@ -16,6 +16,7 @@ use super::in_flight::{Cycle, ReservedDecision};
 use super::leadership::Leading;
 use super::permit::Parked;
 use super::writes::FinishedWrite;
+use crate::framework::DecisionFate;
 use crate::framework::plugin_messages::{PermitDecision, PluginMessage};
 use crate::metrics::{CycleResult, Incoming};
 use crate::queue::Verdict;
@@ -54,9 +55,14 @@ impl Scheduler {
         } = cycle;
         // 2. The end of the assumption, before this function queues other bindings. The capacity and the reservations
         //    of a decision that was not stored are free again.
-        self.complete_decision(leading, &key, report.result_landed());
+        let fate = if report.result_landed() {
+            DecisionFate::Stored
+        } else {
+            DecisionFate::Dropped
+        };
+        self.complete_decision(leading, &key, fate);
         if let Some(mut decision) = decision
-            && !report.result_landed()
+            && fate == DecisionFate::Dropped
         {
             decision.unreserve();
         }
@@ -100,6 +106,7 @@ impl Scheduler {
                 answered,
                 after,
                 binding,
+                ..
             } => {
                 if answered {
                     tracing::warn!(binding = %key, error, "cannot write a result; trying again");
@@ -163,10 +170,12 @@ impl Scheduler {
         &mut self,
         leading: &mut Leading,
         key: &BindingKey,
-        written: bool,
+        fate: DecisionFate,
     ) {
-        self.cache.complete(key, written);
-        if written && let Some(binding) = self.cache.bindings.get(key) {
+        self.cache.complete(key, fate);
+        if fate == DecisionFate::Stored
+            && let Some(binding) = self.cache.bindings.get(key)
+        {
             let now = Instant::now();
             let priority = binding.spec.priority();
             for key in leading.preemption_retries.take_above(priority) {

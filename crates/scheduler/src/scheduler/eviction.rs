@@ -210,6 +210,7 @@ mod tests {
     use berth_api::ResourceBinding;
 
     use super::*;
+    use crate::writer::Progress;
 
     fn binding(name: &str, clusters: Value) -> Binding {
         serde_json::from_value::<ResourceBinding>(json!({
@@ -263,6 +264,7 @@ mod tests {
             error: "no answer within 10s".to_owned(),
             answered: false,
             after: None,
+            progress: Progress::Nothing,
             binding: None,
         };
         assert_eq!(
@@ -271,9 +273,11 @@ mod tests {
         );
         let conflict = Report::Conflict {
             current: None,
-            landed: false,
+            progress: Progress::Nothing,
         };
-        let not_leading = Report::NotLeading { landed: false };
+        let not_leading = Report::NotLeading {
+            progress: Progress::Nothing,
+        };
         for report in [conflict, Report::Gone, not_leading] {
             assert_eq!(failure(report), None);
         }

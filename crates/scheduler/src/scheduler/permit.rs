@@ -11,7 +11,7 @@ use berth_engine::{PluginError, Point};
 use super::cache::Cache;
 use super::in_flight::{Cycle, ReservedDecision};
 use crate::framework::plugin_messages::{PermitDecision, PluginMessage};
-use crate::framework::{Permission, Waiting};
+use crate::framework::{DecisionFate, Permission, Waiting};
 use crate::rules::plan::Plan;
 
 /// A decision that waits for Permit plugins.
@@ -173,7 +173,7 @@ impl ParkedBindings {
     ) -> Option<(Parked, Vec<PluginMessage>)> {
         let mut parked = self.0.remove(key)?;
         parked.decision.unreserve();
-        cache.complete(key, false);
+        cache.complete(key, DecisionFate::Dropped);
         let mut messages = Vec::new();
         let points = &parked.decision.points;
         for permit in &points.permit {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_api::{Binding, BindingKey, Cluster, condition};
+use berth_api::{Binding, BindingKey, BindingKind, Cluster, condition};
 use berth_engine::ScheduledReason;
 
 use super::event_hints;
@@ -231,8 +231,11 @@ impl Scheduler {
             }
             WatchEvent::Listed(listing) => {
                 self.cache.lists.complete(source);
-                let namespaced = source == Source::Bindings;
-                for key in self.cache.bindings.missing_from(&listing, namespaced) {
+                let kind = match source {
+                    Source::Bindings => BindingKind::Namespaced,
+                    Source::ClusterBindings | Source::Clusters => BindingKind::Cluster,
+                };
+                for key in self.cache.bindings.missing_from(&listing, kind) {
                     self.on_binding_deleted(leading.as_deref_mut(), &key);
                 }
                 self.report_readiness();

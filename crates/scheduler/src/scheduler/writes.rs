@@ -17,7 +17,7 @@ use super::object_references::{binding_reference, template_reference};
 use crate::framework::Bound;
 use crate::rules::plan::{Plan, REASON_SUCCEEDED};
 use crate::rules::schedule_trigger::ScheduleType;
-use crate::writer::{Report, Writer};
+use crate::writer::{Progress, Report, Writer};
 
 /// Maximum number of concurrent writes.
 const WRITES_IN_FLIGHT: usize = 64;
@@ -96,6 +96,7 @@ impl Writes {
                     error: status.message.clone(),
                     answered: true,
                     after: None,
+                    progress: Progress::Nothing,
                     binding: None,
                 },
                 report => report,
@@ -161,6 +162,7 @@ async fn failed_on_panic(write: impl Future<Output = Report>) -> Report {
         // Logs a warning, as for a response that reports a failure.
         answered: true,
         after: None,
+        progress: Progress::Nothing,
         binding: None,
     })
 }
@@ -200,9 +202,13 @@ mod tests {
         assert!(matches!(report, Report::Failed { .. }), "{report:?}");
         assert!(!report.result_landed());
         assert!(
-            failed_on_panic(async { Report::NotLeading { landed: true } })
-                .await
-                .result_landed()
+            failed_on_panic(async {
+                Report::NotLeading {
+                    progress: Progress::Result,
+                }
+            })
+            .await
+            .result_landed()
         );
     }
 }

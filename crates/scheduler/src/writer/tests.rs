@@ -119,7 +119,12 @@ async fn a_result_that_was_written_before_the_leadership_was_lost_has_landed() {
     assert!(candidate.acquire(&CancellationToken::new()).await);
     let report = writer.write(binding(), &plan()).await;
     assert!(
-        matches!(report, Report::NotLeading { landed: true }),
+        matches!(
+            report,
+            Report::NotLeading {
+                progress: Progress::Result
+            }
+        ),
         "{report:?}"
     );
     assert!(report.result_landed());
@@ -130,7 +135,12 @@ async fn a_standby_writes_no_result() {
     let (writer, _candidate) = writer();
     let report = writer.write(binding(), &plan()).await;
     assert!(
-        matches!(report, Report::NotLeading { landed: false }),
+        matches!(
+            report,
+            Report::NotLeading {
+                progress: Progress::Nothing
+            }
+        ),
         "{report:?}"
     );
     assert!(!report.result_landed());
@@ -141,7 +151,12 @@ async fn a_result_that_a_bind_plugin_wrote_has_landed_without_leadership() {
     let (writer, _candidate) = writer();
     let report = writer.complete(binding(), &plan()).await;
     assert!(
-        matches!(report, Report::NotLeading { landed: true }),
+        matches!(
+            report,
+            Report::NotLeading {
+                progress: Progress::ClustersByPlugin
+            }
+        ),
         "{report:?}"
     );
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::default_preemption::DefaultPreemption;
+use crate::framework::DecisionFate;
 use crate::framework::plugin_calls::Named;
 use crate::framework::traits::PREEMPTED;
 
@@ -81,10 +82,12 @@ impl Fixture {
         for binding in bindings {
             state.set_binding(&Arc::new(binding));
         }
+        let mut book = CapacityBook::default();
+        book.enable_assumed_capacity();
         Self {
             clusters: clusters.to_vec(),
             state,
-            book: CapacityBook::new(true, false),
+            book,
         }
     }
 
@@ -256,7 +259,7 @@ fn a_healthy_workload_that_counts_twice_causes_no_eviction() {
     let targets = placed.spec.clusters.clone();
     let new = binding("low", 0, 2, &[]);
     fixture.book.decided(&new, &targets, now);
-    fixture.book.complete(&new.key, true);
+    fixture.book.complete(&new.key, DecisionFate::Stored);
     let high = |replicas| binding("high", 9, replicas, &[]);
     fixture.book.binding_changed(&placed, &healthy, now);
     assert_eq!(victims(&fixture.search_for(high(2))), ["may fit"]);
