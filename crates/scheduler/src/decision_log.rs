@@ -17,5 +17,5 @@ mod recorder;
 mod writer;
 
 pub use flags::{DecisionLogFlags, DecisionLogOptions};
-pub(crate) use message::{DecisionInput, DroppedDecisions};
+pub(crate) use message::DroppedDecisions;
 pub(crate) use recorder::Recorder;

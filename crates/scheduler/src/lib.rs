@@ -70,6 +70,7 @@
 //! | [`config`] | flags, configuration file and ConfigMap |
 //! | `recent_decisions` | the last decision about each binding with its inputs, in memory |
 //! | [`decision_log`] | log of decisions with their inputs, in files |
+//! | `recorded_decision` | a decision with its inputs, in memory |
 //! | `extender`, [`estimator`] | clients of HTTP extenders and of the members' accurate estimators |
 //! | [`framework`], [`template`] | API for plugins |
 //! | `writer`, `watch` | requests to the API server |
@@ -98,6 +99,7 @@ mod queue;
 mod queue_sort;
 mod raw_binding;
 mod recent_decisions;
+mod recorded_decision;
 pub mod replay;
 pub mod rules;
 mod scheduler;

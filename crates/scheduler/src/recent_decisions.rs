@@ -10,13 +10,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use berth_api::{Binding, BindingKey};
-use berth_engine::{Assumed, Outcome, Request, Snapshot};
+use berth_api::BindingKey;
 
-use crate::decision_log::DecisionInput;
-use crate::estimator;
-use crate::extender;
-use crate::rules::schedule_trigger::ScheduleType;
+use crate::recorded_decision::{Inputs, RecordedDecision};
 
 /// Default maximum number of bindings.
 pub(crate) const DEFAULT_BINDINGS: usize = 1000;
@@ -25,78 +21,11 @@ pub(crate) const DEFAULT_BINDINGS: usize = 1000;
 /// the number of recent decisions.
 const MAX_WORKLOADS: usize = 100_000;
 
-/// A decision with its inputs.
-#[derive(Debug)]
-pub(crate) struct RecordedDecision {
-    pub(crate) time: jiff::Timestamp,
-    pub(crate) trigger: ScheduleType,
-    pub(crate) binding: Arc<Binding>,
-    /// The number of the configuration that the decision used.
-    pub(crate) configuration: u64,
-    /// The inputs; `None` if they were dropped to save memory.
-    pub(crate) inputs: Option<Inputs>,
-    pub(crate) outcome: Outcome,
-    /// Text about preemption. The condition of the binding contains this text after the message of the result.
-    pub(crate) remark: Option<String>,
-}
-
-/// The inputs of a decision except for the configuration.
-#[derive(Debug)]
-pub(crate) struct Inputs {
-    pub(crate) request: Request,
-    pub(crate) snapshot: Arc<Snapshot>,
-    pub(crate) assumed: Arc<Assumed>,
-    pub(crate) estimates: Arc<estimator::Answers>,
-    pub(crate) extenders: extender::Answers,
-    pub(crate) extender_calls: usize,
-}
-
-impl RecordedDecision {
-    /// Creates the record of a decision that is made now.
-    pub(crate) fn new(
-        trigger: ScheduleType,
-        binding: &Arc<Binding>,
-        configuration: u64,
-        inputs: Inputs,
-        outcome: Outcome,
-    ) -> Self {
-        Self {
-            time: jiff::Timestamp::now(),
-            trigger,
-            binding: Arc::clone(binding),
-            configuration,
-            inputs: Some(inputs),
-            outcome,
-            remark: None,
-        }
-    }
-}
-
-impl Inputs {
-    /// Converts the decision to a message for the decision log.
-    pub(crate) fn logged(&self, binding: &Arc<Binding>, outcome: &Outcome) -> DecisionInput {
-        DecisionInput {
-            binding: Arc::clone(binding),
-            peers: self.request.peers().clone(),
-            assumed: Arc::clone(&self.assumed),
-            earlier: self.request.earlier().cloned(),
-            estimates: Arc::clone(&self.estimates),
-            extender_calls: self.extender_calls,
-            outcome: outcome.clone(),
-        }
-    }
-
-    fn workloads(&self) -> usize {
-        let clusters = self.assumed.iter();
-        clusters.map(|(_, workloads)| workloads.len()).sum()
-    }
-}
-
 /// The last decision about each binding. If the number of bindings exceeds the limit, the oldest decision is dropped.
 #[derive(Debug)]
 pub(crate) struct RecentDecisions {
     limit: usize,
-    decisions: BTreeMap<u64, RecordedDecision>,
+    decisions: BTreeMap<u64, Arc<RecordedDecision>>,
     by_key: HashMap<BindingKey, u64>,
     next: u64,
     workloads: usize,
@@ -117,28 +46,28 @@ impl RecentDecisions {
     }
 
     /// Adds a decision. It replaces the previous decision about the same binding.
-    pub(crate) fn insert(&mut self, decision: RecordedDecision) {
+    pub(crate) fn insert(&mut self, decision: Arc<RecordedDecision>) {
         let number = self.next;
         self.next += 1;
         self.workloads += decision.inputs.as_ref().map_or(0, Inputs::workloads);
         let replaced = self.by_key.insert(decision.binding.key.clone(), number);
         if let Some(replaced) = replaced.and_then(|number| self.decisions.remove(&number)) {
-            self.release(replaced.inputs);
+            self.release(&replaced);
         }
         self.decisions.insert(number, decision);
         if self.decisions.len() > self.limit
             && let Some((_, oldest)) = self.decisions.pop_first()
         {
             self.by_key.remove(&oldest.binding.key);
-            self.release(oldest.inputs);
+            self.release(&oldest);
         }
         if self.workloads > self.max_workloads {
             self.drop_inputs();
         }
     }
 
-    fn release(&mut self, inputs: Option<Inputs>) {
-        let workloads = inputs.as_ref().map_or(0, Inputs::workloads);
+    fn release(&mut self, decision: &RecordedDecision) {
+        let workloads = decision.inputs.as_ref().map_or(0, Inputs::workloads);
         self.workloads = self.workloads.saturating_sub(workloads);
     }
 
@@ -149,7 +78,7 @@ impl RecentDecisions {
         for decision in self.decisions.values_mut().take(half) {
             let workloads = decision.inputs.as_ref().map_or(0, Inputs::workloads);
             if workloads > 0 {
-                decision.inputs = None;
+                Arc::make_mut(decision).inputs = None;
                 released += workloads;
             }
         }
@@ -158,12 +87,14 @@ impl RecentDecisions {
 
     /// Returns the last decision about a binding.
     pub(crate) fn get(&self, key: &BindingKey) -> Option<&RecordedDecision> {
-        self.decisions.get(self.by_key.get(key)?)
+        self.decisions
+            .get(self.by_key.get(key)?)
+            .map(|decision| &**decision)
     }
 
     /// Returns all decisions, the newest first.
     pub(crate) fn newest_first(&self) -> impl Iterator<Item = &RecordedDecision> {
-        self.decisions.values().rev()
+        self.decisions.values().rev().map(|decision| &**decision)
     }
 
     /// Returns the maximum number of bindings.

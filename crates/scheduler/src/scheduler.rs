@@ -48,7 +48,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::cache::Cache;
 use self::configurations::Configurations;
-use self::debug::Debug;
+use self::debug::DebugView;
 pub(crate) use self::external_answers::EstimatorHandle;
 use self::external_answers::ExternalAnswers;
 use self::leadership::{Leading, Role};
@@ -256,7 +256,7 @@ impl Scheduler {
     }
 
     /// Waits for pending writes and evictions, and records their events.
-    async fn shut_down(&self, role: Role) {
+    async fn shut_down(&mut self, role: Role) {
         let Role::Leading(mut leading) = role else {
             return;
         };
@@ -327,13 +327,13 @@ impl Scheduler {
 
     /// Sends the response to a request of a debug endpoint.
     fn answer_debug(&mut self, role: &Role, query: DebugQuery) {
-        let mut debug = Debug {
+        let mut view = DebugView {
             role,
             records: &self.records,
             config: &mut self.config,
             answers: &self.answers,
         };
-        debug.answer(query);
+        view.answer(query);
     }
 
     /// Uses a new configuration for all further decisions. Drops the decisions that wait for Permit, and decides their

@@ -82,6 +82,23 @@ fn an_engine_error_has_one_method_that_gives_the_reason() {
 }
 
 #[test]
+fn a_recorded_decision_has_one_type_in_memory_and_one_in_files() {
+    let names = [
+        "RecordedDecision",
+        "LoggedDecision",
+        "DecisionRecord",
+        "DecisionInput",
+    ];
+    assert_homes(&["scheduler/src/recorded_decision.rs"], |line| {
+        defined_type(line).is_some_and(|name| names.contains(&name.trim_end_matches('s')))
+    });
+    // Only the type of the files contains the serialized form of a binding.
+    assert_homes(&["scheduler/src/decision_log/format.rs"], |line| {
+        line.ends_with(": RecordedBinding,")
+    });
+}
+
+#[test]
 fn feature_gates_have_one_home() {
     let homes = ["api/src/feature_gates.rs", "api/src/feature_gates/flag.rs"];
     assert_homes(&homes, |line| {

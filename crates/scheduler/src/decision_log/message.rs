@@ -3,31 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use berth_api::{Binding, Cluster};
+use berth_api::Cluster;
 use berth_component_base::metrics::exposition::{Kind, family, sample};
-use berth_engine::{Assumed, EarlierRequest, Outcome, WorkloadPeers};
 
 use super::format::Configuration;
-use crate::estimator::Answers;
-
-/// A decision with its inputs, before the writer thread encodes it.
-#[derive(Debug)]
-pub(crate) struct DecisionInput {
-    /// The binding.
-    pub binding: Arc<Binding>,
-    /// Clusters of the other workloads in the affinity groups of the binding.
-    pub peers: WorkloadPeers,
-    /// Workloads that were placed in a cluster and that the cluster did not report yet.
-    pub assumed: Arc<Assumed>,
-    /// The earlier request with which clusters still report the replicas of the binding.
-    pub earlier: Option<EarlierRequest>,
-    /// The answers of accurate estimators.
-    pub estimates: Arc<Answers>,
-    /// The number of calls to extenders whose responses the decision used.
-    pub extender_calls: usize,
-    /// The result.
-    pub outcome: Outcome,
-}
+use crate::recorded_decision::RecordedDecision;
 
 /// A message in the channel to the writer thread.
 #[derive(Debug)]
@@ -35,7 +15,7 @@ pub(super) enum Message {
     Configuration(Arc<Configuration>),
     /// A cluster, or `None` after its deletion.
     Cluster(String, Option<Arc<Cluster>>),
-    Decision(jiff::Timestamp, Box<DecisionInput>),
+    Decision(Arc<RecordedDecision>),
     Gap(u64),
 }
 

@@ -11,8 +11,9 @@ use berth_api::Cluster;
 
 use super::flags::DecisionLogOptions;
 use super::format::Configuration;
-use super::message::{DecisionInput, DroppedDecisions, Message};
+use super::message::{DroppedDecisions, Message};
 use super::writer::Writer;
+use crate::recorded_decision::RecordedDecision;
 
 /// Capacity of the channel to the writer thread, in messages.
 const CAPACITY: usize = 4096;
@@ -82,8 +83,8 @@ impl Recorder {
     }
 
     /// Records a decision.
-    pub(crate) fn decision(&mut self, input: DecisionInput) {
-        let message = Message::Decision(jiff::Timestamp::now(), Box::new(input));
+    pub(crate) fn decision(&mut self, decision: Arc<RecordedDecision>) {
+        let message = Message::Decision(decision);
         if !self.send_pending() || self.send(message).is_err() {
             self.gap += 1;
             self.dropped.add(1);

@@ -20,7 +20,8 @@ use super::format::{
     API_VERSION, ClusterPatch, Configuration, Decision, DecisionResult, Earlier, Entry, Estimates,
     Gap, Header, Peers, RecordedBinding, Workload, assumed_by_cluster,
 };
-use super::message::{DecisionInput, DroppedDecisions, Message};
+use super::message::{DroppedDecisions, Message};
+use crate::recorded_decision::RecordedDecision;
 
 /// Maximum time until the writer flushes an entry to the file. A flush after each entry would double the size of the
 /// log.
@@ -221,12 +222,14 @@ impl Writer {
                     }
                 }
             }
-            Message::Decision(time, input) => Some(self.decision(time, *input)),
+            Message::Decision(decision) => self.decision(&decision),
         }
     }
 
-    fn decision(&mut self, time: jiff::Timestamp, input: DecisionInput) -> Entry {
-        let now_assumed = assumed_by_cluster(&input.assumed);
+    /// Encodes a decision. Returns `None` if its inputs were dropped.
+    fn decision(&mut self, decision: &RecordedDecision) -> Option<Entry> {
+        let inputs = decision.inputs.as_ref()?;
+        let now_assumed = assumed_by_cluster(&inputs.assumed);
         let mut changed: BTreeMap<String, Vec<Workload>> = now_assumed
             .iter()
             .filter(|(name, workloads)| self.assumed.get(*name) != Some(*workloads))
@@ -238,16 +241,16 @@ impl Writer {
             .filter(|name| !now_assumed.contains_key(*name));
         changed.extend(gone.map(|name| (name.clone(), Vec::new())));
         self.assumed = now_assumed;
-        Entry::Decision(Box::new(Decision {
-            time: MicroTime(time),
-            binding: RecordedBinding(input.binding),
-            peers: Peers::of(input.peers),
+        Some(Entry::Decision(Box::new(Decision {
+            time: MicroTime(decision.time),
+            binding: RecordedBinding(Arc::clone(&decision.binding)),
+            peers: Peers::of(inputs.request.peers().clone()),
             assumed: changed,
-            earlier: input.earlier.as_ref().map(Earlier::from),
-            estimates: Estimates::of(&input.estimates),
-            extender_calls: input.extender_calls,
-            result: DecisionResult::from(&input.outcome),
-        }))
+            earlier: inputs.request.earlier().map(Earlier::from),
+            estimates: Estimates::of(&inputs.estimates),
+            extender_calls: inputs.extender_calls,
+            result: DecisionResult::from(&decision.outcome),
+        })))
     }
 
     /// Starts a file that contains the configuration and all clusters. Deletes the oldest files beyond the maximum

@@ -1,40 +1,16 @@
 //! Tests of the limits of the recorded decisions.
 
-use std::sync::Arc;
-
-use berth_api::binding::BindingSpec;
-use berth_engine::{AssumedWorkload, Fleet, Placement};
-use serde_json::json;
+use berth_engine::{Assumed, AssumedWorkload};
 
 use super::*;
 
-fn decision(name: &str, workloads: usize) -> RecordedDecision {
-    let spec = json!({ "resource": { "apiVersion": "v1", "kind": "ConfigMap", "name": name },
-        "placement": {} });
-    let spec: BindingSpec = serde_json::from_value(spec).unwrap();
-    let binding = json!({ "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
-        "metadata": { "namespace": "default", "name": name }, "spec": spec });
-    let binding: berth_api::ResourceBinding = serde_json::from_value(binding).unwrap();
-    let binding = Arc::new(Binding::from(binding));
-    let request = Request::new(&binding.key, &binding.spec, &binding.status).unwrap();
+fn decision(name: &str, workloads: usize) -> Arc<RecordedDecision> {
     let mut assumed = Assumed::default();
     for _ in 0..workloads {
         let components = Vec::new();
         assumed.add("m1", AssumedWorkload { components });
     }
-    let inputs = Inputs {
-        request,
-        snapshot: Fleet::new().snapshot(),
-        assumed: Arc::new(assumed),
-        estimates: Arc::default(),
-        extenders: extender::Answers::default(),
-        extender_calls: 0,
-    };
-    let outcome = Outcome {
-        result: Ok(Placement::default()),
-        failed_terms: Vec::new(),
-    };
-    RecordedDecision::new(ScheduleType::Reconcile, &binding, 0, inputs, outcome)
+    Arc::new(RecordedDecision::about_config_map("default", name, assumed))
 }
 
 fn names(recent: &RecentDecisions) -> Vec<&str> {
@@ -80,29 +56,15 @@ fn the_number_of_recorded_assumed_workloads_is_bounded() {
 #[ignore = "prints a measurement"]
 fn measure_100_000_records() {
     let bindings = 2000;
-    let templates: Vec<RecordedDecision> = (0..bindings)
+    let templates: Vec<Arc<RecordedDecision>> = (0..bindings)
         .map(|number| decision(&format!("web{number}"), 0))
         .collect();
     let mut recent = RecentDecisions::new(DEFAULT_BINDINGS).unwrap();
     let began = std::time::Instant::now();
     for template in templates.iter().cycle().take(100_000) {
-        let inputs = template.inputs.as_ref().unwrap();
         // As in a scheduling cycle, the recorded decision owns the request and the outcome, and shares all other
         // inputs.
-        recent.insert(RecordedDecision::new(
-            template.trigger,
-            &template.binding,
-            0,
-            Inputs {
-                request: inputs.request.clone(),
-                snapshot: Arc::clone(&inputs.snapshot),
-                assumed: Arc::clone(&inputs.assumed),
-                estimates: Arc::clone(&inputs.estimates),
-                extenders: extender::Answers::default(),
-                extender_calls: 0,
-            },
-            template.outcome.clone(),
-        ));
+        recent.insert(Arc::new(RecordedDecision::clone(template)));
     }
     let each = began.elapsed() / 100_000;
     println!("{each:?} per decision, copies of request and result included");

@@ -15,8 +15,10 @@ use super::*;
 use crate::config::effective::decision_document;
 use crate::decision_log::format::Configuration;
 use crate::decision_log::reader::files_of;
-use crate::decision_log::{DecisionInput, DecisionLogOptions, Recorder};
+use crate::decision_log::{DecisionLogOptions, Recorder};
 use crate::framework::{Args, Handle, Plugin};
+use crate::recorded_decision::{Inputs, RecordedDecision};
+use crate::rules::schedule_trigger::ScheduleType;
 
 /// Returns clusters with different capacities, labels and regions.
 fn fleet(count: usize) -> Vec<Cluster> {
@@ -139,15 +141,10 @@ fn decide(count: usize, log: Option<&TempDir>) -> Duration {
         let request = Request::new(&binding.key, &binding.spec, &binding.status).unwrap();
         let outcome = engine.schedule_with(&snapshot, &request, &assumed);
         if let Some(log) = &mut recorder {
-            log.decision(DecisionInput {
-                binding: Arc::clone(binding),
-                peers: request.peers().clone(),
-                assumed: assumed.into(),
-                earlier: None,
-                estimates: Arc::default(),
-                extender_calls: 0,
-                outcome,
-            });
+            let inputs = Inputs::of(request, snapshot, assumed);
+            let decision =
+                RecordedDecision::new(ScheduleType::Reconcile, binding, 0, inputs, outcome);
+            log.decision(Arc::new(decision));
         }
         spent += began.elapsed();
     }

@@ -26,7 +26,7 @@ use crate::framework::plugin_calls::ExtensionPoints;
 use crate::framework::{Decided, DecisionFate};
 use crate::metrics::{CycleResult, Incoming, Stages};
 use crate::queue::Verdict;
-use crate::recent_decisions::{Inputs, RecordedDecision};
+use crate::recorded_decision::{Inputs, RecordedDecision};
 use crate::rules::plan::Plan;
 use crate::rules::schedule_trigger::ScheduleType;
 

@@ -40,6 +40,7 @@ impl Scheduler {
         };
         // 1. The events. They refer to the binding as it was before this result.
         finished.record_events(&self.records.events, &self.cache.bindings);
+        let fate = finished.fate();
         let FinishedWrite {
             cycle,
             plan,
@@ -55,11 +56,6 @@ impl Scheduler {
         } = cycle;
         // 2. The end of the assumption, before this function queues other bindings. The capacity and the reservations
         //    of a decision that was not stored are free again.
-        let fate = if report.result_landed() {
-            DecisionFate::Stored
-        } else {
-            DecisionFate::Dropped
-        };
         self.complete_decision(leading, &key, fate);
         if let Some(mut decision) = decision
             && fate == DecisionFate::Dropped

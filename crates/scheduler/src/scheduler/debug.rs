@@ -13,10 +13,11 @@ use super::records::Records;
 use crate::debug_api::query::DebugQuery;
 use crate::debug_api::{API_VERSION, DecisionDetails, DecisionList, DecisionSummary};
 use crate::decision_log::format::{DecisionResult, Estimates, Peers, assumed_by_cluster};
-use crate::recent_decisions::{Inputs, RecentDecisions, RecordedDecision};
+use crate::recent_decisions::RecentDecisions;
+use crate::recorded_decision::{Inputs, RecordedDecision};
 
 /// The parts of the scheduler from which queries are answered.
-pub(super) struct Debug<'a> {
+pub(super) struct DebugView<'a> {
     pub(super) role: &'a Role,
     pub(super) records: &'a Records,
     /// Explanations run the engine of the configuration, which caches placements.
@@ -24,7 +25,7 @@ pub(super) struct Debug<'a> {
     pub(super) answers: &'a ExternalAnswers,
 }
 
-impl Debug<'_> {
+impl DebugView<'_> {
     /// Sends the response to a request of a debug endpoint. Ignores a caller that no longer waits for the response.
     pub(super) fn answer(&mut self, query: DebugQuery) {
         match query {

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::capacity_book::CapacityBook;
 use crate::estimator::{self, AnswerCache, EstimateRequest, EstimatorClient, EstimatorOptions};
 use crate::extender::{self, Extenders};
-use crate::recent_decisions::Inputs;
+use crate::recorded_decision::Inputs;
 use crate::writer::Writer;
 
 /// Maximum number of decisions that wait for estimates.

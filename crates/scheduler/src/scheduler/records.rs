@@ -1,6 +1,7 @@
 //! The records of the scheduler's work: metrics, events, the decision log, and the last decisions for the debug
 //! endpoints.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_api::{Binding, BindingKey};
@@ -11,7 +12,8 @@ use super::object_references::{binding_reference, template_reference};
 use crate::decision_log::Recorder;
 use crate::metrics::Metrics;
 use crate::queue::Queue;
-use crate::recent_decisions::{RecentDecisions, RecordedDecision};
+use crate::recent_decisions::RecentDecisions;
+use crate::recorded_decision::RecordedDecision;
 use crate::rules::plan::REASON_FAILED;
 
 /// Interval between updates of the metric for the age of the oldest ready key.
@@ -62,8 +64,12 @@ impl Records {
 
     /// Records a decision in the decision log and in the last decisions.
     pub(super) fn decision(&mut self, decision: RecordedDecision) {
-        if let (Some(log), Some(inputs)) = (&mut self.decision_log, &decision.inputs) {
-            log.decision(inputs.logged(&decision.binding, &decision.outcome));
+        if self.decision_log.is_none() && self.recent_decisions.is_none() {
+            return;
+        }
+        let decision = Arc::new(decision);
+        if let Some(log) = &mut self.decision_log {
+            log.decision(Arc::clone(&decision));
         }
         if let Some(recent) = &mut self.recent_decisions {
             recent.insert(decision);

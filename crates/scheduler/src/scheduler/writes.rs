@@ -14,7 +14,7 @@ use tokio::task::{JoinError, JoinSet};
 use super::bindings::Bindings;
 use super::in_flight::{Cycle, ReservedDecision};
 use super::object_references::{binding_reference, template_reference};
-use crate::framework::Bound;
+use crate::framework::{Bound, DecisionFate};
 use crate::rules::plan::{Plan, REASON_SUCCEEDED};
 use crate::rules::schedule_trigger::ScheduleType;
 use crate::writer::{Progress, Report, Writer};
@@ -123,6 +123,15 @@ impl Writes {
 }
 
 impl FinishedWrite {
+    /// Returns whether the clusters of the plan are stored.
+    pub(super) fn fate(&self) -> DecisionFate {
+        if self.report.result_landed() {
+            DecisionFate::Stored
+        } else {
+            DecisionFate::Dropped
+        }
+    }
+
     /// Records the events of a plan after its writes succeeded. The events are also recorded if only the last write
     /// failed. That write may have succeeded without a response, and the next cycle would then write nothing and record
     /// no event.

@@ -2,30 +2,14 @@
 
 use std::sync::mpsc::sync_channel;
 
-use berth_api::ResourceBinding;
-use berth_engine::{Outcome, WorkloadPeers};
+use berth_engine::Assumed;
 use serde_json::json;
 
 use super::*;
 
-fn input() -> DecisionInput {
-    let object = json!({
-        "metadata": { "name": "web", "namespace": "shop" },
-        "spec": { "resource": { "apiVersion": "v1", "kind": "ConfigMap", "name": "web" } },
-    });
-    let binding: ResourceBinding = serde_json::from_value(object).unwrap();
-    DecisionInput {
-        binding: Arc::new(binding.into()),
-        peers: WorkloadPeers::default(),
-        assumed: Arc::default(),
-        earlier: None,
-        estimates: Arc::default(),
-        extender_calls: 0,
-        outcome: Outcome {
-            failed_terms: Vec::new(),
-            result: Ok(berth_engine::Placement::default()),
-        },
-    }
+fn decision() -> Arc<RecordedDecision> {
+    let decision = RecordedDecision::about_config_map("shop", "web", Assumed::default());
+    Arc::new(decision)
 }
 
 fn cluster(name: &str) -> Cluster {
@@ -59,24 +43,24 @@ fn a_full_channel_drops_decisions_and_delays_changes_of_clusters() {
         dropped: DroppedDecisions::default(),
     };
     recorder.cluster("m1".to_owned(), Some(&cluster("m1")));
-    recorder.decision(input());
+    recorder.decision(decision());
     for name in ["m2", "m3"] {
         recorder.cluster(name.to_owned(), Some(&cluster(name)));
     }
     recorder.cluster("m3".to_owned(), None);
-    recorder.decision(input());
-    recorder.decision(input());
+    recorder.decision(decision());
+    recorder.decision(decision());
     assert_eq!(recorder.dropped().get(), 2);
 
     let mut log: Vec<String> = messages.try_iter().map(|m| describe(&m)).collect();
     assert_eq!(log, ["configuration", "m1 true", "decision"]);
     // The gap and the two changes of clusters fill the channel, so the next decision is dropped. After
     // `messages` has been read, a further decision fits.
-    recorder.decision(input());
+    recorder.decision(decision());
     assert_eq!(recorder.dropped().get(), 3);
     log = messages.try_iter().map(|m| describe(&m)).collect();
     assert_eq!(log, ["gap of 2", "m2 true", "m3 false"]);
-    recorder.decision(input());
+    recorder.decision(decision());
     log = messages.try_iter().map(|m| describe(&m)).collect();
     assert_eq!(log, ["gap of 1", "decision"]);
     let mut text = String::new();

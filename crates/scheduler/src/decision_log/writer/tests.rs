@@ -1,7 +1,7 @@
 //! Tests of the written files: their size, their number, their content, and the reading of truncated files.
 
-use berth_api::{Cluster, ResourceBinding};
-use berth_engine::{Assumed, AssumedWorkload, Outcome, Placement, ResourceRequest, WorkloadPeers};
+use berth_api::Cluster;
+use berth_engine::{Assumed, AssumedWorkload, ResourceRequest};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -27,29 +27,13 @@ fn cluster(pods: u32) -> Message {
 }
 
 fn decision(name: &str, assumed: &[(&str, i32)]) -> Message {
-    let object = json!({
-        "metadata": { "name": name, "namespace": "shop" },
-        "spec": { "resource": { "apiVersion": "v1", "kind": "ConfigMap", "name": name } },
-    });
-    let binding: ResourceBinding = serde_json::from_value(object).unwrap();
     let mut workloads = Assumed::default();
     for (cluster, replicas) in assumed {
         let components = vec![(*replicas, ResourceRequest::default())];
         workloads.add(cluster, AssumedWorkload { components });
     }
-    let input = DecisionInput {
-        binding: Arc::new(binding.into()),
-        peers: WorkloadPeers::default(),
-        assumed: workloads.into(),
-        earlier: None,
-        estimates: Arc::default(),
-        extender_calls: 0,
-        outcome: Outcome {
-            failed_terms: Vec::new(),
-            result: Ok(Placement::default()),
-        },
-    };
-    Message::Decision(jiff::Timestamp::now(), Box::new(input))
+    let decision = RecordedDecision::about_config_map("shop", name, workloads);
+    Message::Decision(Arc::new(decision))
 }
 
 fn write(options: DecisionLogOptions, messages: impl IntoIterator<Item = Message>) {
