@@ -1,4 +1,4 @@
-//! Names that controllers derive from the names of other objects.
+//! Names of member clusters, and names that controllers derive from the names of other objects.
 //!
 //! ```
 //! use berth_api::names::{binding_name, cluster_of_execution_namespace, execution_namespace};
@@ -7,6 +7,10 @@
 //! assert_eq!(execution_namespace("member1"), "karmada-es-member1");
 //! assert_eq!(cluster_of_execution_namespace("karmada-es-member1"), Some("member1"));
 //! ```
+
+/// Maximum length of a Cluster's name, as in Karmada. With this limit, the name of the execution namespace fits into 63
+/// characters.
+pub(crate) const MAX_CLUSTER_NAME: usize = 48;
 
 /// Returns the name of the binding of a resource: `nginx-deployment` for the Deployment `nginx`.
 pub fn binding_name(kind: &str, name: &str) -> String {
@@ -98,6 +102,25 @@ pub fn is_reserved_namespace(namespace: &str) -> bool {
         || namespace.starts_with(crate::well_known::EXECUTION_SPACE_PREFIX)
 }
 
+/// Parses the name of a member, which is a DNS label. The length is limited because other names are derived from it.
+///
+/// # Errors
+/// Returns the rule that the name violates.
+pub fn cluster_name(text: &str) -> Result<String, String> {
+    let is_inner = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    if text.is_empty() || text.len() > MAX_CLUSTER_NAME {
+        return Err(format!("must have 1 to {MAX_CLUSTER_NAME} characters"));
+    }
+    let valid = text.chars().all(|letter| is_inner(letter) || letter == '-')
+        && text.starts_with(is_inner)
+        && text.ends_with(is_inner);
+    if valid {
+        Ok(text.to_owned())
+    } else {
+        Err("must consist of lower case letters, digits and '-', and begin and end with a letter or digit".to_owned())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,5 +182,15 @@ mod tests {
         assert_eq!(cluster_of_execution_namespace(&namespace), Some("m1"));
         assert_eq!(cluster_of_execution_namespace("karmada-es-"), None);
         assert_eq!(cluster_of_execution_namespace("default"), None);
+    }
+
+    #[test]
+    fn member_names_are_dns_labels() {
+        for name in ["a", "member-1", "0", &"a".repeat(48)] {
+            assert_eq!(cluster_name(name), Ok(name.to_owned()));
+        }
+        for name in ["", "-a", "a-", "A", "a.b", "a_b", &"a".repeat(49)] {
+            assert!(cluster_name(name).is_err(), "{name}");
+        }
     }
 }

@@ -12,10 +12,7 @@ use super::url_parts::UrlParts;
 use super::{Operation, Reason};
 use crate::cluster::{ClusterSpec, LocalSecretReference, SyncMode};
 use crate::label_selector::{validate_label_key, validate_label_value};
-
-/// Maximum length of a Cluster's name, as in Karmada. With this limit, the name of the execution namespace fits into 63
-/// characters.
-const MAX_NAME: usize = 48;
+use crate::names::MAX_CLUSTER_NAME;
 
 pub(super) fn check(operation: Operation, old: Option<&Value>, cluster: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -44,8 +41,10 @@ fn check_name(cluster: &Value, errors: &mut Vec<FieldError>) {
         .unwrap_or_default();
     if name.is_empty() {
         errors.push(path.error(Reason::Required, "must be not empty"));
-    } else if name.len() > MAX_NAME {
-        errors.push(path.invalid(format!("must be no more than {MAX_NAME} characters")));
+    } else if name.len() > MAX_CLUSTER_NAME {
+        errors.push(path.invalid(format!(
+            "must be no more than {MAX_CLUSTER_NAME} characters"
+        )));
     } else if !is_dns_label(name) {
         errors.push(path.invalid(
             "must be lower-case letters, digits or '-', and start and end with a letter or digit",

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use berth_api::Cluster;
 use berth_api::go_zero::is_empty;
+use berth_api::names::cluster_name;
 use berth_api::quantity::Quantity;
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
 
-use crate::join::command::cluster_name;
 use crate::kubeconfig::CONTEXT;
 
 /// Maximum number of nodes of a cluster.

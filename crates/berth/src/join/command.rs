@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use berth_api::Cluster;
 use berth_api::cluster::{ClusterSpec, SyncMode};
+use berth_api::names::cluster_name;
 use berth_apimachinery::api_error::api_error_message;
 use berth_component_base::kube_client::{self, ConnectError, Target, retry_requests};
 use berth_component_base::user_agent::Component;
@@ -16,9 +17,6 @@ use super::served_resources::{self, UnservedResource};
 use super::{Applier, Endpoint, JoinError, Mode, register};
 use crate::control_plane::ControlPlaneArgs;
 use crate::output;
-
-/// Maximum length of a member's name, the same as in Karmada.
-const MAX_NAME_LENGTH: usize = 48;
 
 /// Flags of `berth join`.
 #[derive(Args, Clone, Debug)]
@@ -279,35 +277,9 @@ fn pem(certificates: &[Vec<u8>]) -> String {
     text
 }
 
-/// Parses the name of a member, which is a DNS label. The length is limited because other names are derived from it.
-pub(crate) fn cluster_name(text: &str) -> Result<String, String> {
-    let is_inner = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
-    if text.is_empty() || text.len() > MAX_NAME_LENGTH {
-        return Err(format!("must have 1 to {MAX_NAME_LENGTH} characters"));
-    }
-    let valid = text.chars().all(|letter| is_inner(letter) || letter == '-')
-        && text.starts_with(is_inner)
-        && text.ends_with(is_inner);
-    if valid {
-        Ok(text.to_owned())
-    } else {
-        Err("must consist of lower case letters, digits and '-', and begin and end with a letter or digit".to_owned())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn member_names_are_dns_labels() {
-        for name in ["a", "member-1", "0", &"a".repeat(48)] {
-            assert_eq!(cluster_name(name), Ok(name.to_owned()));
-        }
-        for name in ["", "-a", "a-", "A", "a.b", "a_b", &"a".repeat(49)] {
-            assert!(cluster_name(name).is_err(), "{name}");
-        }
-    }
 
     #[test]
     fn pem_lines_have_64_characters() {
