@@ -63,7 +63,9 @@ impl BareControlPlane {
             std::fs::write(folder.path().join("kubeconfig"), server.kubeconfig("bare")).unwrap();
             (server.client(), Backend::Embedded(Box::new(server)))
         };
-        berth::up::prepare(&client, clusters).await.unwrap();
+        berth_up::bootstrap::prepare(&client, clusters)
+            .await
+            .unwrap();
         // A kube-apiserver rejects lists of a new kind until its watch cache contains the kind.
         let bindings: Api<ResourceBinding> = Api::all(client.clone());
         eventually("lists of bindings", async || {

@@ -36,13 +36,15 @@ pub(crate) async fn client_of(kubeconfig: &Path) -> Client {
 /// `berth up` does.
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
 pub(crate) async fn bootstrap(client: &Client, members: usize, cancel: &CancellationToken) {
-    let mut members = berth::fleet::generate(members);
+    let mut members = berth_up::fleet::generate(members);
     for member in &mut members {
         member
             .annotations_mut()
             .insert(TEST_MEMBER.to_owned(), String::new());
     }
-    berth::up::prepare(client, &members).await.unwrap();
+    berth_up::bootstrap::prepare(client, &members)
+        .await
+        .unwrap();
     let options = detector::DetectorOptions::parse("", &["kube-.*".to_owned()]).unwrap();
     let templates = RecentTemplates::default();
     tokio::spawn(detector::run(

@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 
 use berth_component_base::kube_client::{self, ConnectError, Target, retry_requests};
 use berth_component_base::user_agent::Component;
+use berth_up::instance::{self, InstanceError, Record};
+use berth_up::kubeconfig::{self, KubeconfigError};
 use clap::Args;
 use kube::Client;
 use kube::api::ApiResource;
-
-use crate::instance::{self, InstanceError, Record};
-use crate::kubeconfig::{self, KubeconfigError};
 
 /// Flags that select the control plane.
 #[derive(Args, Clone, Debug, Default)]

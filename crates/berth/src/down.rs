@@ -3,11 +3,11 @@
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
+use berth_up::instance::{self, InstanceError};
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::control_plane::{self, Instance, InstanceArgs, LookupError};
-use crate::instance::{self, InstanceError};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 

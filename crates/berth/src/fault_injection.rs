@@ -14,6 +14,7 @@ use berth_apiserver::Reachability;
 use berth_component_base::kube_client::{self, ConnectError, Target};
 use berth_component_base::list_watch;
 use berth_component_base::user_agent::Component;
+use berth_up::kubeconfig::CONTEXT;
 use clap::Args;
 use futures::TryStreamExt as _;
 use kube::api::{Api, Patch, PatchParams};
@@ -24,7 +25,6 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::control_plane::{self, InstanceArgs, LookupError};
-use crate::kubeconfig::CONTEXT;
 use crate::member_name;
 
 /// Annotation of a Cluster whose value `unreachable` makes the API server of the simulated member unreachable.

@@ -5,9 +5,8 @@
 //! - [`cli`]: the command line. `program_name` selects the program by the file name of the executable, and
 //!   `karmada_command_line` parses the command lines of Karmada's programs.
 //! - [`control_plane`]: the selection of the control plane to which a command connects.
-//! - [`up`], [`status`], [`down`]: the embedded control plane. [`instance`] and [`kubeconfig`] are its files.
-//!   [`cluster_proxy`] adds Karmada's proxy to its API server.
-//! - [`fleet`], [`members`], [`fault_injection`]: the simulated members of `berth up`.
+//! - [`up`], [`status`], [`down`]: the embedded control plane. The crate `berth_up` has its servers and its files.
+//! - [`fault_injection`]: the commands that make simulated members of `berth up` unreachable.
 //! - [`controllers`]: the controllers, and the flags of `berth controllers`.
 //! - [`webhook`]: the admission webhooks, and the flags of `berth webhook`.
 //! - [`join`], [`clusters`]: the commands that register and manage members.
@@ -19,7 +18,6 @@
 //! - [`completion`], [`man`]: shell completion scripts and manual pages.
 
 pub mod cli;
-pub mod cluster_proxy;
 pub mod clusters;
 mod columns;
 pub mod completion;
@@ -30,16 +28,11 @@ pub mod down;
 pub mod engine_flags;
 pub mod explain;
 pub mod fault_injection;
-pub mod fleet;
-pub mod instance;
 pub mod interpret;
 pub mod join;
 mod karmada_command_line;
-pub mod kubeconfig;
 pub mod man;
 mod member_name;
-pub mod members;
-pub mod open_files;
 mod output;
 pub mod persistence;
 mod program_name;

@@ -1,8 +1,9 @@
-//! The flags `--data-dir` and `--fsync` of `berth up`, and the storage that they select for its API servers.
+//! The flags `--data-dir` and `--fsync` of `berth up`, which select the storage of its API servers.
 
 use std::path::PathBuf;
 
-use berth_apiserver::{DataDir, DataDirError, Durability, ServerConfig};
+use berth_apiserver::{DataDirError, Durability};
+use berth_up::storage::Storage;
 use clap::Args;
 
 /// Flags that select the storage.
@@ -17,24 +18,21 @@ pub struct PersistenceArgs {
     pub fsync: bool,
 }
 
-/// The storage of all API servers: a data folder, or memory for `None`.
-#[derive(Clone, Debug)]
-pub(crate) struct Storage(Option<DataDir>);
-
 impl PersistenceArgs {
     /// Opens the data folder, if the flags name one.
     ///
     /// # Errors
     /// Fails if the data folder cannot be used.
     pub(crate) fn open(&self) -> Result<Storage, DataDirError> {
+        let Some(path) = &self.data_dir else {
+            return Ok(Storage::in_memory());
+        };
         let durability = if self.fsync {
             Durability::PowerLoss
         } else {
             Durability::ProcessEnd
         };
-        let path = self.data_dir.as_deref();
-        let data = path.map(|path| DataDir::open(path, durability));
-        Ok(Storage(data.transpose()?))
+        Storage::open(path, durability)
     }
 
     /// Describes the storage for `berth status`.
@@ -50,23 +48,5 @@ impl PersistenceArgs {
             ""
         };
         format!("{}{waits}", path.display())
-    }
-}
-
-impl Storage {
-    /// Returns the configuration of the server `name`, with its stored objects and credentials.
-    ///
-    /// # Errors
-    /// Fails if the stored data cannot be read.
-    pub(crate) fn server(&self, name: &str) -> Result<ServerConfig, DataDirError> {
-        let Some(data) = &self.0 else {
-            return Ok(ServerConfig::default());
-        };
-        let (objects, credentials) = data.server(name)?;
-        Ok(ServerConfig {
-            storage: Box::new(objects),
-            credentials: Some(credentials),
-            ..ServerConfig::default()
-        })
     }
 }

@@ -7,6 +7,8 @@ use berth_api::well_known::CONDITION_READY;
 use berth_api::{Cluster, condition};
 use berth_component_base::kube_client::{self, ConnectError, Target};
 use berth_component_base::user_agent::Component;
+use berth_up::instance::Record;
+use berth_up::kubeconfig::CONTEXT;
 use clap::{Args, ValueEnum};
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
@@ -14,8 +16,6 @@ use serde::Serialize;
 
 use crate::columns;
 use crate::control_plane::{self, Instance, InstanceArgs, LookupError};
-use crate::instance::Record;
-use crate::kubeconfig::CONTEXT;
 use crate::output;
 
 /// Timeout of the API server's response.

@@ -2,7 +2,6 @@
 
 mod arguments;
 mod banner;
-mod bootstrap;
 mod disabled_components;
 mod error;
 
@@ -23,6 +22,12 @@ use berth_plan::admission::KarmadaAdmission;
 use berth_plan::simulate::is_simulated;
 use berth_scheduler::Options;
 use berth_scheduler::config::BindAddress;
+use berth_up::cluster_proxy::ClusterProxy;
+use berth_up::instance::{Claim, Record};
+use berth_up::kubeconfig::{self, Access, CONTEXT, Reservation};
+use berth_up::members::{self, Member};
+use berth_up::storage::Storage;
+use berth_up::{bootstrap, fleet, open_files};
 use berth_workloads::ImageRegistry;
 use futures::FutureExt as _;
 use regex::Regex;
@@ -30,19 +35,12 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster_proxy::ClusterProxy;
 use crate::controllers::controller_set::{self, ControllerSet};
 use crate::controllers::failover_flags::MemberKind;
 use crate::dashboard;
 use crate::engine_flags::EngineFlags;
 use crate::fault_injection;
-use crate::fleet;
-use crate::instance::{Claim, Record};
 use crate::join::{self, Endpoint};
-use crate::kubeconfig::{self, Access, CONTEXT, Reservation};
-use crate::members::{self, Member};
-use crate::open_files;
-use crate::persistence::Storage;
 pub use arguments::UpArgs;
 use banner::Banner;
 pub use disabled_components::DisabledComponent;
@@ -410,17 +408,4 @@ fn components(without: &[DisabledComponent]) -> Vec<String> {
     }
     components.push(SIMULATION);
     components.into_iter().map(str::to_owned).collect()
-}
-
-/// Prepares an API server as a Karmada control plane: installs Karmada's CustomResourceDefinitions and namespaces, and
-/// creates the Clusters `members`. Starts no server for a member.
-///
-/// # Errors
-/// When the API server refuses an object.
-pub async fn prepare(client: &kube::Client, members: &[Cluster]) -> Result<(), UpError> {
-    bootstrap::definitions(client).await?;
-    for member in members {
-        bootstrap::register(client, member).await?;
-    }
-    Ok(())
 }

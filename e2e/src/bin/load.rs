@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         return berth::cli::main();
     }
     let arguments = Arguments::parse();
-    berth::open_files::raise_limit();
+    berth_up::open_files::raise_limit();
     match run(&arguments.scenario) {
         Ok(report) => {
             println!("{report}");

@@ -65,7 +65,7 @@ pub async fn server(load: &ServerLoad) -> Result<Value, LoadError> {
     note("ready, ms", at_most(millis(server.ready_after), 300.0));
     note("empty, MiB", at_most(mib(server.resident_kib()), 60.0));
     let client = server.client().await?;
-    berth::up::prepare(&client, &[])
+    berth_up::bootstrap::prepare(&client, &[])
         .await
         .map_err(|error| LoadError::Unexpected(error.to_string()))?;
     for name in [LARGE, SMALL, BINDINGS] {

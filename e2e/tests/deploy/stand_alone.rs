@@ -117,7 +117,7 @@ async fn check_propagation(mut objects: Vec<Value>, deployments: [&str; 3]) {
     })
     .await
     .unwrap();
-    for (member, cluster) in fleet.members().iter().zip(berth::fleet::generate(2)) {
+    for (member, cluster) in fleet.members().iter().zip(berth_up::fleet::generate(2)) {
         let endpoint = Endpoint {
             url: member.server().url(),
             ca_pem: member.server().ca_pem().to_owned(),

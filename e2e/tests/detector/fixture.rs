@@ -64,7 +64,7 @@ impl Fixture {
         let folder = tempfile::tempdir().unwrap();
         let server = KubeApiserver::start(&assets, folder.path()).await;
         let client = server.client().await;
-        berth::up::prepare(&client, &[]).await.unwrap();
+        berth_up::bootstrap::prepare(&client, &[]).await.unwrap();
         Self::run(
             client,
             Backend::KubeApiserver(server, folder),

@@ -46,7 +46,7 @@ impl WebhookPlane {
         let folder = tempfile::tempdir().unwrap();
         let server = KubeApiserver::start(&KubeApiserver::assets().unwrap(), folder.path()).await;
         let client = server.client().await;
-        berth::up::prepare(&client, &[]).await.unwrap();
+        berth_up::bootstrap::prepare(&client, &[]).await.unwrap();
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);

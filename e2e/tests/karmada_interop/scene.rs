@@ -41,8 +41,8 @@ pub struct Scene {
 
 /// Installs Karmada's CustomResourceDefinitions in a control plane, and joins the simulated members.
 async fn bootstrap(control: &Client, up: &ControlPlane) {
-    berth::up::prepare(control, &[]).await.unwrap();
-    for (member, cluster) in up.members().iter().zip(berth::fleet::generate(3)) {
+    berth_up::bootstrap::prepare(control, &[]).await.unwrap();
+    for (member, cluster) in up.members().iter().zip(berth_up::fleet::generate(3)) {
         let endpoint = Endpoint {
             url: member.server().url(),
             ca_pem: member.server().ca_pem().to_owned(),

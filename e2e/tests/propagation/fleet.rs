@@ -90,7 +90,7 @@ impl Fleet {
         .await
         .unwrap();
         let client = server.client();
-        berth::up::prepare(&client, &[]).await.unwrap();
+        berth_up::bootstrap::prepare(&client, &[]).await.unwrap();
         let mut fleet = Self {
             client,
             members: Vec::new(),

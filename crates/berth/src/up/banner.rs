@@ -4,9 +4,10 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use berth_up::kubeconfig::CONTEXT;
+use berth_up::members::Member;
+
 use crate::columns;
-use crate::kubeconfig::CONTEXT;
-use crate::members::Member;
 
 use super::DisabledComponent;
 

@@ -2,19 +2,19 @@
 
 use std::net::SocketAddr;
 
-use berth_apimachinery::api_error::api_error_message;
 use berth_apiserver::{DataDirError, StartError, StorageError};
 use berth_controllers::detector::OptionsError;
 use berth_dashboard::DashboardError;
 use berth_scheduler::ServiceError;
 use berth_telemetry::ExportError;
+use berth_up::bootstrap::BootstrapError;
+use berth_up::fleet::FleetError;
+use berth_up::instance::InstanceError;
+use berth_up::kubeconfig::KubeconfigError;
+use berth_up::members::MemberError;
 
 use crate::controllers::controller_set::ControllerSetError;
-use crate::fleet::FleetError;
-use crate::instance::InstanceError;
 use crate::join::JoinError;
-use crate::kubeconfig::KubeconfigError;
-use crate::members::MemberError;
 
 /// Reason for which the control plane cannot start, or ends unexpectedly.
 #[derive(Debug, thiserror::Error)]
@@ -56,22 +56,9 @@ pub enum UpError {
     /// The API server cannot start.
     #[error("cannot start the API server: {0}")]
     Server(StartError),
-    /// A CustomResourceDefinition cannot be installed.
-    #[error("cannot install {name}: {reason}")]
-    Definition {
-        /// Name of the CustomResourceDefinition.
-        name: String,
-        /// Cause.
-        reason: String,
-    },
-    /// The API server refuses an object.
-    #[error("cannot create {what}: {}", api_error_message(.source))]
-    Object {
-        /// Kind and name of the object.
-        what: String,
-        /// Cause.
-        source: Box<kube::Error>,
-    },
+    /// An object cannot be created in the control plane.
+    #[error(transparent)]
+    Bootstrap(#[from] BootstrapError),
     /// A flag of the detector is invalid.
     #[error(transparent)]
     Options(#[from] OptionsError),

@@ -41,7 +41,7 @@ impl TestServers {
             server("member1").await,
             server("member2").await,
         );
-        berth::up::prepare(&control_plane.client(), &[])
+        berth_up::bootstrap::prepare(&control_plane.client(), &[])
             .await
             .unwrap();
         Self {
@@ -62,7 +62,9 @@ impl TestServers {
         let server = Server::start(ServerConfig::default()).await.unwrap();
         let file = self.home().join("other.kubeconfig");
         std::fs::write(file, server.kubeconfig("other")).unwrap();
-        berth::up::prepare(&server.client(), &[]).await.unwrap();
+        berth_up::bootstrap::prepare(&server.client(), &[])
+            .await
+            .unwrap();
         server
     }
 

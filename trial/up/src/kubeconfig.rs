@@ -152,7 +152,7 @@ impl Reservation {
 }
 
 /// Reports whether `berth up` wrote all contexts of the file. The result is true for an empty file.
-pub(crate) fn is_ours(path: &Path) -> bool {
+pub fn is_ours(path: &Path) -> bool {
     let Ok(kubeconfig) = Kubeconfig::read_from(path) else {
         return std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0);
     };

@@ -1,7 +1,7 @@
 //! Simulated members of `berth up`. Each member has its own API server and storage, and contains the nodes and pods
 //! that its Cluster manifest describes.
 //!
-//! This module does not connect to the control plane. [`crate::join`] registers the members.
+//! This module does not connect to the control plane. `berth` registers the members.
 
 mod extra_apis;
 mod nodes;
@@ -18,7 +18,7 @@ use kube::api::{Api, PostParams};
 use tokio::task::JoinSet;
 
 use crate::kubeconfig::Access;
-use crate::persistence::Storage;
+use crate::storage::Storage;
 
 /// An error of starting a member.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +67,7 @@ pub struct Member {
 ///
 /// # Errors
 /// Fails if a member cannot start. The other members are then stopped.
-pub(crate) async fn start(
+pub async fn start(
     fleet: &[Cluster],
     ip: IpAddr,
     port: u16,

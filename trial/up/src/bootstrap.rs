@@ -18,7 +18,26 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::UpError;
+/// An error of creating an object.
+#[derive(Debug, thiserror::Error)]
+pub enum BootstrapError {
+    /// A CustomResourceDefinition cannot be installed.
+    #[error("cannot install {name}: {reason}")]
+    Definition {
+        /// Name of the CustomResourceDefinition.
+        name: String,
+        /// Cause.
+        reason: String,
+    },
+    /// The API server refuses an object.
+    #[error("cannot create {what}: {}", api_error_message(.source))]
+    Object {
+        /// Kind and name of the object.
+        what: String,
+        /// Cause.
+        source: Box<kube::Error>,
+    },
+}
 
 /// Name of the ClusterRole and the ClusterRoleBinding that let the administrator use `clusters/proxy`. Karmada uses the
 /// same name.
@@ -30,7 +49,7 @@ const ESTABLISH_TIMEOUT: Duration = Duration::from_mins(1);
 ///
 /// # Errors
 /// When the server refuses an object.
-pub(super) async fn definitions(client: &kube::Client) -> Result<(), UpError> {
+pub async fn definitions(client: &kube::Client) -> Result<(), BootstrapError> {
     for definition in berth_api::crds::all() {
         install(client, &definition).await?;
     }
@@ -43,13 +62,26 @@ pub(super) async fn definitions(client: &kube::Client) -> Result<(), UpError> {
     Ok(())
 }
 
+/// Prepares an API server as a Karmada control plane: installs Karmada's CustomResourceDefinitions and namespaces, and
+/// creates the Clusters `members`. Starts no server for a member.
+///
+/// # Errors
+/// When the API server refuses an object.
+pub async fn prepare(client: &kube::Client, members: &[Cluster]) -> Result<(), BootstrapError> {
+    definitions(client).await?;
+    for member in members {
+        register(client, member).await?;
+    }
+    Ok(())
+}
+
 /// Allows the administrator to reach all members through `clusters/proxy`, as Karmada's installation does. The
 /// ClusterRoleBinding must name the user: in a member, the impersonator account may impersonate only the users that
 /// such a binding names.
 ///
 /// # Errors
 /// When the server refuses one of the two objects.
-pub(super) async fn proxy_admin(client: &kube::Client) -> Result<(), UpError> {
+pub async fn proxy_admin(client: &kube::Client) -> Result<(), BootstrapError> {
     let metadata = || ObjectMeta {
         name: Some(PROXY_ADMIN.to_owned()),
         ..ObjectMeta::default()
@@ -88,9 +120,9 @@ pub(super) async fn proxy_admin(client: &kube::Client) -> Result<(), UpError> {
 async fn install(
     client: &kube::Client,
     definition: &CustomResourceDefinition,
-) -> Result<(), UpError> {
+) -> Result<(), BootstrapError> {
     let name = definition.metadata.name.clone().unwrap_or_default();
-    let failed = |reason: String| UpError::Definition {
+    let failed = |reason: String| BootstrapError::Definition {
         name: name.clone(),
         reason,
     };
@@ -107,7 +139,7 @@ async fn install(
     }
 }
 
-async fn create_namespace(client: &kube::Client, name: &str) -> Result<(), UpError> {
+async fn create_namespace(client: &kube::Client, name: &str) -> Result<(), BootstrapError> {
     let namespace = Namespace {
         metadata: ObjectMeta {
             name: Some(name.to_owned()),
@@ -119,7 +151,7 @@ async fn create_namespace(client: &kube::Client, name: &str) -> Result<(), UpErr
 }
 
 /// Creates an object if it does not exist.
-async fn create<K>(client: &kube::Client, what: &str, object: &K) -> Result<(), UpError>
+async fn create<K>(client: &kube::Client, what: &str, object: &K) -> Result<(), BootstrapError>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
 {
@@ -127,7 +159,7 @@ where
     match objects.create(&PostParams::default(), object).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
-        Err(source) => Err(UpError::Object {
+        Err(source) => Err(BootstrapError::Object {
             what: what.to_owned(),
             source: Box::new(source),
         }),
@@ -135,9 +167,12 @@ where
 }
 
 /// Creates the Cluster of a member that has no server in this process. An existing Cluster stays unchanged.
-pub(super) async fn register(client: &kube::Client, member: &Cluster) -> Result<(), UpError> {
+///
+/// # Errors
+/// When the server refuses the Cluster or its status.
+pub async fn register(client: &kube::Client, member: &Cluster) -> Result<(), BootstrapError> {
     let name = member.metadata.name.clone().unwrap_or_default();
-    let refused = |source| UpError::Object {
+    let refused = |source| BootstrapError::Object {
         what: format!("member cluster {name}"),
         source: Box::new(source),
     };
@@ -155,7 +190,10 @@ pub(super) async fn register(client: &kube::Client, member: &Cluster) -> Result<
 
 /// Writes the status in the manifest `member` to the Cluster in the control plane. If the manifest has no conditions,
 /// the member is reported as ready.
-pub(super) async fn write_status(client: &kube::Client, member: &Cluster) -> Result<(), UpError> {
+///
+/// # Errors
+/// When the server refuses the status.
+pub async fn write_status(client: &kube::Client, member: &Cluster) -> Result<(), BootstrapError> {
     let name = member.metadata.name.clone().unwrap_or_default();
     let clusters: Api<Cluster> = Api::all(client.clone());
     let mut status = member.status.clone().unwrap_or_default();
@@ -177,7 +215,7 @@ pub(super) async fn write_status(client: &kube::Client, member: &Cluster) -> Res
     clusters
         .patch_status(&name, &PatchParams::default(), &patch)
         .await
-        .map_err(|source| UpError::Object {
+        .map_err(|source| BootstrapError::Object {
             what: format!("the status of member cluster {name}"),
             source: Box::new(source),
         })?;
