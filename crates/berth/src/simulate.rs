@@ -11,6 +11,7 @@ pub use error::SimulateCommandError;
 
 use berth_plan::scheduler_configuration::DecisionConfiguration;
 use berth_plan::simulate::{self, SimulateError};
+use berth_up::preview_server;
 use tokio_util::sync::CancellationToken;
 
 use crate::output;
@@ -41,7 +42,9 @@ async fn simulate(args: SimulateArgs) -> Result<(), SimulateCommandError> {
     let (documents, problems) = reading
         .await
         .map_err(|error| std::io::Error::other(error.to_string()))?;
-    let simulation = simulate::simulate(documents, problems, &options, &configuration).await?;
+    let start = preview_server::start;
+    let simulation =
+        simulate::simulate(documents, problems, &options, &configuration, start).await?;
     // The output is buffered, so that a pipe receives either the complete output or nothing.
     let mut out = Vec::new();
     report::write(args.output, &simulation, terminal_width(), &mut out)?;

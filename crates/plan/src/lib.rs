@@ -7,11 +7,9 @@
 //! - [`scheduler_configuration`], [`scheduler_endpoint`]: the configuration for scheduling decisions, and the client
 //!   for a running scheduler.
 //! - `control_plane_state`, [`control_plane_lists`]: the clusters and bindings of a control plane.
-//! - [`admission`]: Karmada's rules for the API server that checks manifests.
 //!
 //! The crate knows neither command lines nor the form of the output.
 
-pub mod admission;
 pub mod control_plane_lists;
 mod control_plane_state;
 pub mod explain;

@@ -10,7 +10,7 @@
 //!                get and list
 //! ```
 //!
-//! The rules are those of the real components: an embedded API server validates manifests and fills in defaults
+//! The rules are those of the real components: an API server validates manifests and fills in defaults
 //! ([`sandbox`]), and the code of the detector creates the bindings ([`detect`]). [`what_if`] selects the bindings that
 //! the scheduler would process, and decides about them with the engine.
 
@@ -27,6 +27,7 @@ mod notes;
 mod offline;
 mod options;
 mod predicted_state;
+mod preview_server;
 mod rebalancer;
 mod sandbox;
 mod served_kinds;
@@ -38,6 +39,7 @@ pub use error::{Problem, SimulateError, SourceLocation};
 pub use notes::Notes;
 pub use offline::is_simulated;
 pub use options::{LiveOptions, SimulateOptions};
+pub use preview_server::{AdmissionRules, PreviewServer, StartPreviewServer};
 pub use source::{Document, Input, read};
 
 use crate::scheduler_configuration::DecisionConfiguration;
@@ -74,7 +76,8 @@ impl Outcome {
     }
 }
 
-/// Simulates the documents that [`read`] has returned, with their problems.
+/// Simulates the documents that [`read`] has returned, with their problems. `start` starts the API server that validates
+/// the manifests.
 ///
 /// # Errors
 /// Fails if the manifests cannot be used, if the live control plane cannot be read, or if the scheduler configuration
@@ -84,6 +87,7 @@ pub async fn simulate(
     mut problems: Vec<Problem>,
     options: &SimulateOptions,
     configuration: &DecisionConfiguration,
+    start: StartPreviewServer,
 ) -> Result<Simulation, SimulateError> {
     let manifests = manifest::from_documents(documents, &mut problems);
     let mut notes = Notes::default();
@@ -100,12 +104,13 @@ pub async fn simulate(
             manifests,
             options,
             configuration,
+            start,
             problems,
             &mut notes,
         );
         Outcome::Moves(moves.await?)
     } else {
-        let state = offline::read_state(manifests, options, problems, &mut notes).await?;
+        let state = offline::read_state(manifests, options, start, problems, &mut notes).await?;
         if configuration.origin().is_none() {
             notes.push(configuration_note::note(&state.bindings, &[]));
         }

@@ -9,7 +9,7 @@ use berth_controllers::detector::{self, DetectorOptions};
 use berth_controllers::monitor::Monitor;
 use berth_controllers::recent_templates::RecentTemplates;
 use berth_e2e::{KubeApiserver, eventually};
-use berth_plan::admission::KarmadaAdmission;
+use berth_up::admission::KarmadaAdmission;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};

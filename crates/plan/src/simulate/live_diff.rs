@@ -17,6 +17,7 @@ use super::manifest::Manifest;
 use super::notes::Notes;
 use super::options::{LiveOptions, SimulateOptions};
 use super::predicted_state::{PredictedState, names};
+use super::preview_server::StartPreviewServer;
 use super::well_known_types;
 use crate::control_plane_state::{self, Clusters, ControlPlaneState, decode_binding};
 use crate::scheduler_configuration::DecisionConfiguration;
@@ -31,6 +32,7 @@ pub(crate) async fn moves(
     manifests: Vec<Manifest>,
     options: &SimulateOptions,
     configuration: &DecisionConfiguration,
+    start: StartPreviewServer,
     problems: Vec<Problem>,
     notes: &mut Notes,
 ) -> Result<Moves, SimulateError> {
@@ -56,7 +58,7 @@ pub(crate) async fn moves(
     };
     if !manifests.is_empty() || !problems.is_empty() {
         predicted
-            .apply(&live, manifests, options, problems, notes)
+            .apply(&live, manifests, options, start, problems, notes)
             .await?;
         predicted.detect(&live, notes, &mut progress).await?;
     }

@@ -14,6 +14,7 @@ use super::kind_resolution::{self, TypedManifest};
 use super::manifest::{Manifest, Role};
 use super::notes::Notes;
 use super::options::SimulateOptions;
+use super::preview_server::StartPreviewServer;
 use super::rebalancer;
 use super::sandbox::Sandbox;
 use crate::control_plane_state::{self, ControlPlaneState, decode_binding};
@@ -29,10 +30,11 @@ use crate::what_if::{
 pub(crate) async fn read_state(
     manifests: Vec<Manifest>,
     options: &SimulateOptions,
+    start: StartPreviewServer,
     mut problems: Vec<Problem>,
     notes: &mut Notes,
 ) -> Result<ControlPlaneState, SimulateError> {
-    let mut sandbox = Sandbox::start(options.validates).await?;
+    let mut sandbox = Sandbox::start(start, options.validates).await?;
     let namespace = options.namespace.as_deref().unwrap_or("default");
     let typed = kind_resolution::resolve(
         manifests,

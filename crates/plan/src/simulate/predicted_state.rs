@@ -19,6 +19,7 @@ use super::manifest::{Manifest, Role};
 use super::merge;
 use super::notes::Notes;
 use super::options::SimulateOptions;
+use super::preview_server::StartPreviewServer;
 use super::rebalancer;
 use super::sandbox::Sandbox;
 use super::well_known_types;
@@ -67,10 +68,11 @@ impl PredictedState {
         live: &LivePlane,
         manifests: Vec<Manifest>,
         options: &SimulateOptions,
+        start: StartPreviewServer,
         mut problems: Vec<Problem>,
         notes: &mut Notes,
     ) -> Result<(), SimulateError> {
-        let mut sandbox = Sandbox::start(options.validates).await?;
+        let mut sandbox = Sandbox::start(start, options.validates).await?;
         let namespace = live.namespace.as_str();
         let typed = kind_resolution::resolve(
             manifests,

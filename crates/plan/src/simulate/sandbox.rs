@@ -1,15 +1,12 @@
-//! An in-process API server that validates manifests and fills in defaults, as a control plane does for
-//! `kubectl apply`.
+//! An API server that validates manifests and fills in defaults, as a control plane does for `kubectl apply`.
 //!
 //! The simulation continues with the object in each response of the server.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use berth_api::admission::GuardedKind;
 use berth_api::cluster::ApiEnablement;
 use berth_apimachinery::api_error::api_error_message;
-use berth_apiserver::{Admission, Server, ServerConfig};
 use berth_controllers::cluster_status::apis;
 use berth_controllers::resource_type::ResourceType;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -20,9 +17,9 @@ use kube::core::Request;
 use serde_json::{Value, json};
 
 use super::error::SimulateError;
+use super::preview_server::{AdmissionRules, PreviewServer, StartPreviewServer};
 use super::served_kinds::ServedKinds;
-use super::skip_validation::{self, DefaultsOnly};
-use crate::admission::KarmadaAdmission;
+use super::skip_validation;
 
 /// Metadata fields that an API server sets. In a response of the sandbox, the values of these fields are replaced by
 /// the values of the manifest or of the live object.
@@ -37,9 +34,9 @@ const RESTORED_FIELDS: [&str; 8] = [
     "managedFields",
 ];
 
-/// The in-process API server.
+/// The API server.
 pub(crate) struct Sandbox {
-    server: Server,
+    server: Box<dyn PreviewServer>,
     client: Client,
     validates: bool,
     namespaces: HashSet<String>,
@@ -52,28 +49,26 @@ impl Sandbox {
     ///
     /// # Errors
     /// When the server cannot start.
-    pub(crate) async fn start(validates: bool) -> Result<Self, SimulateError> {
-        let failed = |error: &dyn std::fmt::Display| SimulateError::Sandbox(error.to_string());
-        let admission: Arc<dyn Admission> = if validates {
-            Arc::new(KarmadaAdmission)
+    pub(crate) async fn start(
+        start: StartPreviewServer,
+        validates: bool,
+    ) -> Result<Self, SimulateError> {
+        let rules = if validates {
+            AdmissionRules::DefaultsAndRefusals
         } else {
-            Arc::new(DefaultsOnly)
+            AdmissionRules::Defaults
         };
-        let server = Server::start(ServerConfig {
-            admission: vec![admission],
-            ..ServerConfig::default()
-        })
-        .await
-        .map_err(|error| failed(&error))?;
+        let server = start(rules).await.map_err(SimulateError::Sandbox)?;
         let member_apis = apis::discover(&server.client()).await.enablements;
         for mut definition in berth_api::crds::all() {
             if !validates {
-                definition = skip_validation::relax(&definition).map_err(|error| failed(&error))?;
+                definition = skip_validation::relax(&definition)
+                    .map_err(|error| SimulateError::Sandbox(error.to_string()))?;
             }
             server
                 .install_crd(definition)
                 .await
-                .map_err(|error| failed(&error))?;
+                .map_err(SimulateError::Sandbox)?;
         }
         Ok(Self {
             client: server.client(),
@@ -101,8 +96,7 @@ impl Sandbox {
     pub(crate) async fn define(&self, definition: &Value) -> Result<(), String> {
         let definition: CustomResourceDefinition =
             serde_json::from_value(definition.clone()).map_err(|error| error.to_string())?;
-        let installed = self.server.install_crd(definition).await;
-        installed.map_err(|error| error.to_string())
+        self.server.install_crd(definition).await
     }
 
     /// Returns the object as a control plane would store it. `live` is the object in the live control plane that the

@@ -1,28 +1,7 @@
-//! `--no-validate`: the API server of the simulation fills in defaults and skips validation.
+//! `--no-validate`: the schemas of the simulation's API server fill in defaults and skip validation.
 
-use berth_apiserver::{Admission, AdmissionRequest, Denial, GroupResource};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Map, Value};
-
-use crate::admission::KarmadaAdmission;
-
-/// Admission that runs Karmada's mutating webhooks and skips its validating webhooks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DefaultsOnly;
-
-impl Admission for DefaultsOnly {
-    fn handles(&self, resource: &GroupResource<'_>) -> bool {
-        KarmadaAdmission.handles(resource)
-    }
-
-    fn mutate(&self, request: &AdmissionRequest<'_>, object: &mut Value) -> Result<(), Denial> {
-        KarmadaAdmission.mutate(request, object)
-    }
-
-    fn validate(&self, _: &AdmissionRequest<'_>, _: &Value) -> Result<(), Denial> {
-        Ok(())
-    }
-}
 
 /// Schema keywords that define structure and defaults. All other keywords only validate.
 const STRUCTURAL: [&str; 8] = [
