@@ -7,11 +7,10 @@ mod error;
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_api::Cluster;
-use berth_apiserver::{Server, ServerConfig, StartError};
+use berth_apiserver::{Server, StartError};
 use berth_component_base::kube_client;
 use berth_component_base::program::ignored_flags::log_ineffective;
 use berth_component_base::program::progress::Progress;
@@ -21,16 +20,13 @@ use berth_dashboard::DashboardError;
 use berth_plan::simulate::is_simulated;
 use berth_scheduler::Options;
 use berth_scheduler::config::BindAddress;
-use berth_up::admission::KarmadaAdmission;
-use berth_up::cluster_proxy::ClusterProxy;
 use berth_up::instance::{Claim, Record};
-use berth_up::kubeconfig::{self, Access, CONTEXT, Reservation};
-use berth_up::members::{self, Member};
+use berth_up::kubeconfig::{self, Reservation};
+use berth_up::members::Member;
+use berth_up::servers::Servers;
 use berth_up::storage::Storage;
-use berth_up::{bootstrap, fleet, open_files};
-use berth_workloads::ImageRegistry;
+use berth_up::{bootstrap, fault_injection, fleet, open_files};
 use futures::FutureExt as _;
-use regex::Regex;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -39,7 +35,6 @@ use crate::controllers::controller_set::{self, ControllerSet};
 use crate::controllers::failover_flags::MemberKind;
 use crate::dashboard;
 use crate::engine_flags::EngineFlags;
-use crate::fault_injection;
 use crate::join::{self, Endpoint};
 pub use arguments::UpArgs;
 use banner::Banner;
@@ -58,8 +53,7 @@ const SIMULATION: &str = "simulation";
 /// A running control plane.
 #[derive(Debug)]
 pub struct ControlPlane {
-    server: Server,
-    members: Vec<Member>,
+    servers: Servers,
     /// Number of registered members without a server in this process.
     others: usize,
     /// Address of the scheduler's debug endpoints. `None` until the scheduler listens.
@@ -104,7 +98,7 @@ async fn run_until(args: UpArgs, cancel: CancellationToken) -> Result<(), UpErro
         () = cancel.cancelled() => return Ok(()),
     };
     let path = reservation.write(&control_plane.kubeconfig())?;
-    record.api_server = control_plane.server.url();
+    record.api_server = control_plane.server().url();
     claim.write(&record)?;
     let address = tokio::select! {
         address = control_plane.scheduler_address(&args) => address,
@@ -158,20 +152,17 @@ impl ControlPlane {
         log_ineffective(&args.feature_gates.ineffective_for_controllers());
         let listen = SocketAddr::new(args.bind_address, args.port);
         let storage = args.persistence.open()?;
-        let server = Server::start(ServerConfig {
-            listen,
-            admission: vec![Arc::new(KarmadaAdmission)],
-            connects: vec![Arc::new(ClusterProxy)],
-            ..storage.server("control-plane")?
-        })
-        .await
-        .map_err(|error| match error {
-            StartError::Bind { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
-                UpError::PortInUse(listen)
-            }
-            StartError::Bind { source, .. } => UpError::Address(listen, source),
-            other => UpError::Server(other),
-        })?;
+        let servers = Servers::start(listen, storage.server("control-plane")?)
+            .await
+            .map_err(|error| match error {
+                StartError::Bind { source, .. }
+                    if source.kind() == std::io::ErrorKind::AddrInUse =>
+                {
+                    UpError::PortInUse(listen)
+                }
+                StartError::Bind { source, .. } => UpError::Address(listen, source),
+                other => UpError::Server(other),
+            })?;
         if !listen.ip().is_loopback() {
             tracing::warn!(
                 address = %listen.ip(),
@@ -180,9 +171,8 @@ impl ControlPlane {
         }
         let (serving, scheduler) = watch::channel(None);
         let mut plane = Self {
-            server,
+            servers,
             scheduler,
-            members: Vec::new(),
             others: 0,
             tasks: JoinSet::new(),
             cancel: CancellationToken::new(),
@@ -208,19 +198,17 @@ impl ControlPlane {
 
     /// Returns the API server of the control plane.
     pub fn server(&self) -> &Server {
-        &self.server
+        self.servers.control_plane()
     }
 
     /// Returns the simulated members, in the order of their Clusters in the fleet.
     pub fn members(&self) -> &[Member] {
-        &self.members
+        self.servers.members()
     }
 
     /// Returns a kubeconfig with a context for the control plane (the current context) and for each simulated member.
     pub fn kubeconfig(&self) -> String {
-        let mut servers = vec![Access::to(&self.server, CONTEXT)];
-        servers.extend(self.members.iter().map(Member::access));
-        kubeconfig::text(&servers)
+        self.servers.kubeconfig()
     }
 
     async fn bootstrap(
@@ -231,17 +219,21 @@ impl ControlPlane {
         controllers: ControllerSet,
         serving: watch::Sender<Option<SocketAddr>>,
     ) -> Result<(), UpError> {
-        let client = kube_client::named(self.server.client(), Component::CommandLine);
+        let client = kube_client::named(self.server().client(), Component::CommandLine);
         bootstrap::definitions(&client).await?;
         bootstrap::proxy_admin(&client).await?;
         // Starting many members slows the API server down, so the definitions are installed before the members start.
         let mut progress = Progress::start();
-        self.members =
-            members::start(fleet, args.bind_address, args.port, storage, &mut progress).await?;
+        self.servers
+            .start_members(fleet, args.bind_address, args.port, storage, &mut progress)
+            .await?;
         self.join(&client, fleet, &mut progress).await?;
-        self.start_simulation(&client, args.unpullable.as_ref());
+        let unpullable = args.unpullable.as_ref();
+        for task in self.servers.simulation(&client, unpullable, &self.cancel) {
+            self.tasks.spawn(task.map(|()| (SIMULATION, Ok(()))));
+        }
         if !args.without.contains(&DisabledComponent::Controllers) {
-            let client = kube_client::named(self.server.client(), Component::Controllers);
+            let client = kube_client::named(self.server().client(), Component::Controllers);
             // No endpoint of this process serves the metrics of this monitor.
             let monitor = Monitor::default();
             for (name, controller) in controllers.components(&client, &monitor, &self.cancel) {
@@ -251,7 +243,7 @@ impl ControlPlane {
         }
         if !args.without.contains(&DisabledComponent::Scheduler) {
             let cancel = self.cancel.clone();
-            let client = self.server.client();
+            let client = self.server().client();
             let options = Options {
                 // The debug endpoints explain decisions, and must not be reachable from other machines.
                 metrics: BindAddress::At(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)),
@@ -266,37 +258,12 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Starts the tasks of the simulation: fault injection, and a workload simulator for each member.
-    fn start_simulation(&mut self, client: &kube::Client, unpullable: Option<&Regex>) {
-        let images = unpullable
-            .cloned()
-            .map_or_else(ImageRegistry::default, ImageRegistry::without);
-        let switches = self
-            .members
-            .iter()
-            .map(|member| (member.name().to_owned(), member.server().reachability()))
-            .collect();
-        let (cancel, fault_client) = (self.cancel.clone(), client.clone());
-        self.tasks.spawn(async move {
-            fault_injection::run(fault_client, switches, cancel).await;
-            (SIMULATION, Ok(()))
-        });
-        for member in &self.members {
-            let member_client = kube_client::named(member.server().client(), Component::Simulator);
-            let (images, cancel) = (images.clone(), self.cancel.clone());
-            self.tasks.spawn(async move {
-                berth_workloads::run(member_client, images, cancel).await;
-                (SIMULATION, Ok(()))
-            });
-        }
-    }
-
     /// Starts the dashboard, unless it is disabled. Returns its URL with the token.
     async fn serve_dashboard(&mut self, args: &UpArgs) -> Result<Option<String>, DashboardError> {
         if args.without.contains(&DisabledComponent::Dashboard) {
             return Ok(None);
         }
-        let client = kube_client::named(self.server.client(), Component::CommandLine);
+        let client = kube_client::named(self.server().client(), Component::CommandLine);
         let configuration = EngineFlags::with_gates(args.feature_gates).configuration();
         let dashboard = dashboard::listen(args.dashboard_port, client, configuration).await?;
         let url = dashboard.url();
@@ -315,7 +282,7 @@ impl ControlPlane {
         fleet: &[Cluster],
         progress: &mut Progress,
     ) -> Result<(), UpError> {
-        let mut simulated = self.members.iter();
+        let mut simulated = self.servers.members().iter();
         for (joined, cluster) in fleet.iter().enumerate() {
             progress.report(format_args!("joined {joined} of {} members", fleet.len()));
             if !is_simulated(cluster) {
@@ -343,9 +310,6 @@ impl ControlPlane {
 
     /// Waits until a task ends unexpectedly or the storage of a server fails. Returns the error.
     pub async fn failure(&mut self) -> UpError {
-        let members = self.members.iter().map(Member::server);
-        let servers = members.chain([&self.server]);
-        let failures = servers.map(|server| Box::pin(server.storage_failure()));
         let ended = async {
             match self.tasks.join_next().await {
                 Some(Ok((_, Err(error)))) => error,
@@ -355,7 +319,7 @@ impl ControlPlane {
             }
         };
         tokio::select! {
-            (failure, _, _) = futures::future::select_all(failures) => failure.into(),
+            failure = self.servers.storage_failure() => failure.into(),
             ended = ended => ended,
         }
     }
@@ -367,8 +331,7 @@ impl ControlPlane {
         if tokio::time::timeout(STOP_TIMEOUT, all).await.is_err() {
             tracing::warn!("a component did not stop in time");
         }
-        let servers = self.members.into_iter().map(Member::stop);
-        tokio::join!(self.server.shutdown(), futures::future::join_all(servers));
+        self.servers.stop().await;
     }
 
     fn print_banner(
@@ -380,8 +343,8 @@ impl ControlPlane {
         took: Duration,
     ) {
         let banner = Banner {
-            url: self.server.url(),
-            members: &self.members,
+            url: self.server().url(),
+            members: self.members(),
             others: self.others,
             kubeconfig,
             store,

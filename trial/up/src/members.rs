@@ -67,7 +67,7 @@ pub struct Member {
 ///
 /// # Errors
 /// Fails if a member cannot start. The other members are then stopped.
-pub async fn start(
+pub(crate) async fn start(
     fleet: &[Cluster],
     ip: IpAddr,
     port: u16,
