@@ -12,7 +12,6 @@
 //! | [`mod@go_bool`] | booleans in Go's notation, for flags | |
 //! | [`go_platform`] | the platform of the program, with Go's names of architectures | |
 //! | [`namespaced_name`] | the name of a namespaced object, as `NAMESPACE/NAME` | |
-//! | [`process_metrics`] | `process_*` metrics of the current process | |
 //! | [`timestamp`] | times in whole seconds | |
 //! | `jsonpath` | JSONPath as in `kubectl -o jsonpath` and printer columns | `jsonpath` |
 //! | `json_fields`, `json_size` | fields of objects as JSON, and the size of JSON values | `json` |
@@ -47,6 +46,5 @@ pub mod log_limit;
 #[cfg(feature = "json")]
 pub mod merge_diff;
 pub mod namespaced_name;
-pub mod process_metrics;
 pub mod quantity;
 pub mod timestamp;

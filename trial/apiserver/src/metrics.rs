@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use berth_apimachinery::process_metrics;
+use berth_metrics::process;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -132,15 +132,15 @@ impl Metrics {
 /// Registers the `process_*` metrics. Removes `_total` from names of counters and the full stop from help texts,
 /// because the encoder appends them.
 fn register_process_metrics(registry: &mut Registry) {
-    for metric in process_metrics::metrics() {
+    for metric in process::metrics() {
         let help = metric.help.trim_end_matches('.');
         match metric.kind {
-            process_metrics::Kind::Counter => {
+            process::Kind::Counter => {
                 let counter: Counter<f64, AtomicU64> = Counter::default();
                 counter.inc_by(metric.value);
                 registry.register(metric.name.trim_end_matches("_total"), help, counter);
             }
-            process_metrics::Kind::Gauge => {
+            process::Kind::Gauge => {
                 let gauge: Gauge<f64, AtomicU64> = Gauge::default();
                 gauge.set(metric.value);
                 registry.register(metric.name, help, gauge);

@@ -1,12 +1,12 @@
-//! The Prometheus text format of the `process_*` metrics. [`berth_apimachinery::process_metrics`] reads their values.
+//! The Prometheus text format of the `process_*` metrics. [`berth_metrics::process`] reads their values.
 
-use berth_apimachinery::process_metrics::{self, Metric};
+use berth_metrics::process::{self, Metric};
 
 use super::exposition::{Kind, family, float, sample};
 
 /// Writes the metrics of the current process.
 pub fn encode(out: &mut String) {
-    for metric in process_metrics::metrics() {
+    for metric in process::metrics() {
         let Metric {
             name,
             help,
@@ -14,8 +14,8 @@ pub fn encode(out: &mut String) {
             value,
         } = metric;
         let kind = match kind {
-            process_metrics::Kind::Counter => Kind::Counter,
-            process_metrics::Kind::Gauge => Kind::Gauge,
+            process::Kind::Counter => Kind::Counter,
+            process::Kind::Gauge => Kind::Gauge,
         };
         family(out, name, kind, help);
         sample(out, name, "", float(value));

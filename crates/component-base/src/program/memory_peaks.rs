@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use berth_apimachinery::process_metrics;
+use berth_metrics::process;
 
 /// Interval of the comparisons of the resident memory with its floor.
 const PERIOD: Duration = Duration::from_secs(30);
@@ -31,13 +31,13 @@ impl Floor {
 ///
 /// A program whose objects really grow is trimmed once for each growth by the tolerance.
 pub(super) async fn give_back() {
-    let Some(start) = process_metrics::resident_memory() else {
+    let Some(start) = process::resident_memory() else {
         return;
     };
     let mut floor = Floor(start);
     loop {
         tokio::time::sleep(PERIOD).await;
-        let Some(resident) = process_metrics::resident_memory() else {
+        let Some(resident) = process::resident_memory() else {
             return;
         };
         if !floor.is_exceeded(resident) {
@@ -49,7 +49,7 @@ pub(super) async fn give_back() {
         {
             return;
         }
-        let left = process_metrics::resident_memory().unwrap_or(resident);
+        let left = process::resident_memory().unwrap_or(resident);
         tracing::debug!(
             before = resident,
             after = left,

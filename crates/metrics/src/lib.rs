@@ -1,0 +1,3 @@
+//! Metrics of all programs.
+
+pub mod process;
