@@ -112,12 +112,10 @@ fn endpoints(certificate: &ServingCertificate, requests: Arc<RequestMetrics>) ->
                 Err("no certificate has been loaded or issued yet".to_owned())
             }
         })
-        .metrics(move || {
-            let mut text = String::new();
-            requests.encode(&mut text);
-            build_info::encode(&mut text);
-            process::encode(&mut text);
-            text
+        .metrics(move |registry| {
+            requests.register(registry);
+            build_info::register(registry);
+            process::register(registry);
         })
 }
 

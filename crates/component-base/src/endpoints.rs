@@ -12,6 +12,7 @@ use axum::http::header::{CONTENT_TYPE, HOST};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use berth_metrics::{Format, Registry};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::net::TcpListener;
@@ -66,11 +67,19 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// Serves metrics in the Prometheus text format at `/metrics`.
+    /// Serves the metrics that `register` registers, in the Prometheus text format, at `/metrics`.
     #[must_use]
-    pub fn metrics(mut self, text: impl Fn() -> String + Clone + Send + Sync + 'static) -> Self {
-        let content_type = "text/plain; version=0.0.4; charset=utf-8";
-        let handler = get(async move || ([(CONTENT_TYPE, content_type)], text()));
+    pub fn metrics<F>(mut self, register: F) -> Self
+    where
+        F: Fn(&mut Registry) + Clone + Send + Sync + 'static,
+    {
+        let format = Format::Text;
+        let handler = get(async move || {
+            (
+                [(CONTENT_TYPE, format.content_type())],
+                format.render(&register),
+            )
+        });
         self.metrics = self.metrics.route("/metrics", handler);
         self
     }

@@ -17,7 +17,10 @@
 //! | `secure_listener`, [`serving_certificate`], [`certificate_files`] | TLS of a server, with a certificate that can be replaced |
 //! | [`bind_address`] | the address flags of the endpoints |
 //! | [`blocking`] | work that holds a thread of the runtime |
-//! | [`metrics`] | text format, families, histograms; metrics of process, build, client requests, work queues and leader election |
+//! | [`metrics`] | metrics of process, build, client requests, work queues and leader election |
+
+// The derives of metric labels expand to paths into this name.
+extern crate berth_metrics as prometheus_client;
 
 pub mod access;
 pub mod access_flags;

@@ -38,6 +38,9 @@
 //! This crate must not depend on the scheduler or on the embedded API server. Decisions are pure functions. Tests
 //! compare these functions with Karmada's behaviour.
 
+// The derives of metric labels expand to paths into this name.
+extern crate berth_metrics as prometheus_client;
+
 mod binding_api;
 pub mod cluster;
 pub mod cluster_status;

@@ -1,7 +1,7 @@
 //! The metrics and the liveness of the controllers. The metrics have the names, labels and buckets of
 //! karmada-controller-manager. Names of metrics that Karmada does not have begin with `berth_`.
 //!
-//! The controllers call the methods of [`Monitor`], and [`Monitor::text`] formats the metrics. This module must not
+//! The controllers call the methods of [`Monitor`], and [`Monitor::register`] exports the metrics. This module must not
 //! depend on the controllers.
 
 mod families;
@@ -9,13 +9,19 @@ pub(crate) mod queue_meter;
 pub(crate) mod watchdog;
 
 use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use berth_api::{Cluster, condition};
 use berth_component_base::metrics::workqueue::{self, WorkQueue};
+use berth_metrics::Registry;
+use berth_metrics::encoding::{EncodeLabelValue, LabelValueEncoder};
 
-use self::families::Families;
+use self::families::{
+    ClusterLabels, CreationLabels, EvictionLabels, Families, KindLabels, QueueLabels, ResultLabels,
+    UpdateLabels, WebhookLabels, WriteLabels,
+};
 use self::queue_meter::QueueMeter;
 use self::watchdog::{LoopActivity, Watchdog};
 
@@ -31,7 +37,7 @@ struct Inner {
 }
 
 /// The result of an operation. Metrics contain this result as the value of a label.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Outcome {
     Success,
     Error,
@@ -46,11 +52,17 @@ impl Outcome {
         }
     }
 
-    fn label(self) -> &'static str {
-        match self {
+    fn labels(self) -> ResultLabels {
+        ResultLabels { result: self }
+    }
+}
+
+impl EncodeLabelValue for Outcome {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
+        encoder.write_str(match self {
             Self::Success => "success",
             Self::Error => "error",
-        }
+        })
     }
 }
 
@@ -76,21 +88,19 @@ pub(crate) struct MemberKind<'a> {
 }
 
 impl Monitor {
-    /// Renders the metrics in the Prometheus text format 0.0.4.
-    pub fn text(&self) -> String {
-        let mut out = String::with_capacity(32 * 1024);
-        self.0.families.encode(&mut out);
+    /// Registers the metrics.
+    pub fn register(&self, registry: &mut Registry) {
+        self.0.families.register(registry);
         let queues = self.0.queues.lock().unwrap_or_else(PoisonError::into_inner);
         let queues: Vec<_> = queues
             .iter()
             .map(|(name, queue)| (*name, queue.lock().unwrap_or_else(PoisonError::into_inner)))
             .collect();
-        let queues: Vec<(&str, &WorkQueue)> = queues
+        let queues: Vec<(&'static str, &WorkQueue)> = queues
             .iter()
             .map(|(name, queue)| (*name, &**queue))
             .collect();
-        workqueue::encode(&mut out, &queues, Instant::now());
-        out
+        workqueue::register(registry, &queues, Instant::now());
     }
 
     /// Checks that all event loops and workers make progress.
@@ -119,33 +129,36 @@ impl Monitor {
 
     /// Records the search for the policy of a template.
     pub(crate) fn policy_matched(&self, duration: Duration) {
-        self.0.families.policy_matches.observe([], duration);
+        let matches = self.0.families.policy_matches.get_or_create(&[]);
+        matches.observe(duration.as_secs_f64());
     }
 
     /// Records the application of a policy to a template.
     pub(crate) fn policy_applied(&self, outcome: Outcome, duration: Duration) {
-        let families = &self.0.families;
-        families
-            .policy_applications
-            .observe([outcome.label()], duration);
-        families.policy_attempts.increment([outcome.label()]);
+        let (families, labels) = (&self.0.families, outcome.labels());
+        let applications = families.policy_applications.get_or_create(&labels);
+        applications.observe(duration.as_secs_f64());
+        families.policy_attempts.get_or_create(&labels).inc();
     }
 
     /// Counts an attempt of a policy to preempt another policy.
     pub(crate) fn policy_preempted(&self, outcome: Outcome) {
-        self.0.families.preemptions.increment([outcome.label()]);
+        let preemptions = &self.0.families.preemptions;
+        preemptions.get_or_create(&outcome.labels()).inc();
     }
 
     /// Records a write of the Works of a binding.
     pub(crate) fn works_synced(&self, outcome: Outcome, duration: Duration) {
-        let family = &self.0.families.work_syncs;
-        family.observe([outcome.label()], duration);
+        let syncs = &self.0.families.work_syncs;
+        let syncs = syncs.get_or_create(&outcome.labels());
+        syncs.observe(duration.as_secs_f64());
     }
 
     /// Records a write of the objects of a Work to its member.
     pub(crate) fn workload_synced(&self, outcome: Outcome, duration: Duration) {
-        let family = &self.0.families.workload_syncs;
-        family.observe([outcome.label()], duration);
+        let syncs = &self.0.families.workload_syncs;
+        let syncs = syncs.get_or_create(&outcome.labels());
+        syncs.observe(duration.as_secs_f64());
     }
 
     /// Records a call of an interpreter webhook. A call that fails without a request, because the webhook is paused, is
@@ -153,43 +166,48 @@ impl Monitor {
     pub(crate) fn interpreter_webhook_called(
         &self,
         webhook: &str,
-        operation: &str,
+        operation: &'static str,
         outcome: Outcome,
         duration: Duration,
     ) {
-        let family = &self.0.families.interpreter_webhooks;
-        family.observe([webhook, operation, outcome.label()], duration);
+        let labels = WebhookLabels {
+            webhook: webhook.to_owned(),
+            operation,
+            result: outcome,
+        };
+        let calls = self.0.families.interpreter_webhooks.get_or_create(&labels);
+        calls.observe(duration.as_secs_f64());
     }
 
     /// Counts a write of an object in a member.
     pub(crate) fn member_write(&self, write: MemberWrite, of: MemberKind<'_>, outcome: Outcome) {
-        let MemberKind {
-            api_version,
-            kind,
-            cluster,
-        } = of;
-        let (families, result) = (&self.0.families, outcome.label());
+        let families = &self.0.families;
+        let labels = WriteLabels {
+            result: outcome,
+            apiversion: of.api_version.to_owned(),
+            kind: of.kind.to_owned(),
+            member_cluster: of.cluster.to_owned(),
+        };
         match write {
             MemberWrite::Create | MemberWrite::Recreate => {
-                let recreate = if write == MemberWrite::Recreate {
-                    "true"
-                } else {
-                    "false"
+                let labels = CreationLabels {
+                    write: labels,
+                    recreate: write == MemberWrite::Recreate,
                 };
-                let labels = [result, api_version, kind, cluster, recreate];
-                families.creations.increment(labels);
+                families.creations.get_or_create(&labels).inc();
             }
             MemberWrite::Update => {
-                let operation = match outcome {
-                    Outcome::Success => "updated",
-                    Outcome::Error => "none",
+                let labels = UpdateLabels {
+                    write: labels,
+                    operationResult: match outcome {
+                        Outcome::Success => "updated",
+                        Outcome::Error => "none",
+                    },
                 };
-                let labels = [result, api_version, kind, cluster, operation];
-                families.updates.increment(labels);
+                families.updates.get_or_create(&labels).inc();
             }
             MemberWrite::Delete => {
-                let labels = [result, api_version, kind, cluster];
-                families.deletions.increment(labels);
+                families.deletions.get_or_create(&labels).inc();
             }
         }
     }
@@ -199,26 +217,30 @@ impl Monitor {
         let Some(name) = &cluster.metadata.name else {
             return;
         };
-        let families = &self.0.families.clusters;
+        let (families, labels) = (&self.0.families.clusters, ClusterLabels::new(name));
         let status = cluster.status.clone().unwrap_or_default();
         let ready = condition::find(&status.conditions, "Ready");
         let ready = ready.is_some_and(|ready| ready.status == "True");
-        families.ready.set([name], f64::from(u8::from(ready)));
+        let gauge = families.ready.get_or_create(&labels);
+        gauge.set(f64::from(u8::from(ready)));
         if let Some(nodes) = &status.node_summary {
             let number = |count: Option<i32>| f64::from(count.unwrap_or_default());
-            families.nodes.set([name], number(nodes.total_num));
-            families.ready_nodes.set([name], number(nodes.ready_num));
+            let gauge = families.nodes.get_or_create(&labels);
+            gauge.set(number(nodes.total_num));
+            let gauge = families.ready_nodes.get_or_create(&labels);
+            gauge.set(number(nodes.ready_num));
         }
         if let Some(resources) = &status.resource_summary {
-            families.allocatable.set(name, &resources.allocatable);
-            families.allocated.set(name, &resources.allocated);
+            families.allocatable.set(&labels, &resources.allocatable);
+            families.allocated.set(&labels, &resources.allocated);
         }
     }
 
     /// Records the collection of the status of a cluster.
     pub(crate) fn cluster_status_collected(&self, cluster: &str, duration: Duration) {
-        let family = &self.0.families.clusters.collections;
-        family.observe([cluster], duration);
+        let collections = &self.0.families.clusters.collections;
+        let collections = collections.get_or_create(&ClusterLabels::new(cluster));
+        collections.observe(duration.as_secs_f64());
     }
 
     /// Removes the metrics of a cluster that is no longer observed.
@@ -227,23 +249,33 @@ impl Monitor {
     }
 
     /// Sets the number of bindings that wait in an eviction queue.
-    pub(crate) fn eviction_queue(&self, queue: &str, depth: usize) {
+    pub(crate) fn eviction_queue(&self, name: &'static str, depth: usize) {
         let depth = u32::try_from(depth).unwrap_or(u32::MAX);
-        let family = &self.0.families.evictions.depth;
-        family.set([queue], f64::from(depth));
+        let depths = &self.0.families.evictions.depth;
+        let gauge = depths.get_or_create(&QueueLabels { name });
+        gauge.set(f64::from(depth));
     }
 
     /// Changes the number of resources of a kind that wait for their eviction from a cluster.
     pub(crate) fn awaiting_eviction(&self, cluster: &str, kind: &str, difference: f64) {
-        let family = &self.0.families.evictions.kinds;
-        family.add([cluster, kind], difference);
+        let labels = KindLabels {
+            member_cluster: cluster.to_owned(),
+            resource_kind: kind.to_owned(),
+        };
+        let kinds = &self.0.families.evictions.kinds;
+        kinds.get_or_create(&labels).inc_by(difference);
     }
 
     /// Records an eviction from a queue.
-    pub(crate) fn evicted(&self, queue: &str, outcome: Outcome, duration: Duration) {
+    pub(crate) fn evicted(&self, name: &'static str, outcome: Outcome, duration: Duration) {
         let families = &self.0.families.evictions;
-        families.latency.observe([queue], duration);
-        families.processed.increment([queue, outcome.label()]);
+        let latency = families.latency.get_or_create(&QueueLabels { name });
+        latency.observe(duration.as_secs_f64());
+        let labels = EvictionLabels {
+            name,
+            result: outcome,
+        };
+        families.processed.get_or_create(&labels).inc();
     }
 }
 

@@ -1,9 +1,11 @@
-//! The values of the `process_*` metrics of the current process, with the names that Prometheus clients use.
+//! The `process_*` metrics of the current process, with the names that Prometheus clients use.
 //!
 //! The values are read from `/proc`. A metric that the system does not provide is omitted.
 
 use std::fs;
 use std::path::Path;
+
+use crate::{ConstCounter, ConstGauge, Registry};
 
 /// Number of clock ticks per second. A tick is the unit of time in `/proc`, and has the same length on every Linux
 /// system.
@@ -11,31 +13,9 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// The value that Prometheus clients report for an absent limit.
 const UNLIMITED: f64 = 18_446_744_073_709_551_615.0;
 
-/// The type of a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A value that only grows.
-    Counter,
-    /// A value that goes up and down.
-    Gauge,
-}
-
-/// A metric of the process, with its value.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Metric {
-    /// The metric name; counters end in `_total`.
-    pub name: &'static str,
-    /// The help text.
-    pub help: &'static str,
-    /// The metric type.
-    pub kind: Kind,
-    /// The current value.
-    pub value: f64,
-}
-
-/// Reads the metrics of the current process.
-pub fn metrics() -> Vec<Metric> {
-    read_from(Path::new("/proc"))
+/// Registers the metrics of the current process.
+pub fn register(registry: &mut Registry) {
+    register_from(Path::new("/proc"), registry);
 }
 
 /// Returns the resident memory of the current process in bytes, if the system tells it.
@@ -43,7 +23,7 @@ pub fn resident_memory() -> Option<u64> {
     bytes_of(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
-fn read_from(proc: &Path) -> Vec<Metric> {
+fn register_from(proc: &Path, registry: &mut Registry) {
     let read = |file: &str| fs::read_to_string(proc.join(file)).unwrap_or_default();
     let (stat, status, limits) = (read("self/stat"), read("self/status"), read("self/limits"));
     let network = read("self/net/netstat");
@@ -63,65 +43,61 @@ fn read_from(proc: &Path) -> Vec<Metric> {
         reason = "values of metrics are floating-point numbers"
     )]
     let size = |name| bytes_of(&status, name).map(|bytes| bytes as f64);
-    let counter = |name, help, value: Option<f64>| (name, help, Kind::Counter, value);
-    let gauge = |name, help, value: Option<f64>| (name, help, Kind::Gauge, value);
     let all = [
-        counter(
+        (
             "process_cpu_seconds_total",
             "Total user and system CPU time spent in seconds.",
             cpu_ticks.map(|ticks| ticks / TICKS_PER_SECOND),
         ),
-        gauge(
+        (
             "process_max_fds",
             "Maximum number of open file descriptors.",
             limit(&limits, "Max open files"),
         ),
-        counter(
+        (
             "process_network_receive_bytes_total",
             "Number of bytes received over the network, in the network namespace of the process.",
             network_bytes.map(|(received, _)| received),
         ),
-        counter(
+        (
             "process_network_transmit_bytes_total",
             "Number of bytes sent over the network, in the network namespace of the process.",
             network_bytes.map(|(_, sent)| sent),
         ),
-        gauge(
+        (
             "process_open_fds",
             "Number of open file descriptors.",
             open_files.map(f64::from),
         ),
-        gauge(
+        (
             "process_resident_memory_bytes",
             "Resident memory size in bytes.",
             size("VmRSS:"),
         ),
-        gauge(
+        (
             "process_start_time_seconds",
             "Start time of the process since unix epoch in seconds.",
             started.map(|(ticks, boot)| boot + ticks / TICKS_PER_SECOND),
         ),
-        gauge(
+        (
             "process_virtual_memory_bytes",
             "Virtual memory size in bytes.",
             size("VmSize:"),
         ),
-        gauge(
+        (
             "process_virtual_memory_max_bytes",
             "Maximum amount of virtual memory available in bytes.",
             limit(&limits, "Max address space"),
         ),
     ];
-    all.into_iter()
-        .filter_map(|(name, help, kind, value)| {
-            value.map(|value| Metric {
-                name,
-                help,
-                kind,
-                value,
-            })
-        })
-        .collect()
+    for (name, help, value) in all {
+        let Some(value) = value else { continue };
+        if name.ends_with("_total") {
+            registry.register(name, help, ConstCounter::new(value));
+        } else {
+            registry.register(name, help, ConstGauge::new(value));
+        }
+    }
 }
 
 /// Returns the number of bytes in a line of `/proc/self/status`, such as `VmRSS:  123 kB`.
@@ -157,6 +133,14 @@ fn boot_time(stat: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Format;
+
+    /// Returns the samples of a folder like `/proc`.
+    fn samples(proc: &Path) -> Vec<String> {
+        let text = Format::Text.render(|registry| register_from(proc, registry));
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines.map(str::to_owned).collect()
+    }
 
     #[test]
     fn proc_files_are_converted_to_seconds_and_bytes() {
@@ -179,10 +163,7 @@ mod tests {
         );
         write("self/fd/0", "");
         write("stat", "cpu 1 2\nbtime 1000\n");
-        let found: Vec<String> = read_from(proc.path())
-            .iter()
-            .map(|metric| format!("{} {}", metric.name, metric.value))
-            .collect();
+        let found = samples(proc.path());
         let expected = [
             "process_cpu_seconds_total 2",
             "process_max_fds 1024",
@@ -199,16 +180,17 @@ mod tests {
 
     #[test]
     fn without_proc_there_are_no_metrics() {
-        assert_eq!(read_from(Path::new("/nowhere")), []);
+        assert_eq!(samples(Path::new("/nowhere")), [""; 0]);
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn the_current_process_has_plausible_metrics() {
-        let all = metrics();
+        let all = samples(Path::new("/proc"));
         let value = |name: &str| {
-            let found = all.iter().find(|metric| metric.name == name);
-            found.unwrap().value
+            let mut samples = all.iter().filter_map(|sample| sample.split_once(' '));
+            let (_, value) = samples.find(|(found, _)| *found == name).unwrap();
+            value.parse::<f64>().unwrap()
         };
         assert!(value("process_resident_memory_bytes") > 1e6);
         assert!(value("process_open_fds") >= 3.0);

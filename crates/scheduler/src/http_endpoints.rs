@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use berth_api::feature_gates::EngineGates;
 use berth_component_base::endpoints::Endpoints;
+use berth_metrics::Registry;
 use futures::FutureExt as _;
 use http::StatusCode;
 
@@ -90,19 +91,18 @@ impl Probes {
         self.extenders.clone()
     }
 
-    fn metrics_text(&self) -> String {
-        let mut text = self.metrics.text();
+    fn register_metrics(&self, registry: &mut Registry) {
+        self.metrics.register(registry);
         if let Some(estimators) = self.estimators.get() {
-            text.push_str(&estimators.metrics_text());
+            estimators.register_metrics(registry);
         }
-        text.push_str(&self.extenders.text());
+        self.extenders.register(registry);
         if let Some((shadow, _)) = self.shadow.get() {
-            shadow.encode(&mut text);
+            shadow.register(registry);
         }
         if let Some(dropped) = self.decision_log.get() {
-            dropped.encode(&mut text);
+            dropped.register(registry);
         }
-        text
     }
 
     fn active_configuration(&self) -> ActiveConfiguration {
@@ -140,7 +140,7 @@ impl Probes {
                     Err("the caches are not filled yet".to_owned())
                 }
             })
-            .metrics(move || metrics.metrics_text())
+            .metrics(move |registry| metrics.register_metrics(registry))
             .configuration(move || configuration.configuration.json())
             .debug(CONFIGURATION_PATH, move |_| {
                 let document = serde_json::to_string(&active.active_configuration());

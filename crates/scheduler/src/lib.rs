@@ -78,6 +78,9 @@
 //! | [`rules`], `queue` | choice of the bindings to schedule, their order, and the content of writes |
 //! | `raw_binding`, `lazy_object` | bindings of both kinds, decoded on demand |
 
+// The derives of metric labels expand to paths into this name.
+extern crate berth_metrics as prometheus_client;
+
 mod capacity_book;
 mod clusters;
 mod command;

@@ -1,6 +1,6 @@
 //! Metrics of the scheduler, with Karmada's names, labels and buckets.
 //!
-//! - `families` contains and renders the metric families. `labels` contains the values of their labels.
+//! - `families` contains the metric families. `labels` contains their labels.
 //! - `decision` measures one decision: `steps` measures the stages, `points` the extension points and plugins.
 //! - `workqueue` measures the scheduling queue. `shadow` measures the comparisons in shadow mode.
 //!
@@ -14,16 +14,18 @@ mod shadow;
 mod steps;
 mod workqueue;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use berth_api::BindingKey;
 use berth_component_base::metrics::requests::Requests;
 use berth_component_base::metrics::{build_info, process};
 use berth_engine::Point;
+use berth_metrics::Registry;
 
 use self::families::Families;
+use self::labels::{CycleLabels, EventLabels, PluginLabels, PointLabels, StepLabels};
 use crate::queue::Depth;
 use crate::rules::schedule_trigger::ScheduleType;
 
@@ -38,7 +40,7 @@ const PLUGIN_SAMPLE_INTERVAL: u64 = 10;
 /// The metrics of one scheduler. Clones share the metrics.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Metrics {
-    families: Arc<Mutex<Families>>,
+    families: Arc<Families>,
     decisions: Arc<AtomicU64>,
     requests: Option<Requests>,
 }
@@ -51,10 +53,6 @@ impl Metrics {
         self
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut Families) -> T) -> T {
-        change(&mut self.families.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
     /// Records a completed scheduling cycle. `duration` is the time from taking the key off the queue to the last
     /// response of the API server.
     pub(crate) fn cycle(
@@ -63,7 +61,13 @@ impl Metrics {
         schedule_type: ScheduleType,
         duration: Duration,
     ) {
-        self.with(|families| families.cycle(result, schedule_type, duration));
+        let labels = CycleLabels {
+            result,
+            schedule_type,
+        };
+        self.families.attempts.get_or_create(&labels).inc();
+        let cycles = self.families.cycles.get_or_create(&labels);
+        cycles.observe(duration.as_secs_f64());
     }
 
     /// Returns an observer that measures one decision.
@@ -75,22 +79,24 @@ impl Metrics {
     /// Records the durations of a decision.
     pub(crate) fn decision(&self, times: DecisionTimes) {
         let DecisionTimes { steps, points } = times;
-        self.with(|families| {
-            for (step, duration) in steps.durations {
-                families.step(step, duration);
-            }
-            for (point, status, duration) in points.points {
-                families.point(point, status.into(), duration);
-            }
-            for (point, plugin, status, duration) in points.plugins {
-                families.plugin(&plugin, point, status.into(), duration);
-            }
-        });
+        for (schedule_step, duration) in steps.durations {
+            let steps = &self.families.steps;
+            let step = steps.get_or_create(&StepLabels { schedule_step });
+            step.observe(duration.as_secs_f64());
+        }
+        for (point, status, duration) in points.points {
+            self.extension_point(point, status.into(), duration);
+        }
+        for (point, plugin, status, duration) in points.plugins {
+            self.plugin(&plugin, point, status.into(), duration);
+        }
     }
 
     /// Records a run of all plugins at an extension point.
     pub(crate) fn extension_point(&self, point: Point, result: PluginResult, duration: Duration) {
-        self.with(|families| families.point(point, result, duration));
+        let labels = PointLabels::new(point, result);
+        let points = self.families.points.get_or_create(&labels);
+        points.observe(duration.as_secs_f64());
     }
 
     /// Records a run of one plugin at an extension point.
@@ -101,53 +107,57 @@ impl Metrics {
         result: PluginResult,
         duration: Duration,
     ) {
-        self.with(|families| families.plugin(plugin, point, result, duration));
+        let labels = PluginLabels::new(plugin, point, result);
+        self.families.plugin(labels, duration);
     }
 
     /// Counts a key that entered the queue.
     pub(crate) fn incoming(&self, event: Incoming) {
-        self.with(|families| families.incoming(event));
+        let events = &self.families.incoming;
+        events.get_or_create(&EventLabels { event }).inc();
     }
 
     /// Records that a key left the queue. `waited` is the time for which the key was ready.
     pub(crate) fn taken(&self, key: &BindingKey, waited: Duration, now: Instant) {
-        self.with(|families| families.work.taken(key, waited, now));
+        self.families
+            .queue(|queue| queue.work.taken(key, waited, now));
     }
 
     /// Records that the processing of a key ended. If `retried`, the key becomes ready again after a delay.
     pub(crate) fn ended(&self, key: &BindingKey, retried: bool, now: Instant) {
-        self.with(|families| families.work.ended(key, retried, now));
+        self.families
+            .queue(|queue| queue.work.ended(key, retried, now));
     }
 
     /// Sets the depth of the queue and the age of its oldest ready key.
     pub(crate) fn queue(&self, depth: Depth, oldest_ready: Duration) {
-        self.with(|families| {
-            families.set_depth(depth);
-            families.oldest_ready = oldest_ready;
+        self.families.queue(|queue| {
+            queue.depth = depth;
+            queue.work.set_depth(depth.active);
+            queue.oldest_ready = oldest_ready;
         });
     }
 
     /// Sets whether this process is the leader.
     pub(crate) fn leading(&self, leading: bool) {
-        self.with(|families| families.leading = leading);
+        self.families.leading.store(leading, Ordering::Relaxed);
     }
 
-    /// Renders all metrics in the Prometheus text format 0.0.4.
-    pub(crate) fn text(&self) -> String {
-        let mut out = String::with_capacity(32 * 1024);
-        self.with(|families| families.encode(&mut out));
+    /// Registers all metrics.
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        self.families.register(registry);
         if let Some(requests) = &self.requests {
-            requests.encode(&mut out);
+            requests.register(registry);
         }
-        build_info::encode(&mut out);
-        process::encode(&mut out);
-        out
+        build_info::register(registry);
+        process::register(registry);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use berth_engine::{Observer as _, Status};
+    use berth_metrics::Format;
 
     use super::*;
 
@@ -185,7 +195,7 @@ mod tests {
             ..Depth::default()
         };
         metrics.queue(depth, Duration::from_secs(1));
-        let text = metrics.text();
+        let text = Format::Text.render(|registry| metrics.register(registry));
         for expected in [
             r#"karmada_scheduler_schedule_attempts_total{result="scheduled",schedule_type="ScaleSchedule"} 1"#,
             r#"karmada_scheduler_e2e_scheduling_duration_seconds_bucket{result="scheduled",schedule_type="ScaleSchedule",le="0.002"} 0"#,

@@ -15,6 +15,9 @@
 //! | `endpoint` | paths, and the resources that each path reviews |
 //! | `certificate_manager` | certificates that the replicas issue themselves, in a Secret |
 
+// The derives of metric labels expand to paths into this name.
+extern crate berth_metrics as prometheus_client;
+
 mod certificate_manager;
 mod decide;
 mod endpoint;

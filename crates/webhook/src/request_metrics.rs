@@ -3,50 +3,65 @@
 
 use std::time::Instant;
 
-use berth_component_base::metrics::families::{Counters, Description, Gauges, Histograms};
-use berth_component_base::metrics::histogram::exponential;
+use berth_metrics::encoding::EncodeLabelSet;
+use berth_metrics::{Counter, Family, Gauge, Histogram, Registry, exponential};
 use http::StatusCode;
 
 use crate::endpoint::Endpoint;
 
 /// Upper bounds of the latency buckets, as in controller-runtime: 10 ns to 1,000 s.
-static LATENCY: [f64; 12] = exponential(1e-8, 10.0);
+const LATENCY: [f64; 12] = exponential(1e-8, 10.0);
+
+/// The label of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PathLabels {
+    webhook: &'static str,
+}
+
+/// The labels of a request with a response.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResponseLabels {
+    webhook: &'static str,
+    code: u16,
+}
 
 /// The counts and latencies of requests, and the number of requests in progress.
 #[derive(Debug)]
 pub struct RequestMetrics {
-    latency: Histograms<1, 12>,
-    total: Counters<2>,
-    in_flight: Gauges<1>,
+    latency: Family<PathLabels, Histogram>,
+    total: Family<ResponseLabels, Counter>,
+    in_flight: Family<PathLabels, Gauge>,
+}
+
+impl PathLabels {
+    fn new(path: &'static str) -> Self {
+        Self { webhook: path }
+    }
+}
+
+impl ResponseLabels {
+    fn new(path: &'static str, status: StatusCode) -> Self {
+        Self {
+            webhook: path,
+            code: status.as_u16(),
+        }
+    }
 }
 
 impl Default for RequestMetrics {
     /// Returns metrics in which each webhook has counters for the codes 200 and 500, as in karmada-webhook.
     fn default() -> Self {
         let metrics = Self {
-            latency: Histograms::new(
-                Description {
-                    name: "controller_runtime_webhook_latency_seconds",
-                    labels: ["webhook"],
-                    help: "Time to respond to an admission request, in seconds.",
-                },
-                &LATENCY,
-            ),
-            total: Counters::new(Description {
-                name: "controller_runtime_webhook_requests_total",
-                labels: ["webhook", "code"],
-                help: "Number of admission requests, by HTTP status code.",
-            }),
-            in_flight: Gauges::new(Description {
-                name: "controller_runtime_webhook_requests_in_flight",
-                labels: ["webhook"],
-                help: "Number of admission requests in progress.",
-            }),
+            latency: Family::new_with_constructor(|| Histogram::new(LATENCY)),
+            total: Family::default(),
+            in_flight: Family::default(),
         };
         for path in Endpoint::all().filter_map(Endpoint::path) {
-            metrics.in_flight.set([path], 0.0);
+            let labels = PathLabels::new(path);
+            metrics.in_flight.get_or_create_owned(&labels);
             for status in [StatusCode::OK, StatusCode::INTERNAL_SERVER_ERROR] {
-                metrics.total.initialize([path, status.as_str()]);
+                let labels = ResponseLabels::new(path, status);
+                metrics.total.get_or_create_owned(&labels);
             }
         }
         metrics
@@ -54,16 +69,29 @@ impl Default for RequestMetrics {
 }
 
 impl RequestMetrics {
-    /// Writes all metric families.
-    pub fn encode(&self, out: &mut String) {
-        self.latency.encode(out);
-        self.total.encode(out);
-        self.in_flight.encode(out);
+    /// Registers all metric families.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "controller_runtime_webhook_latency_seconds",
+            "Time to respond to an admission request, in seconds.",
+            self.latency.clone(),
+        );
+        registry.register(
+            "controller_runtime_webhook_requests_total",
+            "Number of admission requests, by HTTP status code.",
+            self.total.clone(),
+        );
+        registry.register(
+            "controller_runtime_webhook_requests_in_flight",
+            "Number of admission requests in progress.",
+            self.in_flight.clone(),
+        );
     }
 
     /// Starts the measurement of a request. The request is in progress until the returned value is finished or dropped.
     pub(crate) fn start(&self, path: &'static str) -> RequestInProgress<'_> {
-        self.in_flight.add([path], 1.0);
+        let in_flight = &self.in_flight;
+        in_flight.get_or_create(&PathLabels::new(path)).inc();
         RequestInProgress {
             metrics: self,
             path,
@@ -83,28 +111,32 @@ pub(crate) struct RequestInProgress<'a> {
 
 impl RequestInProgress<'_> {
     pub(crate) fn finish(self, status: StatusCode) {
-        let elapsed = self.started.elapsed();
-        self.metrics.latency.observe([self.path], elapsed);
-        self.metrics.total.increment([self.path, status.as_str()]);
+        let labels = PathLabels::new(self.path);
+        let latency = self.metrics.latency.get_or_create(&labels);
+        latency.observe(self.started.elapsed().as_secs_f64());
+        let labels = ResponseLabels::new(self.path, status);
+        self.metrics.total.get_or_create(&labels).inc();
     }
 }
 
 impl Drop for RequestInProgress<'_> {
     fn drop(&mut self) {
-        self.metrics.in_flight.add([self.path], -1.0);
+        let in_flight = &self.metrics.in_flight;
+        in_flight.get_or_create(&PathLabels::new(self.path)).dec();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use berth_metrics::Format;
+
     use super::*;
 
     const LABEL: &str = r#"{webhook="/mutate-work""#;
 
     /// Returns the samples of a family for one webhook.
     fn samples(metrics: &RequestMetrics, family: &str) -> Vec<String> {
-        let mut text = String::new();
-        metrics.encode(&mut text);
+        let text = Format::Text.render(|registry| metrics.register(registry));
         let prefix = format!("controller_runtime_webhook_{family}{LABEL}");
         let samples = text.lines().filter_map(|line| line.strip_prefix(&prefix));
         samples.map(str::to_owned).collect()

@@ -8,6 +8,7 @@ use berth_controllers::ControllerError;
 use berth_controllers::failover::{self, FailoverOptions, TaintEviction};
 use berth_controllers::monitor::Monitor;
 use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
+use berth_metrics::Format;
 use berth_scheduler::Options;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams, Patch, PatchParams};
@@ -194,7 +195,7 @@ impl Scene {
     /// Waits until the metrics of failover contain this line.
     pub(crate) async fn wait_for_metric(&self, line: &str) {
         eventually(line, async || {
-            let text = self.monitor.text();
+            let text = Format::Text.render(|registry| self.monitor.register(registry));
             if text.lines().any(|found| found == line) {
                 Ok(())
             } else {

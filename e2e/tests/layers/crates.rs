@@ -11,7 +11,12 @@ use crate::source_files::crate_folders;
 
 /// The layers of all crates from low to high. Crates of one layer do not depend on each other.
 const LAYERS: &[&[&str]] = &[
-    &["berth-apimachinery", "berth-heap-trim", "berth-https-client"],
+    &[
+        "berth-apimachinery",
+        "berth-heap-trim",
+        "berth-https-client",
+        "berth-metrics",
+    ],
     &["berth-api", "berth-cel", "berth-events", "berth-telemetry"],
     &[
         "berth-apiserver",

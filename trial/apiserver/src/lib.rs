@@ -25,6 +25,9 @@
 //!
 //! A verb takes a call and returns values. Status codes, tables and content types belong to `http`.
 
+// The derives of metric labels expand to paths into this name.
+extern crate berth_metrics as prometheus_client;
+
 mod admission;
 mod allocation;
 mod authentication;

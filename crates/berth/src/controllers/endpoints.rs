@@ -95,15 +95,13 @@ impl ProcessState {
         Endpoints::default()
             .live(move || monitor.check_live())
             .ready(|| Ok(()))
-            .metrics(move || state.metrics_text())
-    }
-
-    fn metrics_text(&self) -> String {
-        let mut text = self.monitor.text();
-        leader_election::encode(&mut text, &self.lease, self.leading.load(Ordering::Acquire));
-        self.requests.encode(&mut text);
-        build_info::encode(&mut text);
-        process::encode(&mut text);
-        text
+            .metrics(move |registry| {
+                let leading = state.leading.load(Ordering::Acquire);
+                state.monitor.register(registry);
+                leader_election::register(registry, &state.lease, leading);
+                state.requests.register(registry);
+                build_info::register(registry);
+                process::register(registry);
+            })
     }
 }

@@ -1,31 +1,26 @@
 //! The metric `karmada_build_info`, which describes the build. Karmada's dashboards query this name.
 
 use berth_apimachinery::go_platform::go_platform;
+use berth_metrics::{ConstGauge, Registry, Series};
 
-use super::exposition::{Kind, family, quoted, sample};
-
-/// Writes the build information.
-pub fn encode(out: &mut String) {
-    let name = "karmada_build_info";
-    family(
-        out,
-        name,
-        Kind::Gauge,
-        "Build information, as labels of the constant 1. The version is that of Berth.",
-    );
-    let version = concat!("v", env!("CARGO_PKG_VERSION"));
-    let platform = go_platform();
+/// Registers the build information.
+pub fn register(registry: &mut Registry) {
     let labels = [
-        ("build_date", "unknown"),
-        ("compiler", "rustc"),
-        ("git_commit", "unknown"),
-        ("git_short_commit", "unknown"),
-        ("git_tree_state", "unknown"),
-        ("git_version", version),
-        ("go_version", "none"),
-        ("platform", platform.as_str()),
-    ]
-    .map(|(label, value)| format!("{label}={}", quoted(value)))
-    .join(",");
-    sample(out, name, &labels, 1);
+        ("build_date", "unknown".to_owned()),
+        ("compiler", "rustc".to_owned()),
+        ("git_commit", "unknown".to_owned()),
+        ("git_short_commit", "unknown".to_owned()),
+        ("git_tree_state", "unknown".to_owned()),
+        (
+            "git_version",
+            concat!("v", env!("CARGO_PKG_VERSION")).to_owned(),
+        ),
+        ("go_version", "none".to_owned()),
+        ("platform", go_platform()),
+    ];
+    registry.register(
+        "karmada_build_info",
+        "Build information, as labels of the constant 1. The version is that of Berth.",
+        Series::new([(labels, ConstGauge::new(1))]),
+    );
 }

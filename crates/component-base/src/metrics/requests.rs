@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
+use berth_metrics::{ConstCounter, Registry, Series};
 use futures::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode};
 use tower::{Layer, Service};
-
-use super::exposition::{Kind, family, quoted, sample};
 
 /// The value of the label `code` for a request without a response, as in client-go.
 const NO_RESPONSE: &str = "<error>";
@@ -32,22 +31,23 @@ impl Requests {
         }))
     }
 
-    /// Writes the counters.
-    pub fn encode(&self, out: &mut String) {
-        let name = "rest_client_requests_total";
-        family(
-            out,
-            name,
-            Kind::Counter,
-            "Number of HTTP requests, partitioned by status code, method, and host.",
-        );
-        let host = quoted(&self.0.host);
+    /// Registers the counters.
+    pub fn register(&self, registry: &mut Registry) {
         let counts = self.0.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        for ((code, method), count) in &*counts {
+        let series = counts.iter().map(|((code, method), count)| {
             let code = code.map_or_else(|| NO_RESPONSE.to_owned(), |code| code.to_string());
-            let labels = format!("code=\"{code}\",host={host},method=\"{method}\"");
-            sample(out, name, &labels, count);
-        }
+            let labels = [
+                ("code", code),
+                ("host", self.0.host.clone()),
+                ("method", (*method).to_owned()),
+            ];
+            (labels, ConstCounter::new(*count))
+        });
+        registry.register(
+            "rest_client_requests_total",
+            "Number of HTTP requests, partitioned by status code, method, and host.",
+            Series::new(series),
+        );
     }
 }
 
@@ -138,6 +138,8 @@ fn verb(method: &Method) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use berth_metrics::Format;
+
     use super::*;
 
     #[tokio::test]
@@ -160,12 +162,11 @@ mod tests {
             .await
             .unwrap_err();
         drop(client.call(send(Method::PATCH, "silent")));
-        let mut out = String::new();
-        requests.encode(&mut out);
+        let out = Format::Text.render(|registry| requests.register(registry));
         let samples: Vec<&str> = out.lines().filter(|line| !line.starts_with('#')).collect();
         let expected = [
-            r#"rest_client_requests_total{code="<error>",host="here:6443",method="PATCH"} 2"#,
             r#"rest_client_requests_total{code="200",host="here:6443",method="GET"} 2"#,
+            r#"rest_client_requests_total{code="<error>",host="here:6443",method="PATCH"} 2"#,
         ];
         assert_eq!(samples, expected);
     }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::exposition::{Kind, family, float, histogram, quoted, sample};
-use super::histogram::{Histogram, exponential};
+use berth_metrics::encoding::EncodeLabelSet;
+use berth_metrics::{ConstCounter, ConstGauge, Histogram, Registry, Series, exponential};
 
-static BOUNDS: [f64; 12] = exponential(10e-9, 10.0);
+const BOUNDS: [f64; 12] = exponential(10e-9, 10.0);
 
 /// The identifier of an item in processing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,8 +19,8 @@ pub struct WorkQueue {
     /// The number of items that left the queue.
     removed: u64,
     retries: u64,
-    waited: Histogram<12>,
-    worked: Histogram<12>,
+    waited: Histogram,
+    worked: Histogram,
     /// The items in processing, with their start times.
     in_progress: BTreeMap<Ticket, Instant>,
     tickets: u64,
@@ -32,8 +32,8 @@ impl Default for WorkQueue {
             depth: 0,
             removed: 0,
             retries: 0,
-            waited: Histogram::new(&BOUNDS),
-            worked: Histogram::new(&BOUNDS),
+            waited: Histogram::new(BOUNDS),
+            worked: Histogram::new(BOUNDS),
             in_progress: BTreeMap::new(),
             tickets: 0,
         }
@@ -54,7 +54,7 @@ impl WorkQueue {
     /// Counts an item that was taken from the queue. `waited` is the time that the item spent in the queue.
     pub fn taken(&mut self, waited: Duration) {
         self.dropped(1);
-        self.waited.observe(waited);
+        self.waited.observe(waited.as_secs_f64());
     }
 
     /// Counts items that left the queue without being processed.
@@ -74,7 +74,8 @@ impl WorkQueue {
     /// Marks the end of the processing of an item.
     pub fn ended(&mut self, ticket: Ticket, now: Instant) {
         if let Some(since) = self.in_progress.remove(&ticket) {
-            self.worked.observe(now.saturating_duration_since(since));
+            let worked = now.saturating_duration_since(since);
+            self.worked.observe(worked.as_secs_f64());
         }
     }
 
@@ -94,65 +95,85 @@ impl WorkQueue {
     }
 }
 
-/// Writes the metrics of queues. Each queue is given with its name.
-pub fn encode(out: &mut String, queues: &[(&str, &WorkQueue)], now: Instant) {
-    let queues: Vec<(String, &WorkQueue)> = queues
-        .iter()
-        .map(|(name, queue)| {
-            let name = quoted(name);
-            (format!("controller={name},name={name}"), *queue)
-        })
-        .collect();
-    let seconds = |duration: Duration| float(duration.as_secs_f64());
-    let name = "workqueue_adds_total";
-    let help = "Total number of adds handled by workqueue";
-    family(out, name, Kind::Counter, help);
-    for (labels, queue) in &queues {
-        let adds = queue.removed.saturating_add(queue.depth as u64);
-        sample(out, name, labels, adds);
+/// The labels of a queue. Both values are its name.
+#[derive(Clone, Copy, Debug, EncodeLabelSet)]
+struct QueueLabels {
+    controller: &'static str,
+    name: &'static str,
+}
+
+/// Registers the metrics of queues. Each queue is given with its name.
+pub fn register(registry: &mut Registry, queues: &[(&'static str, &WorkQueue)], now: Instant) {
+    registry.register(
+        "workqueue_adds_total",
+        "Total number of adds handled by workqueue",
+        series(queues, |queue| {
+            ConstCounter::new(queue.removed.saturating_add(queue.depth as u64))
+        }),
+    );
+    let depths = queues.iter().map(|(name, queue)| {
+        let labels = (QueueLabels::of(name), [("priority", "")]);
+        (labels, ConstGauge::new(queue.depth))
+    });
+    registry.register(
+        "workqueue_depth",
+        "Current depth of workqueue by workqueue and priority",
+        Series::new(depths),
+    );
+    registry.register(
+        "workqueue_longest_running_processor_seconds",
+        "How long in seconds the longest running processor for workqueue has been running.",
+        series(queues, |queue| {
+            seconds(queue.ages(now).max().unwrap_or_default())
+        }),
+    );
+    registry.register(
+        "workqueue_queue_duration_seconds",
+        "How long in seconds an item stays in workqueue before being requested",
+        series(queues, |queue| queue.waited.clone()),
+    );
+    registry.register(
+        "workqueue_retries_total",
+        "Total number of retries handled by workqueue",
+        series(queues, |queue| ConstCounter::new(queue.retries)),
+    );
+    registry.register(
+        "workqueue_unfinished_work_seconds",
+        "Total time in seconds of the keys in progress, which work_duration has not observed yet.",
+        series(queues, |queue| seconds(queue.ages(now).sum())),
+    );
+    registry.register(
+        "workqueue_work_duration_seconds",
+        "How long in seconds processing an item from workqueue takes.",
+        series(queues, |queue| queue.worked.clone()),
+    );
+}
+
+impl QueueLabels {
+    fn of(name: &'static str) -> Self {
+        Self {
+            controller: name,
+            name,
+        }
     }
-    let name = "workqueue_depth";
-    let help = "Current depth of workqueue by workqueue and priority";
-    family(out, name, Kind::Gauge, help);
-    for (labels, queue) in &queues {
-        sample(out, name, &format!("{labels},priority=\"\""), queue.depth);
-    }
-    let name = "workqueue_longest_running_processor_seconds";
-    let help = "How long in seconds the longest running processor for workqueue has been running.";
-    family(out, name, Kind::Gauge, help);
-    for (labels, queue) in &queues {
-        let longest = queue.ages(now).max().unwrap_or_default();
-        sample(out, name, labels, seconds(longest));
-    }
-    let name = "workqueue_queue_duration_seconds";
-    let help = "How long in seconds an item stays in workqueue before being requested";
-    family(out, name, Kind::Histogram, help);
-    for (labels, queue) in &queues {
-        histogram(out, name, labels, &queue.waited);
-    }
-    let name = "workqueue_retries_total";
-    let help = "Total number of retries handled by workqueue";
-    family(out, name, Kind::Counter, help);
-    for (labels, queue) in &queues {
-        sample(out, name, labels, queue.retries);
-    }
-    let name = "workqueue_unfinished_work_seconds";
-    let help =
-        "Total time in seconds of the keys in progress, which work_duration has not observed yet.";
-    family(out, name, Kind::Gauge, help);
-    for (labels, queue) in &queues {
-        sample(out, name, labels, seconds(queue.ages(now).sum()));
-    }
-    let name = "workqueue_work_duration_seconds";
-    let help = "How long in seconds processing an item from workqueue takes.";
-    family(out, name, Kind::Histogram, help);
-    for (labels, queue) in &queues {
-        histogram(out, name, labels, &queue.worked);
-    }
+}
+
+fn series<M>(
+    queues: &[(&'static str, &WorkQueue)],
+    metric: impl Fn(&WorkQueue) -> M,
+) -> Series<QueueLabels, M> {
+    let queues = queues.iter();
+    Series::new(queues.map(|(name, queue)| (QueueLabels::of(name), metric(queue))))
+}
+
+fn seconds(duration: Duration) -> ConstGauge<f64> {
+    ConstGauge::new(duration.as_secs_f64())
 }
 
 #[cfg(test)]
 mod tests {
+    use berth_metrics::Format;
+
     use super::*;
 
     #[test]
@@ -171,10 +192,11 @@ mod tests {
         let abandoned = queue.started(start);
         queue.abandoned(abandoned);
         queue.retried();
-        let mut out = String::new();
         let other = WorkQueue::default();
         let queues = [("a", &queue), ("b", &other)];
-        encode(&mut out, &queues, start + Duration::from_secs(5));
+        let out = Format::Text.render(|registry| {
+            register(registry, &queues, start + Duration::from_secs(5));
+        });
         for expected in [
             r#"workqueue_adds_total{controller="a",name="a"} 4"#,
             r#"workqueue_depth{controller="a",name="a",priority=""} 2"#,

@@ -1,11 +1,12 @@
 //! Tests of the names and values of the metrics.
 
+use berth_metrics::Format;
 use serde_json::json;
 
 use super::*;
 
 fn samples(monitor: &Monitor) -> Vec<String> {
-    let text = monitor.text();
+    let text = Format::Text.render(|registry| monitor.register(registry));
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.map(str::to_owned).collect()
 }

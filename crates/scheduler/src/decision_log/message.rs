@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use berth_api::Cluster;
-use berth_component_base::metrics::exposition::{Kind, family, sample};
+use berth_metrics::{ConstCounter, Registry};
 
 use super::format::Configuration;
 use crate::recorded_decision::RecordedDecision;
@@ -33,11 +33,12 @@ impl DroppedDecisions {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Writes the metric in the Prometheus text format.
-    pub(crate) fn encode(&self, out: &mut String) {
-        let name = "berth_decision_log_dropped_total";
-        let help = "Number of decisions that are missing in the decision log, because it was written too slowly or not at all.";
-        family(out, name, Kind::Counter, help);
-        sample(out, name, "", self.get());
+    /// Registers the metric.
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "berth_decision_log_dropped_total",
+            "Number of decisions that are missing in the decision log, because it was written too slowly or not at all.",
+            ConstCounter::new(self.get()),
+        );
     }
 }

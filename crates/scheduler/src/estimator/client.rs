@@ -18,6 +18,7 @@ use super::metrics::EstimatorMetrics;
 use super::options::EstimatorOptions;
 use super::request::{EstimateRequest, Message};
 use berth_component_base::kube_client::RateLimit;
+use berth_metrics::Registry;
 
 /// Maximum number of concurrent calls of all requests.
 const CALLS_IN_FLIGHT: usize = 1024;
@@ -69,9 +70,10 @@ impl EstimatorClient {
         self.0.last_known.remove_cluster(cluster);
     }
 
-    /// Renders the metrics in the Prometheus text format.
-    pub fn metrics_text(&self) -> String {
-        self.0.metrics.text(self.0.connections.counts())
+    /// Registers the metrics.
+    pub fn register_metrics(&self, registry: &mut Registry) {
+        let connections = self.0.connections.counts();
+        self.0.metrics.register(registry, connections);
     }
 
     /// Calls the estimators of these clusters at the same time, with one deadline. A failed call does not affect the

@@ -1,14 +1,16 @@
-//! Metrics of the estimator client, in the Prometheus text format.
+//! Metrics of the estimator client.
 
-use std::fmt::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+
+use berth_metrics::{ConstGauge, Counter, Histogram, Registry, Series};
 
 use super::answers::{Answer, NoAnswer, NoAnswerKind};
 use super::connection_pool::ConnectionCounts;
 
-/// Upper bounds of the call durations, in milliseconds.
-const BUCKETS: [u32; 12] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096];
+/// Upper bounds of the call durations, in seconds.
+const BUCKETS: [f64; 12] = [
+    0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 4.096,
+];
 
 const KINDS: [(NoAnswerKind, &str); 6] = [
     (NoAnswerKind::UnknownCluster, "not_followed"),
@@ -20,15 +22,25 @@ const KINDS: [(NoAnswerKind, &str); 6] = [
 ];
 
 /// Counters of the estimator client. No label names a cluster, so the number of series does not grow with the fleet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct EstimatorMetrics {
-    fresh: AtomicU64,
-    stale: AtomicU64,
-    missing: AtomicU64,
-    failures: [AtomicU64; KINDS.len()],
-    buckets: [AtomicU64; BUCKETS.len()],
-    calls: AtomicU64,
-    microseconds: AtomicU64,
+    fresh: Counter,
+    stale: Counter,
+    missing: Counter,
+    failures: [Counter; KINDS.len()],
+    calls: Histogram,
+}
+
+impl Default for EstimatorMetrics {
+    fn default() -> Self {
+        Self {
+            fresh: Counter::default(),
+            stale: Counter::default(),
+            missing: Counter::default(),
+            failures: std::array::from_fn(|_| Counter::default()),
+            calls: Histogram::new(BUCKETS),
+        }
+    }
 }
 
 impl EstimatorMetrics {
@@ -39,11 +51,11 @@ impl EstimatorMetrics {
             Answer::Stale { reason, .. } => (&self.stale, Some(reason)),
             Answer::Missing(reason) => (&self.missing, Some(reason)),
         };
-        counter.fetch_add(1, Relaxed);
+        counter.inc();
         if let Some(kind) = reason.map(NoAnswer::kind) {
             for ((counted, _), counter) in KINDS.iter().zip(&self.failures) {
                 if *counted == kind {
-                    counter.fetch_add(1, Relaxed);
+                    counter.inc();
                 }
             }
         }
@@ -51,85 +63,53 @@ impl EstimatorMetrics {
 
     /// Counts a call.
     pub(super) fn call(&self, duration: Duration) {
-        for (bound, counter) in BUCKETS.iter().zip(&self.buckets) {
-            if duration <= Duration::from_millis(u64::from(*bound)) {
-                counter.fetch_add(1, Relaxed);
-            }
-        }
-        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        self.microseconds.fetch_add(micros, Relaxed);
-        self.calls.fetch_add(1, Relaxed);
+        self.calls.observe(duration.as_secs_f64());
     }
 
-    /// Renders all metrics in the Prometheus text format 0.0.4. The results of writes are ignored, because a write to a
-    /// String cannot fail.
-    pub(super) fn text(&self, connections: ConnectionCounts) -> String {
-        let mut out = String::with_capacity(2048);
-        let name = "berth_scheduler_estimator_answers_total";
-        head(
-            &mut out,
-            name,
-            "counter",
-            "Answers of estimators: fresh, stale (an earlier answer is used) or missing.",
-        );
-        for (result, counter) in [
+    /// Registers all metrics.
+    pub(super) fn register(&self, registry: &mut Registry, connections: ConnectionCounts) {
+        let answers = [
             ("fresh", &self.fresh),
             ("stale", &self.stale),
             ("missing", &self.missing),
-        ] {
-            let count = counter.load(Relaxed);
-            let _ = writeln!(out, "{name}{{result=\"{result}\"}} {count}");
-        }
-        let name = "berth_scheduler_estimator_failures_total";
-        head(
-            &mut out,
-            name,
-            "counter",
+        ];
+        registry.register(
+            "berth_scheduler_estimator_answers_total",
+            "Answers of estimators: fresh, stale (an earlier answer is used) or missing.",
+            Series::new(answers.map(|(result, count)| ([("result", result)], count.clone()))),
+        );
+        let failures = KINDS.iter().zip(&self.failures);
+        registry.register(
+            "berth_scheduler_estimator_failures_total",
             "Requests to estimators without a fresh answer, by reason.",
+            Series::new(
+                failures.map(|((_, reason), count)| ([("reason", *reason)], count.clone())),
+            ),
         );
-        for ((_, reason), counter) in KINDS.iter().zip(&self.failures) {
-            let count = counter.load(Relaxed);
-            let _ = writeln!(out, "{name}{{reason=\"{reason}\"}} {count}");
-        }
-        let name = "berth_scheduler_estimator_connections";
-        head(
-            &mut out,
-            name,
-            "gauge",
-            "Connections to estimators, by state.",
-        );
-        for (state, count) in [
+        let connections = [
             ("up", connections.up),
             ("down", connections.down),
             ("trying", connections.connecting),
-        ] {
-            let _ = writeln!(out, "{name}{{state=\"{state}\"}} {count}");
-        }
-        let name = "berth_scheduler_estimator_call_duration_seconds";
-        head(
-            &mut out,
-            name,
-            "histogram",
-            "Time of calls to estimators, in seconds.",
+        ];
+        registry.register(
+            "berth_scheduler_estimator_connections",
+            "Connections to estimators, by state.",
+            Series::new(
+                connections.map(|(state, count)| ([("state", state)], ConstGauge::new(count))),
+            ),
         );
-        let calls = self.calls.load(Relaxed);
-        for (bound, counter) in BUCKETS.iter().zip(&self.buckets) {
-            let (seconds, count) = (f64::from(*bound) / 1000.0, counter.load(Relaxed));
-            let _ = writeln!(out, "{name}_bucket{{le=\"{seconds}\"}} {count}");
-        }
-        let _ = writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {calls}");
-        let sum = Duration::from_micros(self.microseconds.load(Relaxed)).as_secs_f64();
-        let _ = writeln!(out, "{name}_sum {sum}\n{name}_count {calls}");
-        out
+        registry.register(
+            "berth_scheduler_estimator_call_duration_seconds",
+            "Time of calls to estimators, in seconds.",
+            self.calls.clone(),
+        );
     }
-}
-
-fn head(out: &mut String, name: &str, kind: &str, help: &str) {
-    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 
 #[cfg(test)]
 mod tests {
+    use berth_metrics::Format;
+
     use super::*;
 
     #[test]
@@ -152,7 +132,7 @@ mod tests {
             down: 1,
             connecting: 0,
         };
-        let text = metrics.text(counts);
+        let text = Format::Text.render(|registry| metrics.register(registry, counts));
         for expected in [
             r#"berth_scheduler_estimator_answers_total{result="fresh"} 1"#,
             r#"berth_scheduler_estimator_answers_total{result="stale"} 1"#,

@@ -1,133 +1,138 @@
-//! Metrics of extenders, in the Prometheus text format. The metrics are kept when the configuration changes.
+//! Metrics of extenders. The metrics are kept when the configuration changes.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use berth_metrics::encoding::{EncodeLabelSet, EncodeMetric as _};
+use berth_metrics::{Counter, Family, Histogram, Registry, exponential};
 
 use super::answers::CallError;
 use super::config::Verb;
-use berth_component_base::metrics::exposition::{Kind, family, histogram, quoted, sample};
-use berth_component_base::metrics::histogram::{Histogram, exponential};
 
-const BUCKETS: usize = 14;
 /// Upper bounds of the histogram of call durations: 1 ms to 8 s.
-const BOUNDS: [f64; BUCKETS] = exponential(0.001, 2.0);
+const BOUNDS: [f64; 14] = exponential(0.001, 2.0);
 
 /// Metrics of all extenders. Clones share the metrics.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ExtenderMetrics(Arc<Mutex<BTreeMap<Arc<str>, Arc<ExtenderCounters>>>>);
+#[derive(Clone, Debug)]
+pub(crate) struct ExtenderMetrics {
+    calls: Family<CallLabels, Histogram>,
+    errors: Family<ErrorLabels, Counter>,
+    connections: Family<ExtenderLabels, Counter>,
+}
 
 /// Metrics of one extender.
-#[derive(Debug, Default)]
-pub(super) struct ExtenderCounters(Mutex<Numbers>);
+#[derive(Debug)]
+pub(super) struct ExtenderCounters {
+    name: Arc<str>,
+    all: ExtenderMetrics,
+    connections: Counter,
+}
 
-#[derive(Debug, Default)]
-struct Numbers {
-    calls: BTreeMap<Verb, Histogram<BUCKETS>>,
-    errors: BTreeMap<(Verb, &'static str), u64>,
-    connections: u64,
+/// The label of an extender.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ExtenderLabels {
+    extender: Arc<str>,
+}
+
+/// The labels of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    extender: Arc<str>,
+    verb: &'static str,
+}
+
+/// The labels of a failed call.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ErrorLabels {
+    #[prometheus(flatten)]
+    call: CallLabels,
+    reason: &'static str,
 }
 
 impl ExtenderCounters {
-    fn with<T>(&self, change: impl FnOnce(&mut Numbers) -> T) -> T {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
     /// Counts a call.
     pub(super) fn call(&self, verb: Verb, took: Duration, error: Option<&CallError>) {
-        self.with(|numbers| {
-            let calls = numbers.calls.entry(verb);
-            calls
-                .or_insert_with(|| Histogram::new(&BOUNDS))
-                .observe(took);
-            if let Some(error) = error {
-                *numbers.errors.entry((verb, error.reason())).or_default() += 1;
-            }
-        });
+        let call = CallLabels {
+            extender: Arc::clone(&self.name),
+            verb: verb.name(),
+        };
+        let calls = self.all.calls.get_or_create(&call);
+        calls.observe(took.as_secs_f64());
+        if let Some(error) = error {
+            let reason = error.reason();
+            let labels = ErrorLabels { call, reason };
+            self.all.errors.get_or_create(&labels).inc();
+        }
     }
 
     /// Counts a new connection.
     pub(super) fn connection(&self) {
-        self.with(|numbers| numbers.connections += 1);
+        self.connections.inc();
+    }
+}
+
+impl Default for ExtenderMetrics {
+    fn default() -> Self {
+        Self {
+            calls: Family::new_with_constructor(|| Histogram::new(BOUNDS)),
+            errors: Family::default(),
+            connections: Family::default(),
+        }
     }
 }
 
 impl ExtenderMetrics {
     /// Returns the metrics of the extender with this name.
     pub(super) fn counters(&self, name: &Arc<str>) -> Arc<ExtenderCounters> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(all.entry(Arc::clone(name)).or_default())
+        let extender = Arc::clone(name);
+        let connections = &self.connections;
+        Arc::new(ExtenderCounters {
+            name: Arc::clone(name),
+            all: self.clone(),
+            connections: connections.get_or_create_owned(&ExtenderLabels { extender }),
+        })
     }
 
-    /// Renders all metrics in the text format 0.0.4. Returns an empty text if this process has never had an extender.
-    pub(crate) fn text(&self) -> String {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut out = String::new();
-        if all.is_empty() {
-            return out;
+    /// Registers all metrics, unless this process has never had an extender.
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        if self.connections.is_empty() {
+            return;
         }
-        let name = "scheduler_extender_request_duration_seconds";
-        family(
-            &mut out,
-            name,
-            Kind::Histogram,
+        registry.register(
+            "scheduler_extender_request_duration_seconds",
             "Time of calls to extenders, in seconds.",
+            self.calls.clone(),
         );
-        for (extender, counters) in all.iter() {
-            counters.with(|numbers| {
-                for (verb, calls) in &numbers.calls {
-                    histogram(&mut out, name, &labels(extender, *verb), calls);
-                }
-            });
-        }
-        let name = "scheduler_extender_request_errors_total";
-        family(
-            &mut out,
-            name,
-            Kind::Counter,
+        registry.register(
+            "scheduler_extender_request_errors_total",
             "Failed calls to extenders, by reason.",
+            self.errors.clone(),
         );
-        for (extender, counters) in all.iter() {
-            counters.with(|numbers| {
-                for ((verb, reason), count) in &numbers.errors {
-                    let labels = format!("{},reason=\"{reason}\"", labels(extender, *verb));
-                    sample(&mut out, name, &labels, count);
-                }
-            });
-        }
-        let name = "scheduler_extender_connections_total";
-        family(
-            &mut out,
-            name,
-            Kind::Counter,
+        registry.register(
+            "scheduler_extender_connections_total",
             "Connections opened to extenders.",
+            self.connections.clone(),
         );
-        for (extender, counters) in all.iter() {
-            let labels = format!("extender={}", quoted(extender));
-            counters.with(|numbers| sample(&mut out, name, &labels, numbers.connections));
-        }
-        out
     }
-}
-
-fn labels(extender: &str, verb: Verb) -> String {
-    format!("extender={},verb=\"{}\"", quoted(extender), verb.name())
 }
 
 #[cfg(test)]
 mod tests {
+    use berth_metrics::Format;
+
     use super::*;
 
     #[test]
     fn calls_errors_and_connections_are_exposed_by_extender() {
         let metrics = ExtenderMetrics::default();
-        assert_eq!(metrics.text(), "");
+        let render = || Format::Text.render(|registry| metrics.register(registry));
+        assert_eq!(render(), "");
         let counters = metrics.counters(&"http://x/s".into());
         counters.connection();
         counters.call(Verb::Filter, Duration::from_millis(3), None);
         let error = CallError::Timeout(Duration::from_secs(5));
         counters.call(Verb::Prioritize, Duration::from_secs(5), Some(&error));
-        let text = metrics.text();
+        let text = render();
         for expected in [
             r#"scheduler_extender_request_duration_seconds_bucket{extender="http://x/s",verb="filter",le="0.002"} 0"#,
             r#"scheduler_extender_request_duration_seconds_bucket{extender="http://x/s",verb="filter",le="0.004"} 1"#,

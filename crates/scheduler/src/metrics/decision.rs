@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use berth_engine::{Observer, Point, Status};
 
-use super::labels;
 use super::points::PointTimes;
 use super::steps::StepTimes;
 
@@ -34,7 +33,7 @@ impl DecisionTimes {
     pub(crate) fn stages(&self) -> Stages {
         let steps = self.steps.durations.iter();
         steps
-            .map(|(step, duration)| (labels::step(*step), *duration))
+            .map(|(step, duration)| (step.as_str(), *duration))
             .collect()
     }
 }

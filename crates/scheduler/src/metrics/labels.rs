@@ -1,11 +1,69 @@
-//! The values of the metrics' labels, such as `scheduled` and `error`. Each value is from Karmada or kube-scheduler.
+//! The metrics' labels and their values, such as `scheduled` and `error`. Each value is from Karmada or kube-scheduler.
+
+use std::fmt::{self, Write as _};
 
 use berth_engine::{Point, Status};
+use berth_metrics::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 
 use super::steps::Step;
+use crate::rules::schedule_trigger::ScheduleType;
+
+/// The labels of a cycle.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct CycleLabels {
+    pub(super) result: CycleResult,
+    pub(super) schedule_type: ScheduleType,
+}
+
+/// The labels of a stage of a decision.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct StepLabels {
+    pub(super) schedule_step: Step,
+}
+
+/// The labels of a run of all plugins at an extension point.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct PointLabels {
+    extension_point: PointLabel,
+    result: PluginResult,
+}
+
+impl PointLabels {
+    pub(super) fn new(point: Point, result: PluginResult) -> Self {
+        let extension_point = PointLabel(point);
+        Self {
+            extension_point,
+            result,
+        }
+    }
+}
+
+/// The labels of a run of one plugin.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+pub(super) struct PluginLabels {
+    extension_point: PointLabel,
+    plugin: String,
+    result: PluginResult,
+}
+
+impl PluginLabels {
+    pub(super) fn new(plugin: &str, point: Point, result: PluginResult) -> Self {
+        Self {
+            extension_point: PointLabel(point),
+            plugin: plugin.to_owned(),
+            result,
+        }
+    }
+}
+
+/// The label of an event that enqueued a key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct EventLabels {
+    pub(super) event: Incoming,
+}
 
 /// The result of a cycle. As in Karmada, a binding that fits into no cluster counts as scheduled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CycleResult {
     /// The decision is made and written.
     Scheduled,
@@ -14,7 +72,7 @@ pub(crate) enum CycleResult {
 }
 
 impl CycleResult {
-    pub(super) fn as_str(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Scheduled => "scheduled",
             Self::Error => "error",
@@ -23,7 +81,7 @@ impl CycleResult {
 }
 
 /// The event that enqueued a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
 pub(crate) enum Incoming {
     /// A binding was created or first observed.
     BindingAdd,
@@ -35,19 +93,8 @@ pub(crate) enum Incoming {
     ClusterChanged,
 }
 
-impl Incoming {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::BindingAdd => "BindingAdd",
-            Self::BindingUpdate => "BindingUpdate",
-            Self::ScheduleAttemptFailure => "ScheduleAttemptFailure",
-            Self::ClusterChanged => "ClusterChanged",
-        }
-    }
-}
-
 /// The result of plugins at an extension point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, EncodeLabelValue)]
 pub(crate) enum PluginResult {
     /// The plugin succeeded. For example, the cluster passed or got a score.
     Success,
@@ -57,17 +104,6 @@ pub(crate) enum PluginResult {
     Unschedulable,
     /// The plugin failed.
     Error,
-}
-
-impl PluginResult {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Success => "Success",
-            Self::Skip => "Skip",
-            Self::Unschedulable => "Unschedulable",
-            Self::Error => "Error",
-        }
-    }
 }
 
 impl From<Status> for PluginResult {
@@ -81,20 +117,40 @@ impl From<Status> for PluginResult {
     }
 }
 
-/// Returns the label of an extension point. Karmada's label for NormalizeScore differs from the name of the extension
-/// point.
-pub(super) fn point(point: Point) -> &'static str {
-    match point {
-        Point::NormalizeScore => "ScoreExtensionNormalize",
-        point => point.as_str(),
+/// An extension point as a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct PointLabel(Point);
+
+impl PointLabel {
+    /// Returns the label. Karmada's label for NormalizeScore differs from the name of the extension point.
+    fn as_str(self) -> &'static str {
+        match self.0 {
+            Point::NormalizeScore => "ScoreExtensionNormalize",
+            point => point.as_str(),
+        }
     }
 }
 
-pub(super) fn step(step: Step) -> &'static str {
-    match step {
-        Step::Filter => "Filter",
-        Step::Score => "Score",
-        Step::Select => "Select",
-        Step::Assign => "AssignReplicas",
+impl Step {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Filter => "Filter",
+            Self::Score => "Score",
+            Self::Select => "Select",
+            Self::Assign => "AssignReplicas",
+        }
     }
 }
+
+/// Encodes labels as the text that their method `as_str` returns.
+macro_rules! encode_as_text {
+    ($($label:ty),*) => {$(
+        impl EncodeLabelValue for $label {
+            fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
+                encoder.write_str(self.as_str())
+            }
+        }
+    )*};
+}
+
+encode_as_text!(CycleResult, PointLabel, ScheduleType, Step);

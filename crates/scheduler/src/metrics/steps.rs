@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use berth_engine::{Observer, Point, Status};
 
 /// A stage of a decision. Karmada's metrics distinguish the same stages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     /// Filters the clusters.
     Filter,

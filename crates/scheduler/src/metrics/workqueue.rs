@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use berth_api::BindingKey;
 use berth_component_base::metrics::workqueue::{self, Ticket};
+use berth_metrics::Registry;
 
 /// The name that Karmada uses for its queue of bindings.
 const NAME: &str = "scheduler-queue";
@@ -38,7 +39,7 @@ impl WorkQueue {
         }
     }
 
-    pub(super) fn encode(&self, out: &mut String) {
-        workqueue::encode(out, &[(NAME, &self.queue)], Instant::now());
+    pub(super) fn register(&self, registry: &mut Registry) {
+        workqueue::register(registry, &[(NAME, &self.queue)], Instant::now());
     }
 }

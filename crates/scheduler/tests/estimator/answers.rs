@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use berth_engine::estimate::Unit;
+use berth_metrics::Format;
 use berth_scheduler::estimator::{Answer, EstimateRequest, EstimatorOptions, NoAnswerKind};
 use serde_json::json;
 use tonic::Status;
@@ -54,7 +55,8 @@ async fn a_failing_cluster_does_not_affect_the_others() {
         answers.failures(),
         Some(format!("m2: missing: {failed}; m4: missing: {unknown}"))
     );
-    let text = fixture.client.metrics_text();
+    let client = &fixture.client;
+    let text = Format::Text.render(|registry| client.register_metrics(registry));
     for expected in [
         "berth_scheduler_estimator_answers_total{result=\"fresh\"} 2",
         "berth_scheduler_estimator_answers_total{result=\"missing\"} 2",

@@ -46,7 +46,7 @@ pub(super) fn handle(
             let text = shared
                 .metrics
                 .render(&shared.store, &shared.registry, &shared.in_flight);
-            Ok(respond::typed_text(metrics::CONTENT_TYPE, &text))
+            Ok(respond::typed_text(metrics::FORMAT.content_type(), &text))
         }
         ["version"] => Ok(respond::json_value(StatusCode::OK, &discovery::version())),
         ["api" | "apis"] => {

@@ -3,6 +3,7 @@
 use std::sync::mpsc::sync_channel;
 
 use berth_engine::Assumed;
+use berth_metrics::Format;
 use serde_json::json;
 
 use super::*;
@@ -63,8 +64,8 @@ fn a_full_channel_drops_decisions_and_delays_changes_of_clusters() {
     recorder.decision(decision());
     log = messages.try_iter().map(|m| describe(&m)).collect();
     assert_eq!(log, ["gap of 1", "decision"]);
-    let mut text = String::new();
-    recorder.dropped().encode(&mut text);
+    let dropped = recorder.dropped();
+    let text = Format::Text.render(|registry| dropped.register(registry));
     assert!(
         text.ends_with("berth_decision_log_dropped_total 3\n"),
         "{text}"

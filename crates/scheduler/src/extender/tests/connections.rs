@@ -34,7 +34,7 @@ async fn sequential_calls_share_one_connection() {
         "scheduler_extender_connections_total{{extender=\"{}\"}} 1",
         extender.url()
     );
-    assert!(harness.metrics.text().lines().any(|line| line == expected));
+    assert!(harness.metrics_text().lines().any(|line| line == expected));
 }
 
 #[tokio::test]

@@ -84,7 +84,7 @@ async fn workloads_are_placed_in_clusters_with_licences() {
             licences.url
         );
         assert!(
-            harness.metrics.text().lines().any(|line| line == expected),
+            harness.metrics_text().lines().any(|line| line == expected),
             "all calls share one connection"
         );
     }

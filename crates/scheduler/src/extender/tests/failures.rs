@@ -17,7 +17,7 @@ async fn outcomes(
     ignorable["ignorable"] = true.into();
     let mut harness = Harness::new(&[config(fields)]);
     let error = harness.decide(&everywhere()).await.clusters().unwrap_err();
-    let metrics = harness.metrics.text();
+    let metrics = harness.metrics_text();
     let mut harness = Harness::new(&[config(ignorable)]);
     let without = harness.decide(&everywhere()).await.clusters().unwrap();
     (error, without, metrics)

@@ -9,6 +9,7 @@ use berth_api::feature_gates::EngineGates;
 use berth_engine::{
     Engine, EngineOptions, Filter, Fleet, Outcome, Plugins, Request, Snapshot, Weighted,
 };
+use berth_metrics::Format;
 use serde_json::{Value, json};
 
 use crate::extender::{Answers, ExtenderConfig, ExtenderMetrics, Extenders, Unanswered};
@@ -25,7 +26,7 @@ pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
 /// Four clusters `m1` to `m4`, an engine, and extenders.
 pub(crate) struct Harness {
     pub(crate) extenders: Extenders,
-    pub(crate) metrics: ExtenderMetrics,
+    metrics: ExtenderMetrics,
     pub(crate) snapshot: Arc<Snapshot>,
     engine: Engine,
 }
@@ -86,6 +87,11 @@ impl Harness {
             snapshot: fleet.snapshot(),
             engine: Engine::with_plugins(options, plugins).unwrap(),
         }
+    }
+
+    /// Returns the metrics of the extenders.
+    pub(crate) fn metrics_text(&self) -> String {
+        Format::Text.render(|registry| self.metrics.register(registry))
     }
 
     /// Runs the engine once, with the answers in the cache.
