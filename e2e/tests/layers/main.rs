@@ -9,6 +9,7 @@ mod crates;
 mod https_client;
 mod imports;
 mod kinds;
+mod metrics;
 mod nouns;
 mod source_files;
 mod trial_size;

@@ -43,7 +43,7 @@ fn defined_type(line: &str) -> Option<&str> {
 }
 
 /// Asserts that the only files with a matching line are `homes`.
-fn assert_homes(homes: &[&str], matches: impl Fn(&str) -> bool) {
+pub(crate) fn assert_homes(homes: &[&str], matches: impl Fn(&str) -> bool) {
     let mut found: Vec<String> = lines()
         .into_iter()
         .filter(|(_, line)| matches(line))

@@ -1,4 +1,4 @@
-//! The folders of the crates, and the Rust files of a folder.
+//! The folders of the crates, the Rust files of a folder, and the manifests that name a dependency.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,4 +31,38 @@ pub(crate) fn source_files(folder: &Path) -> Vec<PathBuf> {
     files
         .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
         .collect()
+}
+
+/// Returns the manifests of the repository that name one of these dependencies, in the order of their paths.
+pub(crate) fn manifests_with(dependencies: &[&str]) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut found = Vec::new();
+    manifests(&root, &mut found);
+    let names_one = |line: &str| {
+        let name: String = line
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || "-_".contains(*c))
+            .collect();
+        dependencies.contains(&name.as_str())
+    };
+    let mut users: Vec<PathBuf> = found
+        .into_iter()
+        .filter(|manifest| fs::read_to_string(manifest).unwrap().lines().any(names_one))
+        .map(|manifest| manifest.strip_prefix(&root).unwrap().to_owned())
+        .collect();
+    users.sort();
+    users
+}
+
+/// Adds the manifests of a folder and its subfolders, except those of build results.
+fn manifests(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            manifests(&path, found);
+        } else if name == "Cargo.toml" {
+            found.push(path);
+        }
+    }
 }
