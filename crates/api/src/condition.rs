@@ -100,10 +100,10 @@ mod tests {
             );
             (changed, conditions[0].last_transition_time.0)
         };
-        assert_eq!(apply(false, "Failed", "why", 1), (true, at(1)));
-        assert_eq!(apply(false, "Failed", "why", 2), (false, at(1)));
-        assert_eq!(apply(false, "Failed", "other", 3), (true, at(1)));
-        assert_eq!(apply(true, "Done", "", 4), (true, at(4)));
+        assert_eq!(apply(Status::False, "Failed", "why", 1), (true, at(1)));
+        assert_eq!(apply(Status::False, "Failed", "why", 2), (false, at(1)));
+        assert_eq!(apply(Status::False, "Failed", "other", 3), (true, at(1)));
+        assert_eq!(apply(Status::True, "Done", "", 4), (true, at(4)));
         assert!(is_true(&conditions, "Applied") && !is_true(&conditions, "Other"));
     }
 }

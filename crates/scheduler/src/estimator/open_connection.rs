@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use berth_component_base::user_agent::Component;
+use berth_https_client::tls::TlsError;
 use http::header::USER_AGENT;
 use http::{HeaderValue, Request, Response, Uri};
 use hyper::body::Incoming;
@@ -22,7 +23,7 @@ use tonic::body::Body;
 
 use super::options::Tls;
 use super::resolve::Address;
-use super::tls::{self, TlsError};
+use super::tls;
 use super::wire::service::estimator_client::EstimatorClient;
 
 /// Time limit for connecting to one address.

@@ -55,7 +55,7 @@ impl ControlPlane {
             webhooks: None,
             folder,
         };
-        let prepared = berth::up::prepare(&plane.client, &[]).await;
+        let prepared = berth_up::bootstrap::prepare(&plane.client, &[]).await;
         prepared.map_err(|error| LoadError::Unexpected(error.to_string()))?;
         plane.ensure_namespaces().await?;
         plane.start_webhooks().await?;
