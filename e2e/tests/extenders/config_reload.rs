@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::fake_extender::FakeExtender;
 use crate::fixture::to_all_clusters;
+use berth_test_servers::FakeExtender;
 
 /// Starts an extender whose filter accepts only this cluster.
 async fn accepting_only(cluster: &'static str) -> FakeExtender {

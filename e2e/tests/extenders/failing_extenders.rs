@@ -6,8 +6,8 @@ use http::StatusCode;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::fake_extender::FakeExtender;
 use crate::fixture::{config_map, start, to_all_clusters};
+use berth_test_servers::FakeExtender;
 
 /// Checks that a failed call of an extender fails the scheduling of the binding, and that the failure of an ignorable
 /// extender has no effect.

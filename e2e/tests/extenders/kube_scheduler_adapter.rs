@@ -7,8 +7,8 @@ use berth_e2e::example_extender;
 use berth_test_requirements::needs;
 use serde_json::{Value, json};
 
-use crate::fake_extender::FakeExtender;
 use crate::fixture::{start, to_all_clusters, to_best_cluster};
+use berth_test_servers::FakeExtender;
 
 /// Returns the names of the nodes in a request.
 fn sent_names(body: &Value) -> Vec<String> {

@@ -6,7 +6,6 @@
 mod config_reload;
 mod example_extender;
 mod failing_extenders;
-mod fake_extender;
 mod fixture;
 mod kube_scheduler_adapter;
 mod preemption;

@@ -9,7 +9,7 @@ use berth_scheduler::framework::Registry;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::fake_extender::{FakeExtender, ScriptedResponse};
+use berth_test_servers::{FakeExtender, ScriptedResponse};
 
 /// Returns a ready cluster with capacity for four replicas.
 fn cluster(name: &str) -> Cluster {

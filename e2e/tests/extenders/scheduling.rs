@@ -13,8 +13,8 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::sync::Barrier;
 
-use crate::fake_extender::FakeExtender;
 use crate::fixture::{config_map, start, to_all_clusters, to_best_cluster};
+use berth_test_servers::FakeExtender;
 
 /// Checks that the second extender receives only the clusters that passed the first extender. The weighted scores of
 /// both extenders are added, and all requests to one extender use one connection.

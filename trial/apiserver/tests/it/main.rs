@@ -13,5 +13,4 @@ mod durable;
 mod events;
 mod harness;
 mod security;
-mod webhook_server;
 mod webhooks;

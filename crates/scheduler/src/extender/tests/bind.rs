@@ -5,15 +5,16 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use berth_api::binding::TargetCluster;
 use berth_engine::CycleState;
+use berth_test_servers::FakeExtender;
 use serde_json::{Value, json};
 
-use super::fake::Fake;
+use super::fake::config;
 use super::harness::{Harness, everywhere, soon};
 use crate::framework::{Bound, Decided};
 
-async fn bind(extender: &Fake, mut fields: Value) -> Result<Bound, String> {
+async fn bind(extender: &FakeExtender, mut fields: Value) -> Result<Bound, String> {
     fields["bindVerb"] = "bind".into();
-    let harness = Harness::new(&[extender.config(fields)]);
+    let harness = Harness::new(&[config(&extender.url, fields)]);
     let decided = Decided {
         binding: everywhere(),
         targets: vec![TargetCluster {
@@ -34,7 +35,7 @@ async fn bind(extender: &Fake, mut fields: Value) -> Result<Bound, String> {
 
 #[tokio::test]
 async fn the_extender_stores_the_decision() {
-    let extender = Fake::with_json(|_, _| json!({})).await;
+    let extender = FakeExtender::responding_with(|_, _| json!({})).await;
     assert_eq!(bind(&extender, json!({})).await, Ok(Bound::Stored));
     let requests = extender.requests();
     assert_eq!(requests[0].verb, "bind");
@@ -45,7 +46,7 @@ async fn the_extender_stores_the_decision() {
 
 #[tokio::test]
 async fn decisions_about_other_resources_are_skipped() {
-    let extender = Fake::with_json(|_, _| json!({})).await;
+    let extender = FakeExtender::responding_with(|_, _| json!({})).await;
     let fields = json!({ "managedResources": [{ "apiVersion": "batch/v1", "kind": "Job" }] });
     assert_eq!(bind(&extender, fields).await, Ok(Bound::Skip));
     assert!(extender.requests().is_empty());
@@ -53,7 +54,8 @@ async fn decisions_about_other_resources_are_skipped() {
 
 #[tokio::test]
 async fn a_failed_call_fails_the_binding_unless_the_extender_is_ignorable() {
-    let refuses = Fake::with_json(|_, _| json!({ "error": "no licences left in m1" })).await;
+    let refuses =
+        FakeExtender::responding_with(|_, _| json!({ "error": "no licences left in m1" })).await;
     assert_eq!(
         bind(&refuses, json!({})).await,
         Err("no licences left in m1".into())
@@ -62,7 +64,8 @@ async fn a_failed_call_fails_the_binding_unless_the_extender_is_ignorable() {
         bind(&refuses, json!({ "ignorable": true })).await,
         Ok(Bound::Skip)
     );
-    let broken = Fake::with_reply(|_, _| (StatusCode::SERVICE_UNAVAILABLE, String::new())).await;
+    let broken =
+        FakeExtender::with_script(|_, _| (StatusCode::SERVICE_UNAVAILABLE, String::new())).await;
     let error = bind(&broken, json!({})).await.unwrap_err();
     assert_eq!(error, "the response status is 503 Service Unavailable");
 }

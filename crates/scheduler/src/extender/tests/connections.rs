@@ -4,22 +4,23 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use berth_test_servers::FakeExtender;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::fake::Fake;
+use super::fake::config;
 use super::harness::{Harness, everywhere, soon};
 use crate::extender::Answers;
 
 #[tokio::test]
 async fn sequential_calls_share_one_connection() {
-    let extender = Fake::with_json(|verb, _| match verb {
+    let extender = FakeExtender::responding_with(|verb, _| match verb {
         "filter" => json!({ "clusterNames": ["m1", "m2"] }),
         _ => json!([{ "host": "m1", "score": 5 }]),
     })
     .await;
     let fields = json!({ "filterVerb": "filter", "prioritizeVerb": "prioritize", "weight": 1 });
-    let mut harness = Harness::new(&[extender.config(fields)]);
+    let mut harness = Harness::new(&[config(&extender.url, fields)]);
     for _ in 0..5 {
         harness.decide(&everywhere()).await;
     }
@@ -28,11 +29,11 @@ async fn sequential_calls_share_one_connection() {
         .iter()
         .filter(|request| request.verb == "filter")
         .count();
-    let connections: BTreeSet<u16> = requests.iter().map(|request| request.peer).collect();
+    let connections: BTreeSet<usize> = requests.iter().map(|request| request.connection).collect();
     assert_eq!((requests.len(), filters, connections.len()), (10, 5, 1));
     let expected = format!(
         "scheduler_extender_connections_total{{extender=\"{}\"}} 1",
-        extender.url()
+        extender.url
     );
     assert!(harness.metrics_text().lines().any(|line| line == expected));
 }
@@ -41,7 +42,7 @@ async fn sequential_calls_share_one_connection() {
 async fn a_slow_extender_does_not_delay_others() {
     let gate = Arc::new(Semaphore::new(0));
     let open = Arc::clone(&gate);
-    let slow = Fake::with_async_reply(move |_, _| {
+    let slow = FakeExtender::with_async_script(move |_, _| {
         let gate = Arc::clone(&gate);
         Box::pin(async move {
             let _ = gate.acquire().await;
@@ -49,9 +50,9 @@ async fn a_slow_extender_does_not_delay_others() {
         })
     })
     .await;
-    let quick = Fake::with_json(|_, _| json!({ "clusterNames": ["m1"] })).await;
+    let quick = FakeExtender::responding_with(|_, _| json!({ "clusterNames": ["m1"] })).await;
     let slow_fields = json!({ "prioritizeVerb": "p", "weight": 1, "httpTimeout": "1m" });
-    let mut slow_harness = Harness::new(&[slow.config(slow_fields)]);
+    let mut slow_harness = Harness::new(&[config(&slow.url, slow_fields)]);
     let binding = everywhere();
     let first = slow_harness.first_requests(&binding);
     let calls: Vec<_> = (0..100)
@@ -66,14 +67,18 @@ async fn a_slow_extender_does_not_delay_others() {
             tokio::spawn(call)
         })
         .collect();
-    let mut harness = Harness::new(&[quick.config(json!({ "filterVerb": "filter" }))]);
+    let mut harness = Harness::new(&[config(&quick.url, json!({ "filterVerb": "filter" }))]);
     assert_eq!(harness.decide(&binding).await.clusters().unwrap(), ["m1"]);
     open.add_permits(100);
     for call in calls {
         assert_eq!(soon(call).await.unwrap().calls(), 1);
     }
     // At most 64 calls run at the same time, so there are at most 64 connections.
-    let connections: BTreeSet<u16> = slow.requests().iter().map(|request| request.peer).collect();
+    let connections: BTreeSet<usize> = slow
+        .requests()
+        .iter()
+        .map(|request| request.connection)
+        .collect();
     assert_eq!(slow.requests().len(), 100);
     assert!(connections.len() <= 64, "{} connections", connections.len());
 }

@@ -1,9 +1,10 @@
 //! Tests of failing extenders, with and without `ignorable`.
 
 use axum::http::StatusCode;
+use berth_test_servers::FakeExtender;
 use serde_json::{Value, json};
 
-use super::fake::{Fake, config};
+use super::fake::config;
 use super::harness::{Harness, everywhere};
 use crate::extender::ExtenderConfig;
 
@@ -81,10 +82,11 @@ async fn invalid_responses_fail_the_binding_unless_the_extender_is_ignorable() {
     ] {
         let status = StatusCode::from_u16(status).unwrap();
         let answer = body.clone();
-        let extender = Fake::with_reply(move |_, _| (status, answer.clone())).await;
+        let extender = FakeExtender::with_script(move |_, _| (status, answer.clone())).await;
         let fields = json!({ "filterVerb": "filter" });
-        let (error, without, metrics) = outcomes(|fields| extender.config(fields), fields).await;
-        let url = extender.url();
+        let (error, without, metrics) =
+            outcomes(|fields| config(&extender.url, fields), fields).await;
+        let url = &extender.url;
         let start = format!("plugin \"extender {url}\" failed at Filter: {message}");
         assert!(error.starts_with(&start), "{status} {body}: {error}");
         assert_eq!(without, ALL, "{status} {body}");
@@ -100,12 +102,13 @@ async fn invalid_responses_fail_the_binding_unless_the_extender_is_ignorable() {
 
 #[tokio::test]
 async fn invalid_scores_fail_the_binding_unless_the_extender_is_ignorable() {
-    let extender = Fake::with_json(|_, _| json!([{ "host": "m9", "score": 1 }])).await;
+    let extender =
+        FakeExtender::responding_with(|_, _| json!([{ "host": "m9", "score": 1 }])).await;
     let fields = json!({ "prioritizeVerb": "prioritize", "weight": 1 });
-    let (error, without, _) = outcomes(|fields| extender.config(fields), fields).await;
+    let (error, without, _) = outcomes(|fields| config(&extender.url, fields), fields).await;
     let expected = format!(
         "failed to prioritize clusters: plugin \"extender {}\" failed with: the response names cluster \"m9\", which was not sent",
-        extender.url()
+        extender.url
     );
     assert_eq!(error, expected);
     assert_eq!(without, ALL);
@@ -113,9 +116,9 @@ async fn invalid_scores_fail_the_binding_unless_the_extender_is_ignorable() {
 
 #[tokio::test]
 async fn hanging_extenders_time_out() {
-    let extender = Fake::with_async_reply(|_, _| Box::pin(std::future::pending())).await;
+    let extender = FakeExtender::with_async_script(|_, _| Box::pin(std::future::pending())).await;
     let fields = json!({ "filterVerb": "filter", "httpTimeout": "50ms" });
-    let (error, without, _) = outcomes(|fields| extender.config(fields), fields).await;
+    let (error, without, _) = outcomes(|fields| config(&extender.url, fields), fields).await;
     assert!(error.ends_with("no response within 50ms"), "{error}");
     assert_eq!(without, ALL);
 }
@@ -134,11 +137,14 @@ async fn unreachable_extenders_are_reported() {
 
 #[tokio::test]
 async fn an_ignored_failure_does_not_affect_other_extenders() {
-    let broken = Fake::with_reply(|_, _| (StatusCode::BAD_GATEWAY, String::new())).await;
-    let other = Fake::with_json(|_, _| json!({ "clusterNames": ["m2"] })).await;
+    let broken = FakeExtender::with_script(|_, _| (StatusCode::BAD_GATEWAY, String::new())).await;
+    let other = FakeExtender::responding_with(|_, _| json!({ "clusterNames": ["m2"] })).await;
     let mut harness = Harness::new(&[
-        broken.config(json!({ "filterVerb": "filter", "ignorable": true })),
-        other.config(json!({ "filterVerb": "filter" })),
+        config(
+            &broken.url,
+            json!({ "filterVerb": "filter", "ignorable": true }),
+        ),
+        config(&other.url, json!({ "filterVerb": "filter" })),
     ]);
     assert_eq!(
         harness.decide(&everywhere()).await.clusters().unwrap(),
@@ -159,14 +165,16 @@ async fn responses_that_never_end_hold_only_the_memory_of_their_own_extender() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/s", listener.local_addr().unwrap());
     let server = tokio::spawn(async move { axum::serve(listener, endless).await });
-    let good = Fake::with_json(|_, body| json!({ "clusterNames": super::fake::sent(body) })).await;
+    let good =
+        FakeExtender::responding_with(|_, body| json!({ "clusterNames": super::fake::sent(body) }))
+            .await;
     let fields = || json!({ "filterVerb": "filter" });
     let mut harness = Harness::new(&[config(&url, fields())]);
     let error = harness.decide(&everywhere()).await.clusters().unwrap_err();
     assert!(error.contains("the response is larger than"), "{error}");
     let mut ignored = fields();
     ignored["ignorable"] = true.into();
-    let mut harness = Harness::new(&[config(&url, ignored), good.config(fields())]);
+    let mut harness = Harness::new(&[config(&url, ignored), config(&good.url, fields())]);
     let clusters = harness.decide(&everywhere()).await.clusters().unwrap();
     assert_eq!(clusters, ALL);
     server.abort();

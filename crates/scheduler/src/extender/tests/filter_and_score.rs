@@ -3,24 +3,28 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use berth_test_servers::FakeExtender;
 use serde_json::json;
 use tokio::sync::Barrier;
 
-use super::fake::{Fake, sent};
+use super::fake::{config, sent};
 use super::harness::{Harness, everywhere, placed, to_one};
 
 #[tokio::test]
 async fn each_filter_receives_the_clusters_that_passed_the_previous_filter() {
-    let by_items = Fake::with_json(|_, body| {
+    let by_items = FakeExtender::responding_with(|_, body| {
         let items = body["clusters"]["items"].as_array().unwrap();
         let passing: Vec<_> = items.iter().filter(|item| item["metadata"]["labels"]["number"] != "1").collect();
         json!({ "clusters": { "items": passing }, "failedClusters": { "m1": "cluster(s) had number one" } })
     })
     .await;
-    let by_names = Fake::with_json(|_, _| json!({ "clusterNames": ["m3", "m4"], "failedAndUnresolvableClusters": { "m2": "x" } })).await;
+    let by_names = FakeExtender::responding_with(|_, _| json!({ "clusterNames": ["m3", "m4"], "failedAndUnresolvableClusters": { "m2": "x" } })).await;
     let mut harness = Harness::new(&[
-        by_items.config(json!({ "filterVerb": "filter" })),
-        by_names.config(json!({ "filterVerb": "filter", "clusterCacheCapable": true })),
+        config(&by_items.url, json!({ "filterVerb": "filter" })),
+        config(
+            &by_names.url,
+            json!({ "filterVerb": "filter", "clusterCacheCapable": true }),
+        ),
     ]);
     let decision = harness.decide(&everywhere()).await;
     assert_eq!(decision.clusters().unwrap(), ["m3", "m4"]);
@@ -39,14 +43,17 @@ async fn each_filter_receives_the_clusters_that_passed_the_previous_filter() {
 
 #[tokio::test]
 async fn the_reason_for_each_rejected_cluster_is_shown() {
-    let none = Fake::with_json(|_, _| {
+    let none = FakeExtender::responding_with(|_, _| {
         json!({ "clusterNames": [], "failedClusters": { "m1": "full", "m2": "full" }, "failedAndUnresolvableClusters": { "m3": "no licence" } })
     })
     .await;
-    let second = Fake::with_json(|_, _| json!({})).await;
+    let second = FakeExtender::responding_with(|_, _| json!({})).await;
     let mut harness = Harness::new(&[
-        none.config(json!({ "filterVerb": "filter", "clusterCacheCapable": true })),
-        second.config(json!({ "filterVerb": "filter" })),
+        config(
+            &none.url,
+            json!({ "filterVerb": "filter", "clusterCacheCapable": true }),
+        ),
+        config(&second.url, json!({ "filterVerb": "filter" })),
     ]);
     let error = harness.decide(&everywhere()).await.clusters().unwrap_err();
     assert_eq!(
@@ -61,10 +68,11 @@ async fn the_reason_for_each_rejected_cluster_is_shown() {
 
 #[tokio::test]
 async fn each_affinity_term_has_its_own_request() {
-    let extender = Fake::with_json(|_, body| json!({ "clusterNames": sent(body).iter().filter(|name| *name == "m4").collect::<Vec<_>>() })).await;
-    let mut harness = Harness::new(&[
-        extender.config(json!({ "filterVerb": "filter", "clusterCacheCapable": true }))
-    ]);
+    let extender = FakeExtender::responding_with(|_, body| json!({ "clusterNames": sent(body).iter().filter(|name| *name == "m4").collect::<Vec<_>>() })).await;
+    let mut harness = Harness::new(&[config(
+        &extender.url,
+        json!({ "filterVerb": "filter", "clusterCacheCapable": true }),
+    )]);
     let binding = placed(json!({ "clusterAffinities": [
         { "affinityName": "first", "clusterNames": ["m1", "m2"] },
         { "affinityName": "second", "clusterNames": ["m3", "m4"] },
@@ -83,18 +91,24 @@ async fn each_affinity_term_has_its_own_request() {
 async fn scores_are_scaled_weighted_and_added() {
     // Each score is multiplied by the weight and by 10. If the second extender has the weight 2, m1 has 10·3·10 = 300
     // and m2 has 4·3·10 + 10·2·10 = 320.
-    let one = Fake::with_json(
+    let one = FakeExtender::responding_with(
         |_, _| json!([{ "host": "m1", "score": 10 }, { "host": "m2", "score": 4 }]),
     )
     .await;
-    let other = Fake::with_json(
+    let other = FakeExtender::responding_with(
         |_, _| json!([{ "host": "m2", "score": 10 }, { "host": "m3", "score": 0 }]),
     )
     .await;
     for (weight, winner) in [(2, "m2"), (1, "m1")] {
         let mut harness = Harness::new(&[
-            one.config(json!({ "prioritizeVerb": "prioritize", "weight": 3 })),
-            other.config(json!({ "prioritizeVerb": "prioritize", "weight": weight, "clusterCacheCapable": true })),
+            config(
+                &one.url,
+                json!({ "prioritizeVerb": "prioritize", "weight": 3 }),
+            ),
+            config(
+                &other.url,
+                json!({ "prioritizeVerb": "prioritize", "weight": weight, "clusterCacheCapable": true }),
+            ),
         ]);
         let decision = harness.decide(&to_one()).await;
         assert_eq!(decision.clusters().unwrap(), [winner], "weight {weight}");
@@ -107,7 +121,7 @@ async fn scores_of_several_extenders_are_requested_concurrently() {
     // Each extender responds only after both extenders have received a request.
     let both = Arc::new(Barrier::new(2));
     let start = |both: Arc<Barrier>| {
-        Fake::with_async_reply(move |_, _| {
+        FakeExtender::with_async_script(move |_, _| {
             let both = Arc::clone(&both);
             Box::pin(async move {
                 both.wait().await;
@@ -117,7 +131,7 @@ async fn scores_of_several_extenders_are_requested_concurrently() {
     };
     let (one, other) = (start(Arc::clone(&both)).await, start(both).await);
     let fields = json!({ "prioritizeVerb": "prioritize", "weight": 1, "httpTimeout": "1m" });
-    let mut harness = Harness::new(&[one.config(fields.clone()), other.config(fields)]);
+    let mut harness = Harness::new(&[config(&one.url, fields.clone()), config(&other.url, fields)]);
     let decision = harness.decide(&everywhere()).await;
     assert_eq!(decision.clusters().unwrap().len(), 4);
     assert_eq!((one.requests().len(), other.requests().len()), (1, 1));
@@ -125,7 +139,7 @@ async fn scores_of_several_extenders_are_requested_concurrently() {
 
 #[tokio::test]
 async fn extenders_are_called_for_managed_resources_only() {
-    let extender = Fake::with_json(|_, _| json!({})).await;
+    let extender = FakeExtender::responding_with(|_, _| json!({})).await;
     for (managed, called) in [
         (json!([]), true),
         (
@@ -138,9 +152,10 @@ async fn extenders_are_called_for_managed_resources_only() {
         ),
     ] {
         let before = extender.requests().len();
-        let mut harness = Harness::new(&[
-            extender.config(json!({ "filterVerb": "filter", "managedResources": managed }))
-        ]);
+        let mut harness = Harness::new(&[config(
+            &extender.url,
+            json!({ "filterVerb": "filter", "managedResources": managed }),
+        )]);
         let decision = harness.decide(&everywhere()).await;
         assert_eq!(
             extender.requests().len() - before,

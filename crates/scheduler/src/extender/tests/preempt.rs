@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use berth_api::{Binding, BindingKey};
 use berth_engine::{CycleState, PluginError, Snapshot};
+use berth_test_servers::FakeExtender;
 use serde_json::{Value, json};
 
-use super::fake::Fake;
+use super::fake::config;
 use super::harness::{Harness, everywhere, request, soon};
 use crate::extender::Answers;
 use crate::framework::{Bindings, Nomination, PostFilter, PostFilterContext, Victim};
@@ -58,8 +59,11 @@ fn other(name: &str, clusters: &[&str]) -> Arc<Binding> {
 
 /// Calls the plugin and the extender until the plugin has all answers. Returns the victims as `name@cluster`, and the
 /// number of calls to the extender.
-async fn nominated(extender: &Fake, fields: Value) -> (Result<Option<Vec<String>>, String>, usize) {
-    let harness = Harness::new(&[extender.config(fields)]);
+async fn nominated(
+    extender: &FakeExtender,
+    fields: Value,
+) -> (Result<Option<Vec<String>>, String>, usize) {
+    let harness = Harness::new(&[config(&extender.url, fields)]);
     let plugin = harness.extenders.narrow(Arc::new(NominatesFirst));
     let bindings = [other("a", &["m1", "m2"]), other("b", &["m3"])];
     let all = AllBindings(
@@ -103,7 +107,7 @@ async fn nominated(extender: &Fake, fields: Value) -> (Result<Option<Vec<String>
 
 #[tokio::test]
 async fn a_nomination_with_a_spared_victim_is_replaced_by_another_nomination() {
-    let extender = Fake::with_json(|_, body| {
+    let extender = FakeExtender::responding_with(|_, body| {
         let mut victims = body["clusterNameToVictims"].clone();
         victims
             .as_object_mut()
@@ -125,14 +129,15 @@ async fn a_nomination_with_a_spared_victim_is_replaced_by_another_nomination() {
 
 #[tokio::test]
 async fn nothing_is_preempted_if_all_victims_are_spared() {
-    let extender = Fake::with_json(|_, _| json!({ "clusterNameToVictims": null })).await;
+    let extender =
+        FakeExtender::responding_with(|_, _| json!({ "clusterNameToVictims": null })).await;
     let (result, rounds) = nominated(&extender, json!({ "preemptVerb": "preempt" })).await;
     assert_eq!((result, rounds), (Ok(None), 3));
 }
 
 #[tokio::test]
 async fn a_failed_call_stops_the_preemption_unless_the_extender_is_ignorable() {
-    let extender = Fake::with_json(|_, _| json!([])).await;
+    let extender = FakeExtender::responding_with(|_, _| json!([])).await;
     let (result, _) = nominated(&extender, json!({ "preemptVerb": "preempt" })).await;
     let error = result.unwrap_err();
     assert!(error.contains("malformed response"), "{error}");
@@ -143,7 +148,7 @@ async fn a_failed_call_stops_the_preemption_unless_the_extender_is_ignorable() {
 
 #[tokio::test]
 async fn extenders_without_a_preempt_verb_or_for_other_resources_are_not_called() {
-    let extender = Fake::with_json(|_, _| json!({})).await;
+    let extender = FakeExtender::responding_with(|_, _| json!({})).await;
     for fields in [
         json!({ "filterVerb": "filter" }),
         json!({ "preemptVerb": "p", "managedResources": [{ "apiVersion": "v1", "kind": "ConfigMap" }] }),

@@ -2,17 +2,13 @@
 
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use berth_test_servers::{Authority, Clients};
 use http_body_util::Full;
 use hyper::Response;
 use hyper::body::Bytes;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use rcgen::{CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
-use rustls::RootCertStore;
-use rustls::pki_types::PrivateKeyDer;
-use rustls::server::WebPkiClientVerifier;
+use rcgen::KeyPair;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -20,47 +16,10 @@ use tokio_rustls::TlsAcceptor;
 use super::fake::config;
 use super::harness::{Harness, everywhere, soon};
 
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "tests");
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    fn pem(&self) -> String {
-        STANDARD.encode(self.0.pem())
-    }
-
-    fn signed(&self, name: &str) -> (rcgen::Certificate, KeyPair) {
-        let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        (params.signed_by(&key, &self.0).unwrap(), key)
-    }
-}
-
 /// Starts an extender that serves TLS with a certificate for `name`, and returns its URL. Only cluster `m1` passes the
 /// extender's filter.
-async fn extender(authority: &Authority, name: &str, verifies_clients: bool) -> String {
-    let (certificate, key) = authority.signed(name);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .unwrap();
-    let builder = if verifies_clients {
-        let mut roots = RootCertStore::empty();
-        roots.add(authority.0.der().clone()).unwrap();
-        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-        builder.with_client_cert_verifier(verifier.build().unwrap())
-    } else {
-        builder.with_no_client_auth()
-    };
-    let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
-    let server = builder
-        .with_single_cert(vec![certificate.der().clone()], key)
-        .unwrap();
+async fn extender(authority: &Authority, name: &str, clients: Clients) -> String {
+    let server = authority.server(&[name], clients);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/s", listener.local_addr().unwrap());
     let acceptor = TlsAcceptor::from(Arc::new(server));
@@ -95,14 +54,14 @@ async fn filter(url: &str, tls: Value) -> Result<Vec<String>, String> {
 #[tokio::test]
 async fn certificates_are_verified_unless_insecure() {
     let (authority, other) = (Authority::new(), Authority::new());
-    let url = extender(&authority, "127.0.0.1", false).await;
+    let url = extender(&authority, "127.0.0.1", Clients::All).await;
     assert_eq!(
-        filter(&url, json!({ "caData": authority.pem() }))
+        filter(&url, json!({ "caData": authority.bundle() }))
             .await
             .unwrap(),
         ["m1"]
     );
-    for untrusted in [json!({ "caData": other.pem() }), json!({})] {
+    for untrusted in [json!({ "caData": other.bundle() }), json!({})] {
         let error = filter(&url, untrusted).await.unwrap_err();
         assert!(error.contains("invalid peer certificate"), "{error}");
     }
@@ -115,25 +74,25 @@ async fn certificates_are_verified_unless_insecure() {
 #[tokio::test]
 async fn the_server_name_can_differ_from_the_url() {
     let authority = Authority::new();
-    let url = extender(&authority, "extender.example", false).await;
-    let error = filter(&url, json!({ "caData": authority.pem() }))
+    let url = extender(&authority, "extender.example", Clients::All).await;
+    let error = filter(&url, json!({ "caData": authority.bundle() }))
         .await
         .unwrap_err();
     assert!(error.contains("certificate not valid for name"), "{error}");
-    let named = json!({ "caData": authority.pem(), "serverName": "extender.example" });
+    let named = json!({ "caData": authority.bundle(), "serverName": "extender.example" });
     assert_eq!(filter(&url, named).await.unwrap(), ["m1"]);
 }
 
 #[tokio::test]
 async fn client_certificates_are_sent() {
     let authority = Authority::new();
-    let url = extender(&authority, "127.0.0.1", true).await;
+    let url = extender(&authority, "127.0.0.1", Clients::Certified).await;
     assert!(
-        filter(&url, json!({ "caData": authority.pem() }))
+        filter(&url, json!({ "caData": authority.bundle() }))
             .await
             .is_err()
     );
-    let (certificate, key) = authority.signed("scheduler");
+    let (certificate, key) = authority.issue(&["scheduler"]);
     let folder = tempfile::tempdir().unwrap();
     let (cert_file, key_file) = (
         folder.path().join("cert.pem"),
@@ -142,7 +101,7 @@ async fn client_certificates_are_sent() {
     std::fs::write(&cert_file, certificate.pem()).unwrap();
     std::fs::write(&key_file, key.serialize_pem()).unwrap();
     let identified =
-        json!({ "caData": authority.pem(), "certFile": cert_file, "keyFile": key_file });
+        json!({ "caData": authority.bundle(), "certFile": cert_file, "keyFile": key_file });
     assert_eq!(filter(&url, identified).await.unwrap(), ["m1"]);
 }
 
@@ -152,13 +111,13 @@ async fn renewed_files_are_used_without_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
     let write = |authority: &Authority| {
-        let (certificate, key) = authority.signed("scheduler");
-        std::fs::write(file("ca.pem"), authority.0.pem()).unwrap();
+        let (certificate, key) = authority.issue(&["scheduler"]);
+        std::fs::write(file("ca.pem"), authority.pem()).unwrap();
         std::fs::write(file("cert.pem"), certificate.pem()).unwrap();
         std::fs::write(file("key.pem"), key.serialize_pem()).unwrap();
     };
     write(&before);
-    let url = extender(&after, "127.0.0.1", true).await;
+    let url = extender(&after, "127.0.0.1", Clients::Certified).await;
     let tls = json!({ "caFile": file("ca.pem"), "certFile": file("cert.pem"), "keyFile": file("key.pem") });
     let fields = json!({ "filterVerb": "filter", "enableHTTPS": true, "tlsConfig": tls });
     let mut harness = Harness::new(&[config(&url, fields)]);

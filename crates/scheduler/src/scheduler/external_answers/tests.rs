@@ -1,16 +1,17 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use berth_test_servers::FakeExtender;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::*;
-use crate::extender::tests::fake::Fake;
+use crate::extender::tests::fake::config;
 use crate::extender::tests::harness::{Harness, everywhere, soon};
 
 /// An [`ExternalAnswers`] with one extender, which waits for a permit of `gate` before each response.
 struct Fixture {
-    extender: Fake,
+    extender: FakeExtender,
     harness: Harness,
     answers: ExternalAnswers,
     extenders: Extenders,
@@ -21,7 +22,7 @@ impl Fixture {
     async fn start() -> Self {
         let gate = Arc::new(Semaphore::new(0));
         let passes = Arc::clone(&gate);
-        let extender = Fake::with_async_reply(move |_, _| {
+        let extender = FakeExtender::with_async_script(move |_, _| {
             let gate = Arc::clone(&passes);
             Box::pin(async move {
                 if let Ok(permit) = gate.acquire().await {
@@ -35,7 +36,7 @@ impl Fixture {
         })
         .await;
         let fields = json!({ "filterVerb": "filter", "httpTimeout": "1m" });
-        let harness = Harness::new(&[extender.config(fields)]);
+        let harness = Harness::new(&[config(&extender.url, fields)]);
         let extenders = harness.extenders.clone();
         Self {
             extender,
@@ -133,7 +134,7 @@ async fn answers_of_an_earlier_configuration_are_ignored() {
     ));
     let Answered { round, .. } = soon(fixture.answers.next()).await;
     let fields = json!({ "filterVerb": "other" });
-    fixture.harness = Harness::new(&[fixture.extender.config(fields)]);
+    fixture.harness = Harness::new(&[config(&fixture.extender.url, fields)]);
     fixture.extenders = fixture.harness.extenders.clone();
     let (_, _, missing) = fixture.decide(&binding, round.unwrap());
     assert!(missing.is_some());

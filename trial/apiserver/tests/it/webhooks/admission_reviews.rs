@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{DEPLOYMENTS, MAPS, deployment, map, ok, register, webhook, with};
 use crate::harness::{Harness, TIMEOUT};
-use crate::webhook_server::{WebhookServer, allowed};
+use berth_test_servers::{WebhookServer, allowed};
 
 #[tokio::test]
 async fn a_review_describes_the_request_and_its_objects() {

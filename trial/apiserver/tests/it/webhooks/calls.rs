@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{JSON, MAPS, MERGE, map, ok, register, rule, send, webhook, with};
 use crate::harness::{Harness, TIMEOUT};
-use crate::webhook_server::{WebhookResponse, WebhookServer, allowed};
+use berth_test_servers::{WebhookResponse, WebhookServer, allowed};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_webhook_may_write_to_the_server_during_its_call() {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{GROUP, map, ok, plural, register, rule, send, webhook, with};
 use crate::harness::{Harness, TIMEOUT};
-use crate::webhook_server::{WebhookResponse, WebhookServer, allowed};
+use berth_test_servers::{WebhookResponse, WebhookServer, allowed};
 
 #[tokio::test]
 async fn configurations_are_defaulted_and_validated() {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{DEPLOYMENTS, MAPS, deployment, map, ok, plural, register, rule, send, webhook, with};
 use crate::harness::Harness;
-use crate::webhook_server::{WebhookServer, allowed};
+use berth_test_servers::{WebhookServer, allowed};
 
 #[tokio::test]
 async fn webhooks_are_called_for_matching_requests() {

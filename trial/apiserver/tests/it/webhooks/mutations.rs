@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{APPLY, DEPLOYMENTS, deployment, register, rule, webhook, with};
 use crate::harness::Harness;
-use crate::webhook_server::{WebhookServer, allowed, patched};
+use berth_test_servers::{WebhookServer, allowed, patched};
 
 #[tokio::test]
 async fn mutating_webhooks_run_in_order_and_before_validating_webhooks() {

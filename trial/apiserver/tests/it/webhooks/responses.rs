@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{JSON, MAPS, map, ok, plural, register, rule, send, webhook, with};
 use crate::harness::Harness;
-use crate::webhook_server::{WebhookResponse, WebhookServer, allowed, patched};
+use berth_test_servers::{WebhookResponse, WebhookServer, allowed, patched};
 
 #[tokio::test]
 async fn responses_allow_or_deny_and_failed_calls_follow_the_failure_policy() {

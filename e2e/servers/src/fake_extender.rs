@@ -16,23 +16,27 @@ use tokio::task::JoinHandle;
 
 /// A request that a fake extender received.
 #[derive(Clone, Debug)]
-pub(crate) struct ReceivedRequest {
-    pub(crate) verb: String,
-    pub(crate) body: Value,
+pub struct ReceivedRequest {
+    /// The verb: the path after `/s/`.
+    pub verb: String,
+    /// The body.
+    pub body: Value,
     /// The number of the TCP connection. The first connection has the number 1.
-    pub(crate) connection: usize,
+    pub connection: usize,
     /// The `User-Agent` header.
-    pub(crate) agent: String,
+    pub agent: String,
 }
 
 /// The status and the body of a response.
-pub(crate) type ScriptedResponse = (StatusCode, String);
+pub type ScriptedResponse = (StatusCode, String);
 /// The function of the test. It receives the verb and the body of a request.
 type Script = dyn Fn(String, Value) -> BoxFuture<'static, ScriptedResponse> + Send + Sync;
 
 /// A running fake extender. The server stops when the value is dropped.
-pub(crate) struct FakeExtender {
-    pub(crate) url: String,
+#[derive(Debug)]
+pub struct FakeExtender {
+    /// The URL prefix of the extender.
+    pub url: String,
     requests: Arc<Mutex<Vec<ReceivedRequest>>>,
     task: JoinHandle<()>,
 }
@@ -45,18 +49,25 @@ impl Drop for FakeExtender {
 
 impl FakeExtender {
     /// Starts an extender that responds to each request with status 200 and the JSON that `script` returns.
-    pub(crate) async fn responding_with(
+    pub async fn responding_with(
         script: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,
     ) -> Self {
+        Self::with_script(move |verb, body| (StatusCode::OK, script(verb, body).to_string())).await
+    }
+
+    /// Starts an extender whose `script` decides the status and the body of each response.
+    pub async fn with_script(
+        script: impl Fn(&str, &Value) -> ScriptedResponse + Send + Sync + 'static,
+    ) -> Self {
         Self::with_async_script(move |verb, body| {
-            let body = script(&verb, &body).to_string();
-            Box::pin(async move { (StatusCode::OK, body) })
+            let response = script(&verb, &body);
+            Box::pin(async move { response })
         })
         .await
     }
 
     /// Starts an extender whose `script` decides the status, the body and the time of each response.
-    pub(crate) async fn with_async_script(
+    pub async fn with_async_script(
         script: impl Fn(String, Value) -> BoxFuture<'static, ScriptedResponse> + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -102,12 +113,12 @@ impl FakeExtender {
     }
 
     /// Returns all requests that the extender has received so far.
-    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.requests.lock().unwrap().clone()
     }
 
     /// Returns the number of connections that the requests used.
-    pub(crate) fn connections(&self) -> usize {
+    pub fn connections(&self) -> usize {
         let requests = self.requests();
         let connections: BTreeSet<usize> =
             requests.iter().map(|request| request.connection).collect();
