@@ -20,8 +20,12 @@ use crate::eventually::eventually;
 /// annotation.
 const TEST_MEMBER: &str = "e2e.berth/member";
 
+/// Returns a client with the credentials of a kubeconfig.
+///
+/// # Panics
+/// If the kubeconfig cannot be used.
 #[expect(clippy::unwrap_used, reason = "this is how a test fails")]
-pub(crate) async fn client_of(kubeconfig: &Path) -> Client {
+pub async fn client_of(kubeconfig: &Path) -> Client {
     let target = berth_component_base::kube_client::Target {
         kubeconfig: Some(kubeconfig.to_owned()),
         ..Default::default()

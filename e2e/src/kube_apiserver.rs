@@ -2,10 +2,8 @@
 //!
 //! Each test starts its own kube-apiserver and etcd. The new server has no CustomResourceDefinitions of Karmada.
 
-use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Namespace;
@@ -13,6 +11,8 @@ use kube::Client;
 use kube::api::Api;
 
 use crate::bootstrap::client_of;
+use crate::kubectl;
+use crate::program::{Program, command};
 
 /// Time limit until a server is ready. The limit is long because other tests may start servers at the same time.
 const TIMEOUT: Duration = Duration::from_mins(2);
@@ -20,8 +20,6 @@ const STEP: Duration = Duration::from_millis(50);
 /// Maximum number of attempts to start a server. An attempt fails if another process takes one of the chosen free
 /// ports.
 const ATTEMPTS: usize = 3;
-/// Number of log lines shown when a server does not start.
-const TAIL: usize = 15;
 
 /// A running kube-apiserver with its etcd. Both processes are killed when this value is dropped.
 #[derive(Debug)]
@@ -29,8 +27,8 @@ pub struct KubeApiserver {
     kubeconfig: PathBuf,
     url: String,
     /// The process of kube-apiserver. The field precedes `etcd`, so that kube-apiserver is stopped before etcd.
-    apiserver: Process,
-    etcd: Process,
+    apiserver: Program,
+    etcd: Program,
 }
 
 #[expect(
@@ -75,8 +73,8 @@ impl KubeApiserver {
         let peer_url = format!("http://127.0.0.1:{peer_port}");
         let data = folder.join("etcd");
         let _ = std::fs::remove_dir_all(&data);
-        let etcd = Process::start(
-            Command::new(assets.join("etcd")).args([
+        let etcd = Program::start(
+            command(assets.join("etcd")).args([
                 "--name=e2e",
                 &format!("--data-dir={}", data.display()),
                 &format!("--listen-client-urls={etcd_url}"),
@@ -86,8 +84,8 @@ impl KubeApiserver {
                 &format!("--initial-cluster=e2e={peer_url}"),
                 "--unsafe-no-fsync",
             ]),
-            folder.join("etcd.log"),
-        )?;
+            &folder.join("etcd.log"),
+        );
         let token = uuid::Uuid::new_v4().to_string();
         let tokens = folder.join("tokens.csv");
         std::fs::write(&tokens, format!("{token},admin,admin,system:masters\n")).unwrap();
@@ -98,25 +96,23 @@ impl KubeApiserver {
         std::fs::write(&key, pair.serialize_pem()).unwrap();
         std::fs::write(&public, pair.public_key_pem()).unwrap();
         let certificates = folder.join("certs");
-        let apiserver = Process::start(
-            Command::new(assets.join("kube-apiserver"))
-                .args(flags)
-                .args([
-                    &format!("--etcd-servers={etcd_url}"),
-                    &format!("--secure-port={port}"),
-                    "--bind-address=127.0.0.1",
-                    "--advertise-address=127.0.0.1",
-                    &format!("--cert-dir={}", certificates.display()),
-                    &format!("--token-auth-file={}", tokens.display()),
-                    "--authorization-mode=RBAC",
-                    "--service-cluster-ip-range=10.96.0.0/12",
-                    &format!("--service-account-key-file={}", public.display()),
-                    &format!("--service-account-signing-key-file={}", key.display()),
-                    "--service-account-issuer=https://kubernetes.default.svc",
-                    "--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection",
-                ]),
-            folder.join("kube-apiserver.log"),
-        )?;
+        let apiserver = Program::start(
+            command(assets.join("kube-apiserver")).args(flags).args([
+                &format!("--etcd-servers={etcd_url}"),
+                &format!("--secure-port={port}"),
+                "--bind-address=127.0.0.1",
+                "--advertise-address=127.0.0.1",
+                &format!("--cert-dir={}", certificates.display()),
+                &format!("--token-auth-file={}", tokens.display()),
+                "--authorization-mode=RBAC",
+                "--service-cluster-ip-range=10.96.0.0/12",
+                &format!("--service-account-key-file={}", public.display()),
+                &format!("--service-account-signing-key-file={}", key.display()),
+                "--service-account-issuer=https://kubernetes.default.svc",
+                "--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection",
+            ]),
+            &folder.join("kube-apiserver.log"),
+        );
         let url = format!("https://127.0.0.1:{port}");
         let kubeconfig = folder.join("kubeconfig");
         // kube-apiserver writes its certificate and the certificate of the signing CA to this file.
@@ -135,8 +131,8 @@ impl KubeApiserver {
     async fn ready(&mut self, authority: &Path) -> Result<(), String> {
         let end = Instant::now() + TIMEOUT;
         loop {
-            self.etcd.check_running()?;
-            self.apiserver.check_running()?;
+            check_running(&mut self.etcd)?;
+            check_running(&mut self.apiserver)?;
             let result = if authority.exists() {
                 check_ready(&client_of(&self.kubeconfig).await).await
             } else {
@@ -166,6 +162,36 @@ impl KubeApiserver {
     pub fn url(&self) -> &str {
         &self.url
     }
+
+    /// Runs kubectl as the administrator, and returns its output.
+    ///
+    /// # Panics
+    /// If kubectl fails.
+    pub fn kubectl(&self, arguments: &[&str]) -> String {
+        let cache = self.kubeconfig.with_file_name("cache");
+        let output = kubectl::run(&self.kubeconfig, &cache, arguments).unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "kubectl {}: {errors}",
+            arguments.join(" ")
+        );
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Writes a kubeconfig with a token of a service account in `karmada-system`, and returns the path of the file.
+    ///
+    /// # Panics
+    /// If kubectl fails, or the file cannot be written.
+    pub fn kubeconfig_of(&self, account: &str) -> PathBuf {
+        let token = self.kubectl(&["create", "token", account, "-n", "karmada-system"]);
+        let text = std::fs::read_to_string(&self.kubeconfig).unwrap();
+        let mut config: serde_json::Value = serde_json::from_str(&text).unwrap();
+        config["users"][0]["user"] = serde_json::json!({ "token": token.trim() });
+        let path = self.kubeconfig.with_file_name(account);
+        std::fs::write(&path, config.to_string()).unwrap();
+        path
+    }
 }
 
 /// Checks that the server is ready and has created the default namespace.
@@ -179,47 +205,14 @@ async fn check_ready(client: &Client) -> Result<(), String> {
     found.map(drop).map_err(|error| error.to_string())
 }
 
-/// A running process that logs to a file. The process is killed when this value is dropped.
-#[derive(Debug)]
-struct Process {
-    child: Child,
-    log: PathBuf,
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Process {
-    fn start(command: &mut Command, log: PathBuf) -> Result<Self, String> {
-        let failed = |error: std::io::Error| format!("{command:?}: {error}");
-        let output = File::create(&log).map_err(failed)?;
-        let errors = output.try_clone().map_err(failed)?;
-        let child = command.stdin(Stdio::null()).stdout(output).stderr(errors);
-        let child = child.spawn();
-        let child = child.map_err(|error| format!("{command:?}: {error}"))?;
-        Ok(Self { child, log })
-    }
-
-    /// Returns an error if the process has exited.
-    fn check_running(&mut self) -> Result<(), String> {
-        match self.child.try_wait() {
-            Ok(None) => Ok(()),
-            Ok(Some(status)) => Err(format!("the process ended with {status}\n{}", self.tail())),
-            Err(error) => Err(error.to_string()),
-        }
-    }
-
-    /// Returns the path and the last lines of the log.
-    fn tail(&self) -> String {
-        let log = std::fs::read(&self.log).unwrap_or_default();
-        let log = String::from_utf8_lossy(&log);
-        let lines: Vec<&str> = log.lines().collect();
-        let last = lines.len().saturating_sub(TAIL);
-        format!("{}:\n{}", self.log.display(), lines[last..].join("\n"))
+/// Returns an error if a process has exited.
+fn check_running(program: &mut Program) -> Result<(), String> {
+    match program.exit_status() {
+        None => Ok(()),
+        Some(status) => Err(format!(
+            "the process ended with {status}\n{}",
+            program.tail()
+        )),
     }
 }
 

@@ -14,6 +14,10 @@
 //! | [`plane`] | control plane with controllers, a scheduler and members |
 //! | [`bare_control_plane`] | control plane without controllers and scheduler |
 //! | [`eventually`](mod@eventually) | polling until a condition is met |
+//! | [`events`] | Kubernetes events that tests wait for |
+//! | [`objects`] | objects in JSON: requests and waits |
+//! | [`program`] | programs that run as processes |
+//! | [`sample`] | clusters and bindings for tests of a scheduler without controllers |
 //! | [`scheduler_fixture`] | scheduler with four clusters, for tests of plugins and extenders |
 //! | [`example_extender`] | runner of the example extenders |
 //! | [`proxy`] | fault-injecting proxy |
@@ -24,17 +28,24 @@
 pub mod bare_control_plane;
 mod bootstrap;
 pub mod conformance;
+pub mod events;
 pub mod eventually;
 pub mod example_extender;
 mod kube_apiserver;
 pub mod kubectl;
 pub mod load;
+pub mod objects;
 pub mod plane;
+pub mod program;
 pub mod proxy;
+pub mod sample;
 pub mod scheduler_fixture;
 
 pub use bare_control_plane::{BareControlPlane, RunningScheduler};
+pub use bootstrap::client_of;
 pub use eventually::eventually;
 pub use kube_apiserver::KubeApiserver;
+pub use objects::Objects;
 pub use plane::{Plane, Setup};
+pub use program::Program;
 pub use scheduler_fixture::SchedulerFixture;

@@ -12,7 +12,6 @@ use berth_component_base::program::logging::LogArgs;
 use berth_scheduler::Options;
 use berth_scheduler::config::DeclaredProfiles;
 use kube::api::{Api, DeleteParams, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
-use kube::discovery::ApiResource;
 use kube::{Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -20,9 +19,8 @@ use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use crate::bootstrap::{bootstrap, client_of, remove_test_members};
-use crate::eventually::eventually;
 use crate::kube_apiserver::KubeApiserver;
-use crate::kubectl;
+use crate::{kubectl, objects};
 
 /// A lock that lets only one test at a time use an existing cluster.
 static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
@@ -248,8 +246,12 @@ impl Plane {
     ///
     /// # Errors
     /// If the server rejects the object.
+    ///
+    /// # Panics
+    /// If the manifest has no kind.
     pub async fn create(&self, manifest: Value) -> Result<Value, kube::Error> {
-        let (api, object) = self.dynamic(manifest);
+        let api = objects::api_of(&self.client, &manifest, &self.namespace);
+        let object: DynamicObject = serde_json::from_value(manifest).unwrap();
         let created = api.create(&PostParams::default(), &object).await?;
         Ok(serde_json::to_value(created).unwrap_or_default())
     }
@@ -296,43 +298,6 @@ impl Plane {
             .unwrap();
     }
 
-    fn dynamic(&self, manifest: Value) -> (Api<DynamicObject>, DynamicObject) {
-        let object: DynamicObject = serde_json::from_value(manifest).unwrap();
-        let types = object.types.clone().unwrap();
-        let (group, version) = types
-            .api_version
-            .split_once('/')
-            .unwrap_or(("", &types.api_version));
-        let resource = ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk(
-            group,
-            version,
-            &types.kind,
-        ));
-        let cluster_scoped = [
-            "Cluster",
-            "ClusterPropagationPolicy",
-            "ClusterResourceBinding",
-            "ClusterRole",
-            "ClusterRoleBinding",
-            "CustomResourceDefinition",
-            "Namespace",
-            "PriorityClass",
-            "WorkloadRebalancer",
-        ]
-        .contains(&types.kind.as_str());
-        let api = if cluster_scoped {
-            Api::all_with(self.client.clone(), &resource)
-        } else {
-            let namespace = object
-                .metadata
-                .namespace
-                .clone()
-                .unwrap_or_else(|| self.namespace.clone());
-            Api::namespaced_with(self.client.clone(), &namespace, &resource)
-        };
-        (api, object)
-    }
-
     /// Waits until an object satisfies the condition `wanted`, and returns the object. `what` describes the condition
     /// in the message of a failure.
     pub async fn until<K>(
@@ -345,15 +310,7 @@ impl Plane {
     where
         K: kube::Resource + Clone + DeserializeOwned + std::fmt::Debug,
     {
-        eventually(&format!("{name}: {what}"), async || {
-            match api.get_opt(name).await {
-                Ok(Some(object)) if wanted(&object) => Ok(object),
-                Ok(Some(object)) => Err(format!("it is {object:?}")),
-                Ok(None) => Err("it does not exist".to_owned()),
-                Err(error) => Err(error.to_string()),
-            }
-        })
-        .await
+        objects::wait_for(api, name, what, wanted).await
     }
 
     /// Waits until an object no longer exists.
@@ -361,14 +318,7 @@ impl Plane {
     where
         K: kube::Resource + Clone + DeserializeOwned + std::fmt::Debug,
     {
-        eventually(&format!("deletion of {name}"), async || {
-            match api.get_opt(name).await {
-                Ok(None) => Ok(()),
-                Ok(Some(object)) => Err(format!("it is {object:?}")),
-                Err(error) => Err(error.to_string()),
-            }
-        })
-        .await;
+        objects::wait_until_gone(api, name).await;
     }
 
     /// Stops the control plane. Removes the test's members and namespace from an existing cluster.

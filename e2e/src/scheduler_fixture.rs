@@ -3,8 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
-use std::net::TcpListener;
-
 use berth_api::well_known::CONDITION_SCHEDULED;
 use berth_api::{Cluster, ResourceBinding};
 use berth_scheduler::Options;
@@ -12,11 +10,13 @@ use berth_scheduler::config::BindAddress;
 use berth_scheduler::config::{DeclaredProfiles, Document, ProfileFlags, SchedulerConfiguration};
 use berth_scheduler::framework::Registry;
 use k8s_openapi::api::core::v1::Event;
-use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 
 use crate::bare_control_plane::{BareControlPlane, RunningScheduler};
+use crate::events::{self, Wanted};
 use crate::eventually::eventually;
+use crate::program::free_port;
+use crate::sample;
 
 /// A control plane and a scheduler.
 #[derive(Debug)]
@@ -103,20 +103,15 @@ impl SchedulerFixture {
     /// # Panics
     /// If the events are not recorded in time.
     pub async fn events(&self, binding: &str) -> Vec<Event> {
-        let events: Api<Event> = Api::namespaced(self.bare.client.clone(), "default");
-        eventually(&format!("events of {binding}"), async || {
-            let mut all = events.list(&ListParams::default()).await.unwrap().items;
-            all.retain(|event| event.involved_object.name.as_deref() == Some(binding));
-            let mut kinds = all
-                .iter()
-                .map(|event| event.involved_object.kind.as_deref());
-            if kinds.any(|kind| kind == Some("Deployment")) {
-                Ok(all)
-            } else {
-                Err(format!("{all:?}"))
-            }
-        })
-        .await
+        let wanted = Wanted {
+            kind: "Deployment",
+            name: binding,
+            ..Wanted::default()
+        };
+        events::wait_for(&self.bare.client, "default", wanted).await;
+        let mut all = events::in_namespace(&self.bare.client, "default").await;
+        all.retain(|event| event.involved_object.name.as_deref() == Some(binding));
+        all
     }
 
     /// Waits for an event about a binding, with a message that contains `text`.
@@ -124,16 +119,12 @@ impl SchedulerFixture {
     /// # Panics
     /// If the event is not recorded in time.
     pub async fn wait_for_event(&self, binding: &str, text: &str) {
-        eventually(&format!("an event {text:?} on {binding}"), async || {
-            let events = self.events(binding).await;
-            let mut messages = events.iter().filter_map(|event| event.message.as_deref());
-            if messages.any(|message| message.contains(text)) {
-                Ok(())
-            } else {
-                Err(format!("{events:?}"))
-            }
-        })
-        .await;
+        let wanted = Wanted {
+            name: binding,
+            text,
+            ..Wanted::default()
+        };
+        events::wait_for(&self.bare.client, "default", wanted).await;
     }
 
     /// Returns the body that the scheduler serves at a path.
@@ -224,11 +215,6 @@ pub async fn get(port: u16, path: &str) -> String {
     .await
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
-}
-
 /// Parses a configuration as the scheduler parses a configuration file.
 ///
 /// # Panics
@@ -242,26 +228,9 @@ pub fn parse_configuration(mut configuration: Value) -> DeclaredProfiles {
 }
 
 /// Returns a ready cluster named `m` plus its number. The label `number` also contains the number.
-///
-/// # Panics
-/// Never: the cluster has all required fields.
 pub fn cluster(number: u32) -> Cluster {
-    let condition = |kind: &str| {
-        json!({ "type": kind, "status": "True", "reason": "Ok", "message": "",
-            "lastTransitionTime": "2026-01-01T00:00:00Z" })
-    };
-    serde_json::from_value(json!({
-        "metadata": { "name": format!("m{number}"), "labels": { "number": number.to_string() } },
-        "spec": { "syncMode": "Push" },
-        "status": {
-            "apiEnablements": [
-                { "groupVersion": "apps/v1", "resources": [{ "name": "deployments", "kind": "Deployment" }] },
-                { "groupVersion": "v1", "resources": [{ "name": "configmaps", "kind": "ConfigMap" }] },
-            ],
-            "conditions": [condition("Ready"), condition("CompleteAPIEnablements")],
-        },
-    }))
-    .unwrap()
+    let labels = json!({ "metadata": { "labels": { "number": number.to_string() } } });
+    sample::cluster(&format!("m{number}"), labels)
 }
 
 /// Returns a binding of a Deployment. Its placement selects all clusters.
@@ -271,9 +240,12 @@ pub fn to_all_clusters(name: &str, scheduler: &str) -> ResourceBinding {
 
 /// Returns a binding of a Deployment. Its placement selects one cluster, which is the cluster with the best score.
 pub fn to_best_cluster(name: &str, scheduler: &str) -> ResourceBinding {
-    let one = json!([{ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }]);
-    let placement = json!({ "spreadConstraints": one });
-    binding(name, scheduler, ("apps/v1", "Deployment"), placement)
+    binding(
+        name,
+        scheduler,
+        ("apps/v1", "Deployment"),
+        sample::on_best_cluster(),
+    )
 }
 
 /// Returns a binding of a ConfigMap. Its placement selects all clusters.
@@ -288,15 +260,8 @@ fn binding(
     placement: Value,
 ) -> ResourceBinding {
     let replicas = i32::from(kind == "Deployment");
-    serde_json::from_value(json!({
-        "metadata": { "name": name, "namespace": "default",
-            "labels": { "propagationpolicy.karmada.io/permanent-id": "p" } },
-        "spec": {
-            "schedulerName": scheduler,
-            "resource": { "apiVersion": api_version, "kind": kind, "namespace": "default",
-                "name": name, "uid": format!("uid-of-{name}") },
-            "replicas": replicas, "placement": placement,
-        },
-    }))
-    .unwrap()
+    let resource = json!({ "apiVersion": api_version, "kind": kind });
+    let spec = json!({ "schedulerName": scheduler, "resource": resource, "replicas": replicas,
+        "placement": placement });
+    sample::binding(name, json!({ "spec": spec }))
 }

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use berth_api::{Cluster, ResourceBinding};
 use berth_e2e::eventually;
+use berth_e2e::objects::api;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, ListParams};
@@ -13,7 +14,6 @@ use crate::http::scrape;
 use crate::processes::Process;
 use crate::scenario::{config_map, policy};
 use crate::scene::{MEMBERS, Scene};
-use crate::state;
 use crate::wall_clock::Clock;
 
 const HOUR: i64 = 3600;
@@ -114,8 +114,8 @@ async fn clock_jumps_neither_stop_controllers_nor_evict() {
         object["data"] = json!({ "a": value });
         scene.apply(None, &object).await;
         for member in MEMBERS {
-            let api = state::api(
-                scene.client(Some(member)),
+            let api = api(
+                &scene.client(Some(member)),
                 "v1",
                 "ConfigMap",
                 Some("default"),
@@ -131,7 +131,11 @@ async fn clock_jumps_neither_stop_controllers_nor_evict() {
         }
         wait_for_reports(port).await;
         assert_no_eviction(&scene).await;
-        assert!(controllers.is_running(), "{}", controllers.log());
+        assert!(
+            controllers.program.exit_status().is_none(),
+            "{}",
+            controllers.program.log()
+        );
     }
     scene.stop().await;
 }

@@ -9,12 +9,12 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
-use berth_e2e::eventually;
+use berth_e2e::objects::api;
+use berth_e2e::{Objects as _, eventually};
 
 use crate::processes::Process;
 use crate::scenario::{config_map, policy};
-use crate::scene::{self, MEMBERS, Scene};
-use crate::state;
+use crate::scene::{MEMBERS, Scene};
 
 /// The arguments of the processes. The lease durations are short, so that the tests are fast, and long enough for a
 /// leader on a busy machine to renew its lease.
@@ -65,7 +65,7 @@ async fn wait_for_value(member: &Client, object: &Value, value: &str) {
 /// Returns the value of a ConfigMap in a member, if the ConfigMap exists.
 async fn value_in_member(member: &Client, object: &Value) -> Result<Option<String>, String> {
     let name = object["metadata"]["name"].as_str().unwrap();
-    let api = state::api(member.clone(), "v1", "ConfigMap", Some("default"));
+    let api = api(member, "v1", "ConfigMap", Some("default"));
     let found = api.get_opt(name).await.map_err(|error| error.to_string())?;
     Ok(found.and_then(|object| Some(object.data["data"]["a"].as_str()?.to_owned())))
 }
@@ -84,8 +84,12 @@ async fn a_standby_takes_over_when_the_leader_exits_or_is_killed() {
     scene.apply(None, &policy(&object, &MEMBERS)).await;
     wait_for_value(&scene.client(Some("member1")), &object, "1").await;
 
-    first.terminate();
-    assert!(first.wait().await.success(), "{}", first.log());
+    first.program.signal("TERM");
+    assert!(
+        first.program.wait_for_exit().await.success(),
+        "{}",
+        first.program.log()
+    );
     let leader = next_leader(&scene.client(None), &leader).await;
     scene
         .edit(None, &object, json!({ "data": { "a": "2" } }))
@@ -93,7 +97,7 @@ async fn a_standby_takes_over_when_the_leader_exits_or_is_killed() {
     wait_for_value(&scene.client(Some("member1")), &object, "2").await;
 
     let _third = Process::start("third", &scene.kubeconfig(), &ARGUMENTS);
-    second.kill();
+    second.program.kill();
     next_leader(&scene.client(None), &leader).await;
     scene
         .edit(None, &object, json!({ "data": { "a": "3" } }))
@@ -119,8 +123,8 @@ async fn a_leader_that_loses_its_lease_exits() {
         )
         .await;
     patched.unwrap();
-    let status = leader.wait().await;
-    let log = leader.log();
+    let status = leader.program.wait_for_exit().await;
+    let log = leader.program.log();
     assert_eq!(status.code(), Some(1), "{log}");
     assert!(log.contains("error: lost the leader election"), "{log}");
     scene.stop().await;
@@ -161,7 +165,7 @@ async fn exactly_one_process_leads_after_the_api_server_is_killed_and_restarted(
     let mut second = Process::start("second", &kubeconfig, &ARGUMENTS);
     let object = config_map("c");
     for manifest in [&object, &policy(&object, &["member1"])] {
-        scene::apply(plane.clone(), manifest).await.unwrap();
+        plane.apply(manifest.clone()).await;
     }
     let member = client_for_context(&kubeconfig, "member1").await.unwrap();
     wait_for_value(&member, &object, "1").await;
@@ -171,25 +175,35 @@ async fn exactly_one_process_leads_after_the_api_server_is_killed_and_restarted(
         let changed = json!({ "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": object["metadata"], "data": { "a": value } });
         eventually("the ConfigMap to be changed", async || {
-            scene::apply(plane.clone(), &changed)
-                .await
-                .map_err(|error| error.to_string())
+            plane.try_apply(&changed).await
         })
         .await;
     };
     set("2").await;
     let member = client_for_context(&kubeconfig, "member1").await.unwrap();
     wait_for_value(&member, &object, "2").await;
-    assert!(server.is_running(), "{}", server.log());
+    assert!(
+        server.program.exit_status().is_none(),
+        "{}",
+        server.program.log()
+    );
 
     // Until the lease of the dead leader expires, only a process that leads without the lease could propagate a change.
     let leader = next_leader(&plane, "").await;
     if leader == before {
-        assert!(second.is_running(), "{}", second.log());
-        first.kill();
+        assert!(
+            second.program.exit_status().is_none(),
+            "{}",
+            second.program.log()
+        );
+        first.program.kill();
     } else {
-        assert!(!first.is_running(), "{}", first.log());
-        second.kill();
+        assert!(
+            first.program.exit_status().is_some(),
+            "{}",
+            first.program.log()
+        );
+        second.program.kill();
         first.kill_and_restart();
     }
     set("3").await;

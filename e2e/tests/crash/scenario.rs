@@ -4,13 +4,14 @@
 use std::time::Duration;
 
 use berth_api::well_known::RESOURCE_BINDING_PERMANENT_ID;
+use berth_e2e::objects::api;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 
 use crate::numbers::Numbers;
 use crate::scene::{MEMBERS, Scene};
-use crate::state::{self, TAKEN};
+use crate::state::TAKEN;
 
 /// The number of actions in a scenario.
 const STEPS: usize = 60;
@@ -114,8 +115,12 @@ async fn act(scene: &Scene, numbers: &mut Numbers, step: usize) {
 /// Deletes a random Work of a binding in the execution namespace of a member.
 async fn delete_work(scene: &Scene, numbers: &mut Numbers, member: &str) {
     let namespace = format!("karmada-es-{member}");
-    let client = scene.client(None);
-    let works = state::api(client, "work.karmada.io/v1alpha1", "Work", Some(&namespace));
+    let works = api(
+        &scene.client(None),
+        "work.karmada.io/v1alpha1",
+        "Work",
+        Some(&namespace),
+    );
     let number = numbers.below(100);
     // Keep the Works of namespaces: as in Karmada, the controllers recreate such a Work only when a namespace or
     // cluster changes.

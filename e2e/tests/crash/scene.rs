@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use berth::up::{ControlPlane, DisabledComponent, UpArgs};
 use berth_component_base::program::logging::LogArgs;
-use berth_e2e::eventually;
+use berth_e2e::objects::handle;
+use berth_e2e::{Objects as _, eventually};
 use kube::Client;
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::{Value, json};
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::numbers::Numbers;
@@ -148,47 +148,26 @@ impl Scene {
 
     /// Creates an object, or updates an existing one with a merge patch.
     pub(crate) async fn apply(&self, member: Option<&str>, manifest: &Value) {
-        apply(self.client(member), manifest).await.unwrap();
+        self.client(member).apply(manifest.clone()).await;
     }
 
     /// Sends a merge patch of an object. A missing object is ignored.
     pub(crate) async fn edit(&self, member: Option<&str>, object: &Value, changes: Value) {
-        let (api, name) = handle(self.client(member), object);
+        let (api, name) = handle(&self.client(member), object);
         let patch = Patch::Merge(&changes);
         ignore_not_found(api.patch(&name, &PatchParams::default(), &patch).await);
     }
 
     /// Deletes an object. A missing object is ignored.
     pub(crate) async fn delete(&self, member: Option<&str>, object: &Value) {
-        let (api, name) = handle(self.client(member), object);
+        let (api, name) = handle(&self.client(member), object);
         ignore_not_found(api.delete(&name, &DeleteParams::background()).await);
     }
 
     /// Waits until a deleted template no longer exists, so that its name is free again.
     pub(crate) async fn wait_until_gone(&self, object: &Value) {
-        let (api, name) = handle(self.client(None), object);
-        eventually(&format!("{name} to be gone"), async || {
-            match api.get_opt(&name).await.unwrap() {
-                None => Ok(()),
-                Some(object) => Err(json!(object).to_string()),
-            }
-        })
-        .await;
+        self.client(None).wait_until_gone(object).await;
     }
-}
-
-/// Creates an object, or updates an existing one with a merge patch.
-pub(crate) async fn apply(client: Client, manifest: &Value) -> kube::Result<()> {
-    let (api, name) = handle(client, manifest);
-    let object: DynamicObject = serde_json::from_value(manifest.clone()).unwrap();
-    match api.create(&PostParams::default(), &object).await {
-        Err(kube::Error::Api(status)) if status.code == 409 => {
-            let patch = Patch::Merge(manifest);
-            api.patch(&name, &PatchParams::default(), &patch).await?;
-        }
-        created => drop(created?),
-    }
-    Ok(())
 }
 
 /// Panics if a request failed with an error other than 404.
@@ -198,18 +177,4 @@ fn ignore_not_found<T>(outcome: Result<T, kube::Error>) {
         Err(kube::Error::Api(status)) if status.code == 404 => {}
         Err(error) => panic!("{error}"),
     }
-}
-
-/// Returns the API of an object, and the name of the object.
-fn handle(client: Client, object: &Value) -> (Api<DynamicObject>, String) {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-    let (api_version, kind) = (text("/apiVersion").unwrap(), text("/kind").unwrap());
-    let api = state::api(client, api_version, kind, text("/metadata/namespace"));
-    (api, text("/metadata/name").unwrap().to_owned())
-}
-
-/// Returns the API resource of a kind.
-pub(crate) fn resource(api_version: &str, kind: &str) -> ApiResource {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
 }

@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use berth_e2e::objects::api;
 use kube::Client;
-use kube::api::{Api, DynamicObject, ListParams};
+use kube::api::ListParams;
 use serde_json::{Map, Value, json};
-
-use crate::scene::resource;
 
 /// A snapshot: objects, keyed by cluster, kind, namespace and name.
 pub(crate) type State = BTreeMap<String, Value>;
@@ -57,24 +56,10 @@ const VOLATILE_FIELDS: [&str; 11] = [
 /// object with this name first.
 pub(crate) const TAKEN: &str = "taken";
 
-/// Returns an API for the objects of a kind in one namespace, or in all namespaces if `namespace` is `None`.
-pub(crate) fn api(
-    client: Client,
-    api_version: &str,
-    kind: &str,
-    namespace: Option<&str>,
-) -> Api<DynamicObject> {
-    let resource = resource(api_version, kind);
-    match namespace {
-        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
-        None => Api::all_with(client, &resource),
-    }
-}
-
 /// Adds the objects of one cluster to a snapshot.
 pub(crate) async fn collect(all: &mut State, cluster: &str, client: &Client, kinds: &[Kinds]) {
     for (api_version, kind) in kinds.iter().copied().flatten() {
-        let api = api(client.clone(), api_version, kind, None);
+        let api = api(client, api_version, kind, None);
         for object in api.list(&ListParams::default()).await.unwrap() {
             let meta = &object.metadata;
             let namespace = meta.namespace.as_deref().unwrap_or_default();

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use berth_e2e::{KubeApiserver, kubectl};
+use berth_e2e::KubeApiserver;
 use kube::Client;
 
 use crate::audit::Audit;
@@ -55,27 +55,12 @@ impl ControlPlane {
 
     /// Runs kubectl as the administrator, and returns its output.
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
-        let cache = self.folder.path().join("cache");
-        let output = kubectl::run(self.server.kubeconfig(), &cache, arguments).unwrap();
-        assert!(
-            output.status.success(),
-            "kubectl {}: {}",
-            arguments.join(" "),
-            String::from_utf8_lossy(&output.stderr)
-        );
-        String::from_utf8(output.stdout).unwrap()
+        self.server.kubectl(arguments)
     }
 
     /// Writes a kubeconfig with a token of a service account in `karmada-system`, and returns the path of the file.
     pub(crate) fn kubeconfig_of(&self, account: &str) -> PathBuf {
-        let token = self.kubectl(&["create", "token", account, "-n", "karmada-system"]);
-        let mut config: serde_json::Value =
-            serde_json::from_str(&std::fs::read_to_string(self.server.kubeconfig()).unwrap())
-                .unwrap();
-        config["users"][0]["user"] = serde_json::json!({ "token": token.trim() });
-        let path = self.folder.path().join(account);
-        std::fs::write(&path, config.to_string()).unwrap();
-        path
+        self.server.kubeconfig_of(account)
     }
 
     /// Returns the path of the kubeconfig of the administrator.

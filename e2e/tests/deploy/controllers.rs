@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::component::Component;
+use crate::component;
 use crate::control_plane::ControlPlane;
 use crate::rights;
 
@@ -85,7 +85,7 @@ async fn the_controllers_have_exactly_the_rights_that_they_need() {
         .await
         .unwrap();
     let kubeconfig = plane.kubeconfig_of(ACCOUNT);
-    let _detector = Component::start(&plane, "berth-controllers", &kubeconfig, &[]).await;
+    let _detector = component::start(&plane, "berth-controllers", &kubeconfig, &[]).await;
     let file = plane.folder().join("manifests.json");
     std::fs::write(&file, manifests().to_string()).unwrap();
     plane.kubectl(&["apply", "-f", &file.display().to_string()]);

@@ -3,58 +3,38 @@
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
-use berth_e2e::{bare_control_plane, eventually};
+use berth_e2e::events::{self, Wanted};
+use berth_e2e::{bare_control_plane, eventually, sample};
 use berth_test_requirements::needs;
-use k8s_openapi::api::core::v1::{ConfigMap, Event};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::component::Component;
+use crate::component;
 use crate::control_plane::ControlPlane;
 use crate::rights;
 
-/// Returns a ready member cluster that serves Deployments.
+/// Returns a ready member cluster.
 fn member(name: &str) -> Cluster {
-    let condition = |kind: &str| {
-        json!({ "type": kind, "status": "True", "reason": "Ok", "message": "",
-                "lastTransitionTime": "2026-01-01T00:00:00Z" })
-    };
-    serde_json::from_value(json!({
-        "metadata": { "name": name },
-        "spec": { "syncMode": "Push" },
-        "status": {
-            "apiEnablements": [
-                { "groupVersion": "apps/v1",
-                  "resources": [{ "name": "deployments", "kind": "Deployment" }] },
-            ],
-            "conditions": [condition("Ready"), condition("CompleteAPIEnablements")],
-            "resourceSummary": {
-                "allocatable": { "cpu": "100", "memory": "1000Gi", "pods": "1000" } },
-        },
-    }))
-    .unwrap()
+    sample::cluster_with_capacity(name, 100, 1000)
 }
 
 /// Returns a ResourceBinding or a ClusterResourceBinding of a Deployment.
 fn binding<K: DeserializeOwned>(name: &str, scheduler: &str, replicas: i32) -> K {
-    serde_json::from_value(json!({
-        "metadata": { "name": name, "labels": {
-            "propagationpolicy.karmada.io/permanent-id": "p",
-            "clusterpropagationpolicy.karmada.io/permanent-id": "p" } },
-        "spec": {
-            "schedulerName": scheduler,
-            "resource": { "apiVersion": "apps/v1", "kind": "Deployment",
-                "namespace": "default", "name": name, "uid": name },
-            "replicas": replicas,
-            "placement": { "replicaScheduling": {
-                "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
-                "weightPreference": { "dynamicWeight": "AvailableReplicas" } } },
-        },
-    }))
-    .unwrap()
+    let mut binding = sample::raw_binding(
+        name,
+        json!({
+            "metadata": { "labels": { "clusterpropagationpolicy.karmada.io/permanent-id": "p" } },
+            "spec": { "schedulerName": scheduler, "replicas": replicas,
+                "placement": sample::by_available_replicas() },
+        }),
+    );
+    // The server sets the namespace of a namespaced binding.
+    binding["metadata"]["namespace"] = Value::Null;
+    serde_json::from_value(binding).unwrap()
 }
 
 /// Access to the fields that ResourceBindings and ClusterResourceBindings share.
@@ -155,13 +135,13 @@ async fn the_schedulers_have_exactly_the_rights_that_they_need() {
         bare_control_plane::join(&plane.client, &member(name)).await;
     }
     let kubeconfig = plane.kubeconfig_of("berth-scheduler");
-    let _default = Component::start(&plane, "karmada-scheduler", &kubeconfig, &[]).await;
+    let _default = component::start(&plane, "karmada-scheduler", &kubeconfig, &[]).await;
     // The second scheduler also connects to the estimators of the members.
     let more = ["--enable-scheduler-estimator"];
-    let _mine = Component::start(&plane, "my-karmada-scheduler", &kubeconfig, &more).await;
+    let _mine = component::start(&plane, "my-karmada-scheduler", &kubeconfig, &more).await;
     // Start standbys too, because only a standby watches the lease.
-    let _default_standby = Component::start(&plane, "karmada-scheduler", &kubeconfig, &[]).await;
-    let _my_standby = Component::start(&plane, "my-karmada-scheduler", &kubeconfig, &[]).await;
+    let _default_standby = component::start(&plane, "karmada-scheduler", &kubeconfig, &[]).await;
+    let _my_standby = component::start(&plane, "my-karmada-scheduler", &kubeconfig, &[]).await;
 
     let bindings: Api<ResourceBinding> = Api::default_namespaced(plane.client.clone());
     let everywhere: Api<ClusterResourceBinding> = Api::all(plane.client.clone());
@@ -173,19 +153,11 @@ async fn the_schedulers_have_exactly_the_rights_that_they_need() {
         .await
         .unwrap();
     wait_until_placed(&bindings, "mine", 2).await;
-    let events: Api<Event> = Api::default_namespaced(plane.client.clone());
-    eventually("the event of a template", async || {
-        let stored = events.list(&ListParams::default()).await.unwrap().items;
-        let mut kinds = stored
-            .iter()
-            .map(|event| event.involved_object.kind.as_deref());
-        if kinds.any(|kind| kind == Some("Deployment")) {
-            Ok(())
-        } else {
-            Err(format!("{stored:?}"))
-        }
-    })
-    .await;
+    let of_template = Wanted {
+        kind: "Deployment",
+        ..Wanted::default()
+    };
+    events::wait_for(&plane.client, "default", of_template).await;
 
     let rights = rights::granted_to(&plane.client, "berth-scheduler").await;
     assert!(rights.len() > 10, "{rights:?}");
@@ -211,18 +183,10 @@ async fn a_shadow_has_exactly_the_rights_that_it_needs() {
     bare_control_plane::join(&plane.client, &member("member1")).await;
     let bindings: Api<ResourceBinding> = Api::default_namespaced(plane.client.clone());
     let kubeconfig = plane.kubeconfig_of("berth-shadow");
-    let shadow = Component::start(&plane, "berth-shadow", &kubeconfig, &[]).await;
-    eventually("the filled caches of the shadow scheduler", async || {
-        let log = shadow.log();
-        if log.contains("caches are filled") {
-            Ok(())
-        } else {
-            Err(log)
-        }
-    })
-    .await;
+    let shadow = component::start(&plane, "berth-shadow", &kubeconfig, &[]).await;
+    shadow.wait_for_log("caches are filled").await;
     let others = plane.kubeconfig_of("berth-scheduler");
-    let _other = Component::start(&plane, "karmada-scheduler", &others, &[]).await;
+    let _other = component::start(&plane, "karmada-scheduler", &others, &[]).await;
     let made: ResourceBinding = binding("web", "default-scheduler", 2);
     let parameters = PostParams::default();
     bindings.create(&parameters, &made).await.unwrap();
@@ -272,7 +236,7 @@ async fn a_scheduler_reads_its_config_map_with_exactly_the_optional_rights() {
 
     // Without the right to read the ConfigMap, the scheduler exits. The last line of its log names the manifest that
     // grants the right.
-    let mut scheduler = Component::start(&plane, deployment, &kubeconfig, &more).await;
+    let mut scheduler = component::start(&plane, deployment, &kubeconfig, &more).await;
     let status = eventually("the exit of the scheduler", async || {
         scheduler.exit_status().ok_or("it still runs")
     })
@@ -292,7 +256,7 @@ async fn a_scheduler_reads_its_config_map_with_exactly_the_optional_rights() {
 
     plane.apply("deploy/scheduler/optional/config-map.yaml");
     let earlier_requests = plane.audit.requests().len();
-    let _scheduler = Component::start(&plane, deployment, &kubeconfig, &more).await;
+    let _scheduler = component::start(&plane, deployment, &kubeconfig, &more).await;
     let bindings: Api<ResourceBinding> = Api::default_namespaced(plane.client.clone());
     let anywhere: ResourceBinding = binding("anywhere", "my-scheduler", 2);
     let mut nowhere: ResourceBinding = binding("nowhere", "my-scheduler", 2);
@@ -310,24 +274,12 @@ async fn a_scheduler_reads_its_config_map_with_exactly_the_optional_rights() {
         .await
         .unwrap();
     wait_until_placed(&bindings, "nowhere", 2).await;
-    let events: Api<Event> = Api::namespaced(plane.client.clone(), "karmada-system");
-    eventually("the event on the ConfigMap", async || {
-        let stored = events.list(&ListParams::default()).await.unwrap().items;
-        let found = stored.iter().any(|event| {
-            let component = event
-                .source
-                .as_ref()
-                .and_then(|source| source.component.as_deref());
-            component == Some("my-scheduler")
-                && event.reason.as_deref() == Some("ConfigurationReloaded")
-        });
-        if found {
-            Ok(())
-        } else {
-            Err(format!("{stored:?}"))
-        }
-    })
-    .await;
+    let reloaded = Wanted {
+        component: "my-scheduler",
+        reason: "ConfigurationReloaded",
+        ..Wanted::default()
+    };
+    events::wait_for(&plane.client, "karmada-system", reloaded).await;
     let rights = rights::granted_by_role(&plane.client, "berth-scheduler-config-map").await;
     assert_eq!(rights.len(), 3, "{rights:?}");
     eventually("every right to be used", async || {

@@ -2,19 +2,19 @@
 //! installs the scheduler, the controllers and the webhook, which must propagate a workload with the rights of their
 //! ServiceAccounts.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
 use berth::join::{self, Endpoint};
 use berth::up::{DisabledComponent, UpArgs};
-use berth_e2e::eventually;
+use berth_e2e::program::free_port;
+use berth_e2e::{Program, eventually};
 use berth_test_requirements::needs;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use serde_json::{Value, json};
 
 use crate::chart::{chart, kustomize, objects};
-use crate::component::Component;
+use crate::component;
 use crate::control_plane::ControlPlane;
 use crate::rights;
 
@@ -43,14 +43,14 @@ fn arguments_of(object: &mut Value) -> impl Iterator<Item = &mut Value> {
 }
 
 /// Starts the command of a Deployment with a token of its ServiceAccount and the additional arguments `more`.
-async fn start(plane: &ControlPlane, name: &str, more: &[&str]) -> Component {
+async fn start(plane: &ControlPlane, name: &str, more: &[&str]) -> Program {
     let path = "jsonpath={.spec.template.spec.serviceAccountName}";
     let resource = format!("deployment/{name}");
     let account = plane.kubectl(&["get", &resource, "-n", "karmada-system", "-o", path]);
     let kubeconfig = plane.kubeconfig_of(&account);
     let flag = format!("--kubeconfig={}", kubeconfig.display());
     let all = [&[flag.as_str()], more].concat();
-    Component::start(plane, name, Path::new(""), &all).await
+    component::start(plane, name, Path::new(""), &all).await
 }
 
 /// Applies objects from a temporary file with this name.
@@ -101,9 +101,7 @@ async fn the_overlay_propagates_a_deployment_with_the_rights_that_it_grants() {
 async fn check_propagation(mut objects: Vec<Value>, deployments: [&str; 3]) {
     let [webhook, controllers, scheduler] = deployments;
     let plane = ControlPlane::start(&[]).await;
-    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
+    let port = free_port();
     lead_webhooks_to(port, &mut objects);
     apply(&plane, "components.json", &objects);
     let _webhook = start(&plane, webhook, &["--bind-address=127.0.0.1"]).await;

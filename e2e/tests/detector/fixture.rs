@@ -8,11 +8,10 @@ use berth_apiserver::{Admission, Server, ServerConfig};
 use berth_controllers::detector::{self, DetectorOptions};
 use berth_controllers::monitor::Monitor;
 use berth_controllers::recent_templates::RecentTemplates;
-use berth_e2e::{KubeApiserver, eventually};
+use berth_e2e::events::{self, Wanted};
+use berth_e2e::{KubeApiserver, Objects, eventually, objects};
 use berth_up::admission::KarmadaAdmission;
-use k8s_openapi::api::core::v1::Event;
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::api::{Api, DynamicObject};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +35,12 @@ enum Backend {
         #[expect(dead_code, reason = "lives as long as the server")] tempfile::TempDir,
     ),
     Webhook(#[expect(dead_code, reason = "lives as long as the fixture")] WebhookPlane),
+}
+
+impl Objects for Fixture {
+    fn client(&self) -> &kube::Client {
+        &self.client
+    }
 }
 
 impl Fixture {
@@ -128,60 +133,19 @@ impl Fixture {
     /// Returns the API of a kind, such as `("apps/v1", "Deployment")`. The API of a namespaced kind is for the
     /// namespace `default`.
     pub fn api(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        let cluster_scoped = kind.starts_with("Cluster")
-            || matches!(
-                kind,
-                "PriorityClass" | "CustomResourceDefinition" | "Namespace"
-            );
-        if cluster_scoped {
-            Api::all_with(self.client.clone(), &resource)
-        } else {
-            Api::namespaced_with(self.client.clone(), "default", &resource)
-        }
-    }
-
-    fn api_of(&self, object: &Value) -> Api<DynamicObject> {
-        self.api(
-            object["apiVersion"].as_str().unwrap(),
-            object["kind"].as_str().unwrap(),
-        )
+        let namespaced = json!({ "apiVersion": api_version, "kind": kind });
+        objects::api_of(&self.client, &namespaced, "default")
     }
 
     /// Creates an object.
     pub async fn create(&self, object: Value) {
-        let dynamic: DynamicObject = serde_json::from_value(object.clone()).unwrap();
-        self.api_of(&object)
-            .create(&PostParams::default(), &dynamic)
-            .await
-            .unwrap_or_else(|error| panic!("{object}: {error}"));
-    }
-
-    /// Sends a merge patch of an object.
-    pub async fn change(&self, object: &Value, change: Value) {
-        self.api_of(object)
-            .patch(
-                name_of(object),
-                &PatchParams::default(),
-                &Patch::Merge(change),
-            )
-            .await
-            .unwrap();
-    }
-
-    /// Deletes an object.
-    pub async fn delete(&self, object: &Value) {
-        self.api_of(object)
-            .delete(name_of(object), &DeleteParams::default())
-            .await
-            .unwrap();
+        let created = Objects::create(self, &object).await;
+        created.unwrap_or_else(|error| panic!("{object}: {error}"));
     }
 
     /// Returns the stored object, or null if it does not exist.
     pub async fn get(&self, object: &Value) -> Value {
-        let found = self.api_of(object).get_opt(name_of(object)).await.unwrap();
-        serde_json::to_value(found).unwrap()
+        Objects::get(self, object).await.unwrap_or_default()
     }
 
     /// Returns the binding of a template, or null if it does not exist.
@@ -234,26 +198,23 @@ impl Fixture {
 
     /// Waits for an event about an object, and returns the message of the event.
     pub async fn until_event(&self, name: &str, reason: &str) -> String {
-        eventually(&format!("{reason} on {name}"), async || {
-            let events: Api<Event> = Api::namespaced(self.client.clone(), "default");
-            let events = events.list(&ListParams::default()).await.unwrap().items;
-            let mut events = events
-                .into_iter()
-                .filter(|e| e.involved_object.name.as_deref() == Some(name));
-            let found = events.find(|event| event.reason.as_deref() == Some(reason));
-            found.and_then(|event| event.message).ok_or("no such event")
-        })
-        .await
+        let wanted = Wanted {
+            name,
+            reason,
+            ..Wanted::default()
+        };
+        events::wait_for_message(&self.client, "default", wanted).await
     }
 
     /// Returns the reason and the count of each `Warning` event about an object.
     pub async fn warnings(&self, name: &str) -> Vec<String> {
-        let events: Api<Event> = Api::namespaced(self.client.clone(), "default");
-        let events = events.list(&ListParams::default()).await.unwrap().items;
-        let warnings = events.into_iter().filter(|event| {
-            event.involved_object.name.as_deref() == Some(name)
-                && event.type_.as_deref() == Some("Warning")
-        });
+        let events = events::in_namespace(&self.client, "default").await;
+        let wanted = Wanted {
+            name,
+            event_type: "Warning",
+            ..Wanted::default()
+        };
+        let warnings = events.into_iter().filter(|event| wanted.matches(event));
         warnings
             .map(|event| {
                 let count = event.count.unwrap_or(1);

@@ -2,6 +2,7 @@
 //! policies, and templates that wait for other objects.
 
 use berth_api::feature_gates::FeatureGates;
+use berth_e2e::Objects as _;
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, claimed_by, deployment, policy};
@@ -33,9 +34,9 @@ async fn a_binding_follows_its_template_and_policy_and_keeps_foreign_fields() {
     // Write fields as the scheduler and a user do. The detector must keep them.
     let rb = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": {"name": "web-deployment"}});
     let others = json!({"spec": {"clusters": [{"name": "m1", "replicas": 2}], "suspension": {"scheduling": true}}});
-    fixture.change(&rb, others).await;
+    fixture.edit(&rb, others).await;
 
-    fixture.change(&web, json!({"spec": {"replicas": 5}})).await;
+    fixture.edit(&web, json!({"spec": {"replicas": 5}})).await;
     let scaled = fixture
         .until_binding(&web, "five replicas", |binding| {
             binding["spec"]["replicas"] == 5
@@ -49,7 +50,7 @@ async fn a_binding_follows_its_template_and_policy_and_keeps_foreign_fields() {
 
     let mut change = clusters("m2");
     change["suspension"] = json!({"dispatching": true});
-    fixture.change(&p, json!({ "spec": change })).await;
+    fixture.edit(&p, json!({ "spec": change })).await;
     let moved = fixture
         .until_binding(&web, "the new placement", placed_on("m2"))
         .await;
@@ -115,7 +116,7 @@ async fn the_preemptible_annotation_follows_the_policy() {
         .until_binding(&web, "the annotation", has_value(Some("false")))
         .await;
     let annotate = |value: Value| json!({ "metadata": { "annotations": { key: value } } });
-    fixture.change(&p, annotate(Value::Null)).await;
+    fixture.edit(&p, annotate(Value::Null)).await;
     let unannotated = fixture
         .until_binding(&web, "no annotation", has_value(None))
         .await;
@@ -125,8 +126,8 @@ async fn the_preemptible_annotation_follows_the_policy() {
         !unannotated.to_string().contains("preemptible"),
         "{unannotated}"
     );
-    fixture.change(&rb, annotate(json!("false"))).await;
-    fixture.change(&web, json!({"spec": {"replicas": 5}})).await;
+    fixture.edit(&rb, annotate(json!("false"))).await;
+    fixture.edit(&web, json!({"spec": {"replicas": 5}})).await;
     let updated = fixture
         .until_binding(&web, "five replicas", |binding| {
             binding["spec"]["replicas"] == 5
@@ -134,7 +135,7 @@ async fn the_preemptible_annotation_follows_the_policy() {
         .await;
     assert!(has_value(Some("false"))(&updated), "{updated}");
     // The annotation of the policy overwrites this annotation, and is removed when the policy is deleted.
-    fixture.change(&p, annotate(json!("true"))).await;
+    fixture.edit(&p, annotate(json!("true"))).await;
     fixture
         .until_binding(
             &web,
@@ -163,7 +164,7 @@ async fn a_policy_with_new_selectors_releases_its_template() {
         .await;
     let selectors = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "api"}]);
     fixture
-        .change(&p, json!({"spec": {"resourceSelectors": selectors}}))
+        .edit(&p, json!({"spec": {"resourceSelectors": selectors}}))
         .await;
     fixture
         .until_binding(&api, "the second binding", |b| !b.is_null())
@@ -191,7 +192,7 @@ async fn a_recreated_template_gets_a_new_binding() {
     // Remove the finalizer of the old binding, because no binding controller runs.
     let rb = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": {"name": "web-deployment"}});
     fixture
-        .change(&rb, json!({"metadata": {"finalizers": null}}))
+        .edit(&rb, json!({"metadata": {"finalizers": null}}))
         .await;
     let owner = first["metadata"]["ownerReferences"][0]["uid"].clone();
     let second = fixture
@@ -225,18 +226,16 @@ async fn a_lazy_policy_takes_effect_with_the_next_template_change() {
     assert!(fixture.binding(&web).await.is_null());
 
     fixture
-        .change(&web, json!({"metadata": {"annotations": {"edited": "1"}}}))
+        .edit(&web, json!({"metadata": {"annotations": {"edited": "1"}}}))
         .await;
     fixture
         .until_binding(&web, "the binding after an edit", placed_on("m1"))
         .await;
-    fixture
-        .change(&lazy, json!({ "spec": clusters("m2") }))
-        .await;
+    fixture.edit(&lazy, json!({ "spec": clusters("m2") })).await;
     fixture.wait_for_marker("lazily").await;
     assert!(placed_on("m1")(&fixture.binding(&web).await));
     fixture
-        .change(&lazy, json!({"spec": {"activationPreference": null}}))
+        .edit(&lazy, json!({"spec": {"activationPreference": null}}))
         .await;
     fixture
         .until_binding(&web, "the change at once", placed_on("m2"))
@@ -299,9 +298,7 @@ async fn a_template_moves_between_policies_by_preemption_priority() {
     fixture.create(contender("middle", "m3", 5)).await;
     fixture.wait_for_marker("unmoved").await;
     assert!(placed_on("m2")(&fixture.binding(&web).await));
-    fixture
-        .change(&high, json!({"spec": {"priority": 4}}))
-        .await;
+    fixture.edit(&high, json!({"spec": {"priority": 4}})).await;
     fixture
         .until_binding(&web, "the claim of the middle policy", placed_on("m3"))
         .await;
@@ -377,7 +374,7 @@ async fn a_selector_for_an_api_that_is_not_served_is_reported_once() {
     // The detector checks selectors again after a change of their policy, and after the creation of another policy.
     // Trigger both checks.
     fixture
-        .change(
+        .edit(
             &typo,
             json!({ "spec": { "conflictResolution": "Overwrite" } }),
         )
@@ -451,7 +448,7 @@ async fn a_deleted_binding_is_recreated() {
     let rb = json!({"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
         "metadata": {"name": "web-deployment"}});
     fixture
-        .change(&rb, json!({"metadata": {"finalizers": null}}))
+        .edit(&rb, json!({"metadata": {"finalizers": null}}))
         .await;
     fixture.delete(&rb).await;
     fixture

@@ -3,12 +3,10 @@
 //! The webhook configurations name a Service. This Service has the type `ExternalName` and resolves to the loopback
 //! address, where the webhook runs.
 
-use std::fs::File;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 
-use berth_e2e::{KubeApiserver, eventually, kubectl};
+use berth_e2e::program::{command, free_port};
+use berth_e2e::{KubeApiserver, Program, eventually};
 use kube::Client;
 use kube::api::{DeleteParams, DynamicObject, PostParams};
 use serde_json::{Value, json};
@@ -22,20 +20,10 @@ pub const PROTECTED: &str = "resourcetemplate.karmada.io/deletion-protected";
 /// A running kube-apiserver, and the webhook that it calls.
 pub struct WebhookPlane {
     pub client: Client,
-    webhook: Option<Webhook>,
+    webhook: Option<Program>,
     port: u16,
     server: KubeApiserver,
     folder: tempfile::TempDir,
-}
-
-/// A running webhook. The process is killed when the value is dropped.
-struct Webhook(Child);
-
-impl Drop for Webhook {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 impl WebhookPlane {
@@ -47,13 +35,10 @@ impl WebhookPlane {
         let server = KubeApiserver::start(&KubeApiserver::assets().unwrap(), folder.path()).await;
         let client = server.client().await;
         berth_up::bootstrap::prepare(&client, &[]).await.unwrap();
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
         let mut plane = Self {
             client,
             webhook: None,
-            port,
+            port: free_port(),
             server,
             folder,
         };
@@ -66,7 +51,7 @@ impl WebhookPlane {
         plane.apply_text(&service.to_string());
         let file = repository().join("deploy/webhook/configurations.yaml");
         let shipped = std::fs::read_to_string(file).unwrap();
-        let configurations = shipped.replace("port: 443,", &format!("port: {port},"));
+        let configurations = shipped.replace("port: 443,", &format!("port: {},", plane.port));
         assert_ne!(configurations, shipped);
         // Apply the configurations before the webhook starts. The webhook writes its CA bundle into them at its start,
         // and then only once a minute.
@@ -78,26 +63,19 @@ impl WebhookPlane {
 
     /// Starts the webhook with the rights of its ServiceAccount.
     pub fn start_webhook(&mut self) {
-        let kubeconfig = self.kubeconfig_of("berth-webhook");
-        let log = File::create(self.folder.path().join("webhook.log")).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_berth-program"))
-            .args([
-                "webhook",
-                "--self-managed-certificates",
-                "--bind-address=127.0.0.1",
-                "--health-probe-bind-address=0",
-                "--metrics-bind-address=0",
-                &format!("--secure-port={}", self.port),
-                &format!("--kubeconfig={}", kubeconfig.display()),
-            ])
-            .env_remove("KUBECONFIG")
-            .env_remove("RUST_LOG")
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        self.webhook = Some(Webhook(child));
+        let kubeconfig = self.server.kubeconfig_of("berth-webhook");
+        let mut command = command(env!("CARGO_BIN_EXE_berth-program"));
+        command.args([
+            "webhook",
+            "--self-managed-certificates",
+            "--bind-address=127.0.0.1",
+            "--health-probe-bind-address=0",
+            "--metrics-bind-address=0",
+            &format!("--secure-port={}", self.port),
+            &format!("--kubeconfig={}", kubeconfig.display()),
+        ]);
+        let log = self.folder.path().join("webhook.log");
+        self.webhook = Some(Program::start(&mut command, &log));
     }
 
     /// Kills the webhook.
@@ -137,7 +115,7 @@ impl WebhookPlane {
         eventually("calls of the validating webhooks", async || {
             match api_of(&self.client, &probe).delete("probe", &dry_run).await {
                 Err(error) if error.to_string().contains("This resource is protected") => Ok(()),
-                other => Err(format!("{other:?}\n{}", self.log())),
+                other => Err(format!("{other:?}")),
             }
         })
         .await;
@@ -153,10 +131,6 @@ impl WebhookPlane {
         .await;
     }
 
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("webhook.log")).unwrap_or_default()
-    }
-
     fn apply_text(&self, text: &str) {
         let file = self.folder.path().join("objects.yaml");
         std::fs::write(&file, text).unwrap();
@@ -165,26 +139,8 @@ impl WebhookPlane {
 
     fn apply(&self, file: &Path) {
         let file = file.display().to_string();
-        self.kubectl(&["apply", "--server-side", "--validate=strict", "-f", &file]);
-    }
-
-    fn kubectl(&self, arguments: &[&str]) -> String {
-        let cache = self.folder.path().join("cache");
-        let output = kubectl::run(self.server.kubeconfig(), &cache, arguments).unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "kubectl {arguments:?}: {errors}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// Writes a kubeconfig with a token of a service account, and returns its path.
-    fn kubeconfig_of(&self, account: &str) -> PathBuf {
-        let token = self.kubectl(&["create", "token", account, "-n", "karmada-system"]);
-        let text = std::fs::read_to_string(self.server.kubeconfig()).unwrap();
-        let mut config: Value = serde_json::from_str(&text).unwrap();
-        config["users"][0]["user"] = json!({ "token": token.trim() });
-        let path = self.folder.path().join(account);
-        std::fs::write(&path, config.to_string()).unwrap();
-        path
+        self.server
+            .kubectl(&["apply", "--server-side", "--validate=strict", "-f", &file]);
     }
 }
 

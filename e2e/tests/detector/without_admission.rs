@@ -1,6 +1,7 @@
 //! Tests of the detector without Karmada's webhooks. The detector then sets the defaults of policies and validates
 //! policies itself.
 
+use berth_e2e::Objects as _;
 use serde_json::json;
 
 use crate::fixture::{Fixture, claimed_by, deployment, policy};
@@ -62,7 +63,7 @@ async fn an_invalid_policy_is_reported_and_not_applied() {
 
     let corrected = json!([{"spreadByField": "cluster"}]);
     fixture
-        .change(
+        .edit(
             &p,
             json!({"spec": {"placement": {"spreadConstraints": corrected}}}),
         )

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use berth_api::well_known::CONDITION_SCHEDULED;
 use berth_api::{Cluster, ResourceBinding};
-use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
+use berth_e2e::{BareControlPlane, RunningScheduler, eventually, sample};
 use berth_scheduler::Options;
 use berth_scheduler::config::{DeclaredProfiles, Document, ProfileFlags, SchedulerConfiguration};
 use kube::Api;
@@ -34,38 +34,18 @@ fn example() -> String {
 }
 
 fn cluster(name: &str, labels: Value, carbon: &str) -> Cluster {
-    let condition = |kind: &str| {
-        json!({ "type": kind, "status": "True", "reason": "Ok", "message": "",
-            "lastTransitionTime": "2026-01-01T00:00:00Z" })
-    };
-    serde_json::from_value(json!({
-        "metadata": { "name": name, "labels": labels, "annotations": { "carbon": carbon } },
-        "spec": { "syncMode": "Push" },
-        "status": {
-            "apiEnablements": [
-                { "groupVersion": "apps/v1", "resources": [{ "name": "deployments", "kind": "Deployment" }] },
-            ],
-            "conditions": [condition("Ready"), condition("CompleteAPIEnablements")],
-        },
-    }))
-    .unwrap()
+    let metadata = json!({ "labels": labels, "annotations": { "carbon": carbon } });
+    sample::cluster(name, json!({ "metadata": metadata }))
 }
 
 /// Returns a binding of a Deployment in the namespace of a team, with the fields that the detector writes. Its placement
 /// selects one cluster, which is the cluster with the best score.
 fn binding(name: &str, team: &str) -> ResourceBinding {
-    serde_json::from_value(json!({
-        "metadata": { "name": name, "namespace": team,
-            "labels": { "propagationpolicy.karmada.io/permanent-id": "p" } },
-        "spec": {
-            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": team,
-                "name": name, "uid": format!("uid-of-{name}") },
-            "replicas": 1,
-            "placement": { "spreadConstraints": [
-                { "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }] },
-        },
-    }))
-    .unwrap()
+    let spec = json!({ "resource": { "namespace": team }, "placement": sample::on_best_cluster() });
+    sample::binding(
+        name,
+        json!({ "metadata": { "namespace": team }, "spec": spec }),
+    )
 }
 
 /// Waits until the binding of a team, which has the name of the team, has the condition `Scheduled`. Returns the clusters

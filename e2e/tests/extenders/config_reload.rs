@@ -1,10 +1,11 @@
 //! A change of the extenders in the scheduler's ConfigMap while the scheduler runs.
 
+use berth_e2e::SchedulerFixture;
+use berth_e2e::events::{self, Wanted};
 use berth_e2e::scheduler_fixture::four_clusters;
-use berth_e2e::{SchedulerFixture, eventually};
 use berth_scheduler::Options;
-use k8s_openapi::api::core::v1::{ConfigMap, Event};
-use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::fixture::to_all_clusters;
@@ -51,15 +52,11 @@ async fn the_next_decision_calls_the_extender_of_the_updated_config_map() {
         .unwrap();
     // The scheduler records the event `ConfigurationReloaded` after it has applied the new configuration. From then on,
     // decisions use this configuration.
-    let events: Api<Event> = Api::namespaced(fixture.bare.client.clone(), "default");
-    eventually("the reload", async || {
-        let all = events.list(&ListParams::default()).await.unwrap();
-        let mut reasons = all.items.into_iter().filter_map(|event| event.reason);
-        reasons
-            .find(|reason| reason == "ConfigurationReloaded")
-            .ok_or("not yet")
-    })
-    .await;
+    let reloaded = Wanted {
+        reason: "ConfigurationReloaded",
+        ..Wanted::default()
+    };
+    events::wait_for(&fixture.bare.client, "default", reloaded).await;
     let calls_before = old.requests().len();
     assert_eq!(
         fixture.schedule(&to_all_clusters("second")).await.unwrap(),

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use berth_api::{Cluster, ResourceBinding};
-use berth_e2e::{BareControlPlane, SchedulerFixture, eventually};
+use berth_e2e::{BareControlPlane, SchedulerFixture, eventually, sample};
 use berth_scheduler::framework::Registry;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -13,44 +13,19 @@ use berth_test_servers::{FakeExtender, ScriptedResponse};
 
 /// Returns a ready cluster with capacity for four replicas.
 fn cluster(name: &str) -> Cluster {
-    let condition = |kind: &str| {
-        json!({ "type": kind, "status": "True", "reason": "Ok", "message": "",
-            "lastTransitionTime": "2026-01-01T00:00:00Z" })
-    };
-    serde_json::from_value(json!({
-        "metadata": { "name": name },
-        "spec": { "syncMode": "Push" },
-        "status": {
-            "apiEnablements": [
-                { "groupVersion": "apps/v1", "resources": [{ "name": "deployments", "kind": "Deployment" }] },
-            ],
-            "conditions": [condition("Ready"), condition("CompleteAPIEnablements")],
-            "resourceSummary": { "allocatable": { "cpu": "4", "pods": "110" }, "allocated": { "cpu": "0" } },
-        },
-    }))
-    .unwrap()
+    sample::cluster_with_capacity(name, 4, 110)
 }
 
 /// Returns a binding with four replicas, each of which requests one CPU.
 fn binding(name: &str, priority: i32, clusters: &[&str]) -> ResourceBinding {
-    serde_json::from_value(json!({
-        "metadata": { "name": name, "namespace": "default",
-            "labels": { "propagationpolicy.karmada.io/permanent-id": "p" } },
-        "spec": {
-            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default",
-                "name": name, "uid": format!("uid-of-{name}") },
-            "replicas": 4,
-            "schedulePriority": { "priority": priority },
-            "replicaRequirements": { "resourceRequest": { "cpu": "1" } },
-            "placement": {
-                "clusterAffinity": { "clusterNames": clusters },
-                "replicaScheduling": { "replicaSchedulingType": "Divided",
-                    "replicaDivisionPreference": "Weighted",
-                    "weightPreference": { "dynamicWeight": "AvailableReplicas" } },
-            },
-        },
-    }))
-    .unwrap()
+    let affinity = json!({ "clusterAffinity": { "clusterNames": clusters } });
+    let spec = json!({
+        "replicas": 4,
+        "schedulePriority": { "priority": priority },
+        "replicaRequirements": { "resourceRequest": { "cpu": "1" } },
+        "placement": sample::merged(sample::by_available_replicas(), affinity),
+    });
+    sample::binding(name, json!({ "spec": spec }))
 }
 
 /// Starts a scheduler with two clusters. The binding `least` with priority 0 fills m1, and the binding `less` with

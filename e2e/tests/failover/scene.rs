@@ -7,11 +7,11 @@ use berth_api::{Cluster, ResourceBinding};
 use berth_controllers::ControllerError;
 use berth_controllers::failover::{self, FailoverOptions, TaintEviction};
 use berth_controllers::monitor::Monitor;
-use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
+use berth_e2e::events::{self, Wanted};
+use berth_e2e::{BareControlPlane, RunningScheduler, eventually, objects, sample};
 use berth_metrics::Format;
 use berth_scheduler::Options;
-use k8s_openapi::api::core::v1::Event;
-use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -37,53 +37,27 @@ pub(crate) struct Scene {
     cancel: CancellationToken,
 }
 
-fn cluster(name: &str) -> Cluster {
-    let condition = |kind: &str| {
-        json!({ "type": kind, "status": "True", "reason": "Ok", "message": "",
-                "lastTransitionTime": "2026-01-01T00:00:00Z" })
-    };
-    serde_json::from_value(json!({
-        "metadata": { "name": name },
-        "spec": { "syncMode": "Push" },
-        "status": {
-            "apiEnablements": [{ "groupVersion": "apps/v1",
-                "resources": [{ "name": "deployments", "kind": "Deployment" }] }],
-            "conditions": [condition("Ready"), condition("CompleteAPIEnablements")],
-            "resourceSummary": { "allocatable": { "cpu": "100", "memory": "1Ti", "pods": "1000" } },
-        },
-    }))
-    .unwrap()
-}
-
 /// Returns a placement that selects one cluster and has these tolerations.
 pub(crate) fn one_cluster(tolerations: &Value) -> Value {
-    json!({
-        "clusterTolerations": tolerations,
-        "spreadConstraints": [{ "spreadByField": "cluster", "minGroups": 1, "maxGroups": 1 }],
-    })
+    sample::merged(
+        sample::on_best_cluster(),
+        json!({ "clusterTolerations": tolerations }),
+    )
 }
 
 /// Returns a binding of a Deployment with two replicas, with the fields that the detector sets.
 pub(crate) fn binding(name: &str, placement: &Value, failover: &Value) -> ResourceBinding {
-    serde_json::from_value(json!({
-        "metadata": { "name": name, "namespace": "default",
-            "labels": { "propagationpolicy.karmada.io/permanent-id": "p" } },
-        "spec": {
-            "resource": { "apiVersion": "apps/v1", "kind": "Deployment",
-                "namespace": "default", "name": name, "uid": format!("uid-of-{name}") },
-            "replicas": 2,
-            "placement": placement,
-            "failover": failover,
-            "propagateDeps": true,
-        },
-    }))
-    .unwrap()
+    let spec = json!({ "replicas": 2, "placement": placement, "failover": failover,
+        "propagateDeps": true });
+    sample::binding(name, json!({ "spec": spec }))
 }
 
 impl Scene {
     /// Starts a control plane, a scheduler and failover. The names of the clusters are `m1`, `m2` and so on.
     pub(crate) async fn start(clusters: usize, options: FailoverOptions) -> Self {
-        let fleet: Vec<Cluster> = (1..=clusters).map(|n| cluster(&format!("m{n}"))).collect();
+        let fleet: Vec<Cluster> = (1..=clusters)
+            .map(|n| sample::cluster_with_capacity(&format!("m{n}"), 100, 1000))
+            .collect();
         let bare = BareControlPlane::start(&fleet).await;
         let cancel = CancellationToken::new();
         let client = bare.remote_client().await;
@@ -134,33 +108,32 @@ impl Scene {
         self.bare.bindings("default").get(name).await.unwrap()
     }
 
+    async fn wait_for(
+        &self,
+        name: &str,
+        what: &str,
+        wanted: impl Fn(&ResourceBinding) -> bool,
+    ) -> ResourceBinding {
+        objects::wait_for(&self.bare.bindings("default"), name, what, wanted).await
+    }
+
     /// Waits until the current generation of a binding is scheduled, and returns its clusters.
     pub(crate) async fn wait_until_placed(&self, name: &str) -> Vec<String> {
-        eventually("the binding to be placed", async || {
-            let binding = self.get(name).await;
+        let is_placed = |binding: &ResourceBinding| {
             let status = binding.status.clone().unwrap_or_default();
             let observed = status.scheduler_observed_generation == binding.metadata.generation;
-            let clusters = targets(&binding);
-            if observed && !clusters.is_empty() {
-                Ok(clusters)
-            } else {
-                Err(format!("{:?}", binding.spec))
-            }
-        })
-        .await
+            observed && !binding.spec.clusters.is_empty()
+        };
+        targets(&self.wait_for(name, "placed", is_placed).await)
     }
 
     /// Waits until a binding is evicted from the cluster `from` and placed again. Returns its new clusters.
     pub(crate) async fn wait_until_moved(&self, name: &str, from: &str) -> Vec<String> {
-        eventually("the eviction of the binding", async || {
-            let clusters = targets(&self.get(name).await);
-            if clusters.iter().any(|cluster| cluster == from) {
-                Err("not yet")
-            } else {
-                Ok(())
-            }
-        })
-        .await;
+        let is_evicted = |binding: &ResourceBinding| {
+            let mut clusters = binding.spec.clusters.iter();
+            clusters.all(|cluster| cluster.name != from)
+        };
+        self.wait_for(name, "its eviction", is_evicted).await;
         self.wait_until_placed(name).await
     }
 
@@ -170,15 +143,12 @@ impl Scene {
         name: &str,
         wanted: impl Fn(&[GracefulEvictionTask]) -> bool,
     ) -> Vec<GracefulEvictionTask> {
-        eventually("the eviction tasks", async || {
-            let tasks = self.get(name).await.spec.graceful_eviction_tasks;
-            if wanted(&tasks) {
-                Ok(tasks)
-            } else {
-                Err(format!("{tasks:?}"))
-            }
-        })
-        .await
+        let found = self
+            .wait_for(name, "its eviction tasks", |binding| {
+                wanted(&binding.spec.graceful_eviction_tasks)
+            })
+            .await;
+        found.spec.graceful_eviction_tasks
     }
 
     /// Waits until failover has handled all earlier changes of bindings. For this, creates a binding with an eviction
@@ -272,43 +242,30 @@ impl Scene {
 
     /// Waits until a binding and its template both have an event with this reason and message.
     pub(crate) async fn wait_for_event(&self, reason: &str, message: &str) {
-        let events: Api<Event> = Api::namespaced(self.bare.client.clone(), "default");
-        eventually(message, async || {
-            let all = events.list(&ListParams::default()).await.unwrap().items;
-            let is_recorded_for = |kind: &str| {
-                all.iter().any(|event| {
-                    event.reason.as_deref() == Some(reason)
-                        && event.message.as_deref() == Some(message)
-                        && event.involved_object.kind.as_deref() == Some(kind)
-                })
+        for kind in ["ResourceBinding", "Deployment"] {
+            let wanted = Wanted {
+                kind,
+                reason,
+                message,
+                ..Wanted::default()
             };
-            if is_recorded_for("ResourceBinding") && is_recorded_for("Deployment") {
-                Ok(())
-            } else {
-                Err(format!("{all:?}"))
-            }
-        })
-        .await;
+            events::wait_for(&self.bare.client, "default", wanted).await;
+        }
     }
 
     /// Waits for events with this reason about clusters, and returns their messages.
     pub(crate) async fn wait_for_cluster_events(&self, reason: &str) -> Vec<String> {
-        let events: Api<Event> = Api::namespaced(self.bare.client.clone(), "default");
-        eventually("the events", async || {
-            let all = events.list(&ListParams::default()).await.unwrap().items;
-            let found = all.into_iter().filter(|event| {
-                event.reason.as_deref() == Some(reason)
-                    && event.involved_object.kind.as_deref() == Some("Cluster")
-            });
-            let mut messages: Vec<String> = found.filter_map(|event| event.message).collect();
-            messages.sort_by_key(|message| !message.contains("Key:"));
-            if messages.is_empty() {
-                Err("none")
-            } else {
-                Ok(messages)
-            }
-        })
-        .await
+        let wanted = Wanted {
+            kind: "Cluster",
+            reason,
+            ..Wanted::default()
+        };
+        events::wait_for(&self.bare.client, "default", wanted).await;
+        let all = events::in_namespace(&self.bare.client, "default").await;
+        let found = all.into_iter().filter(|event| wanted.matches(event));
+        let mut messages: Vec<String> = found.filter_map(|event| event.message).collect();
+        messages.sort_by_key(|message| !message.contains("Key:"));
+        messages
     }
 }
 

@@ -1,75 +1,36 @@
 //! Reload of the scheduler's configuration from a ConfigMap. A valid change takes effect at run time, and an invalid
 //! change is refused.
 
-use std::fs::File;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-
+use berth_e2e::events::{self, Wanted};
+use berth_e2e::program::command;
 use berth_e2e::scheduler_fixture::{four_clusters, get, placed_clusters, to_all_clusters};
-use berth_e2e::{BareControlPlane, eventually};
-use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace};
-use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use berth_e2e::{BareControlPlane, Program, eventually};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-/// A scheduler process that reads the ConfigMap `config/profiles`. The process is killed when the value is dropped.
-struct SchedulerProcess {
-    child: Child,
-    log: PathBuf,
+/// Starts a scheduler process that reads the ConfigMap `config/profiles`.
+fn start_scheduler(bare: &BareControlPlane) -> Program {
+    let mut command = command(env!("CARGO_BIN_EXE_berth-program"));
+    command
+        .arg("scheduler")
+        .arg(format!("--kubeconfig={}", bare.kubeconfig().display()))
+        .args([
+            "--config-map=config/profiles",
+            "--leader-elect=false",
+            "--health-probe-bind-address=127.0.0.1:0",
+            "--metrics-bind-address=0",
+        ]);
+    Program::start(&mut command, &bare.folder().join("scheduler.log"))
 }
 
-impl Drop for SchedulerProcess {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl SchedulerProcess {
-    fn start(bare: &BareControlPlane) -> Self {
-        let log = bare.folder().join("scheduler.log");
-        let file = File::create(&log).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_berth-program"))
-            .arg("scheduler")
-            .arg(format!("--kubeconfig={}", bare.kubeconfig().display()))
-            .args([
-                "--config-map=config/profiles",
-                "--leader-elect=false",
-                "--health-probe-bind-address=127.0.0.1:0",
-                "--metrics-bind-address=0",
-            ])
-            .env_remove("RUST_LOG")
-            .stdin(Stdio::null())
-            .stdout(file.try_clone().unwrap())
-            .stderr(file)
-            .spawn()
-            .unwrap();
-        Self { child, log }
-    }
-
-    fn log(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap()
-    }
-
-    /// Returns the configuration that the scheduler serves at `/configz`.
-    async fn configz(&self) -> Value {
-        let port = eventually("the address of the probes", async || {
-            let log = self.log();
-            let line = log
-                .lines()
-                .find(|line| line.contains("serving health and metrics"));
-            line.and_then(|line| line.split_once("127.0.0.1:"))
-                .map(|(_, rest)| {
-                    rest.chars()
-                        .take_while(char::is_ascii_digit)
-                        .collect::<String>()
-                })
-                .ok_or_else(|| log.clone())
-        })
-        .await;
-        let text = get(port.parse().unwrap(), "/configz").await;
-        let configz: Value = serde_json::from_str(&text).unwrap();
-        configz["scheduler.config.berth"].clone()
-    }
+/// Returns the configuration that the scheduler serves at `/configz`.
+async fn configz(scheduler: &Program) -> Value {
+    let address = scheduler.wait_for_log("serving health and metrics").await;
+    let (_, port) = address.rsplit_once(':').unwrap();
+    let text = get(port.trim().parse().unwrap(), "/configz").await;
+    let configz: Value = serde_json::from_str(&text).unwrap();
+    configz["scheduler.config.berth"].clone()
 }
 
 fn config_maps(bare: &BareControlPlane) -> Api<ConfigMap> {
@@ -111,39 +72,16 @@ async fn wait_for_event(
     reason: &str,
     text: &str,
 ) {
-    let events: Api<Event> = Api::namespaced(bare.client.clone(), "config");
-    eventually(&format!("{reason}: {text}"), async || {
-        let all = events.list(&ListParams::default()).await.unwrap();
-        let found: Vec<_> = all
-            .items
-            .iter()
-            .filter(|event| event.involved_object.kind.as_deref() == Some("ConfigMap"))
-            .filter(|event| event.involved_object.name.as_deref() == Some("profiles"))
-            .map(|event| {
-                let component = event.source.as_ref();
-                (
-                    component.and_then(|source| source.component.as_deref()),
-                    event.type_.as_deref(),
-                    event.reason.as_deref(),
-                    event.message.as_deref(),
-                )
-            })
-            .collect();
-        let matches = found
-            .iter()
-            .any(|(component, kind, found_reason, message)| {
-                *component == Some(source)
-                    && *kind == Some(event_type)
-                    && *found_reason == Some(reason)
-                    && message.is_some_and(|message| message.contains(text))
-            });
-        if matches {
-            Ok(())
-        } else {
-            Err(format!("{found:?}"))
-        }
-    })
-    .await;
+    let wanted = Wanted {
+        kind: "ConfigMap",
+        name: "profiles",
+        event_type,
+        reason,
+        component: source,
+        text,
+        ..Wanted::default()
+    };
+    events::wait_for(&bare.client, "config", wanted).await;
 }
 
 /// Returns the YAML of a configuration with one profile. `rest` is the YAML of further fields of the profile.
@@ -157,7 +95,7 @@ fn profile(name: &str, rest: &str) -> String {
 async fn a_valid_change_takes_effect_and_an_invalid_one_does_not() {
     let bare = four_clusters().await;
     create_config_map(&bare, &profile("before", "")).await;
-    let program = SchedulerProcess::start(&bare);
+    let program = start_scheduler(&bare);
     bare.bind(&to_all_clusters("first", "before")).await;
     bare.bind(&to_all_clusters("second", "after")).await;
     assert_eq!(placed_clusters(&bare, "first").await.len(), 4);
@@ -171,7 +109,7 @@ async fn a_valid_change_takes_effect_and_an_invalid_one_does_not() {
         let name = |profile: &Value| profile["schedulerName"].as_str().unwrap().to_owned();
         profiles.iter().map(name).collect::<Vec<_>>()
     };
-    assert_eq!(names(&program.configz().await), ["before"]);
+    assert_eq!(names(&configz(&program).await), ["before"]);
 
     // Rename the profile to the scheduler name of the waiting binding. The scheduler must place this binding without a
     // restart.
@@ -185,7 +123,7 @@ async fn a_valid_change_takes_effect_and_an_invalid_one_does_not() {
     )
     .await;
     assert_eq!(placed_clusters(&bare, "second").await.len(), 4);
-    assert_eq!(names(&program.configz().await), ["after"]);
+    assert_eq!(names(&configz(&program).await), ["after"]);
 
     // The scheduler refuses a configuration with an unknown plugin, and the previous profile stays active.
     let broken = "  plugins:\n    filter:\n      enabled:\n      - name: Nonesuch\n";
@@ -200,7 +138,7 @@ async fn a_valid_change_takes_effect_and_an_invalid_one_does_not() {
     .await;
     bare.bind(&to_all_clusters("third", "after")).await;
     assert_eq!(placed_clusters(&bare, "third").await.len(), 4);
-    assert_eq!(names(&program.configz().await), ["after"]);
+    assert_eq!(names(&configz(&program).await), ["after"]);
 
     // Write a valid configuration again. It disables the affinity filter, so the scheduler ignores the cluster affinity
     // of the next binding.
@@ -240,7 +178,7 @@ async fn a_changed_expression_takes_effect_and_an_invalid_one_does_not() {
         &with_filter_expression("cluster.metadata.name == 'm1'"),
     )
     .await;
-    let program = SchedulerProcess::start(&bare);
+    let program = start_scheduler(&bare);
     bare.bind(&to_all_clusters("first", "s")).await;
     assert_eq!(placed_clusters(&bare, "first").await, ["m1"]);
 
@@ -268,7 +206,7 @@ async fn a_changed_expression_takes_effect_and_an_invalid_one_does_not() {
     .await;
     bare.bind(&to_all_clusters("third", "s")).await;
     assert_eq!(placed_clusters(&bare, "third").await, ["m2", "m3"]);
-    let configz = program.configz().await.to_string();
+    let configz = configz(&program).await.to_string();
     assert!(!configz.contains("metdata"), "{configz}");
 
     // Write a valid expression again. The event for this change only increases the count of the earlier event, so the

@@ -4,14 +4,14 @@
 use std::path::Path;
 
 use berth_api::{Cluster, ResourceBinding};
-use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
+use berth_e2e::events::{self, Wanted};
+use berth_e2e::{BareControlPlane, RunningScheduler, eventually, sample};
 use berth_scheduler::Options;
 use berth_scheduler::config::{DeclaredProfiles, Document, ProfileFlags, SchedulerConfiguration};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Client;
-use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 /// A running control plane with one cluster. The scheduler may not run yet.
@@ -173,25 +173,14 @@ impl Scene {
 
     /// Waits for an event about a binding, with this reason and a message that contains `message`.
     pub(crate) async fn wait_for_event(&self, name: &str, reason: &str, message: &str) {
-        let api: Api<Event> = Api::namespaced(self.bare.client.clone(), "default");
-        eventually(&format!("{reason} about {name}"), async || {
-            let events = api.list(&ListParams::default()).await.unwrap().items;
-            let found = events.iter().any(|event| {
-                event.involved_object.name.as_deref() == Some(name)
-                    && event.involved_object.kind.as_deref() == Some("ResourceBinding")
-                    && event.reason.as_deref() == Some(reason)
-                    && event
-                        .message
-                        .as_deref()
-                        .is_some_and(|text| text.contains(message))
-            });
-            if found {
-                Ok(())
-            } else {
-                Err(format!("{events:?}"))
-            }
-        })
-        .await;
+        let wanted = Wanted {
+            kind: "ResourceBinding",
+            name,
+            reason,
+            text: message,
+            ..Wanted::default()
+        };
+        events::wait_for(&self.bare.client, "default", wanted).await;
     }
 
     pub(crate) async fn stop(mut self) {
@@ -213,51 +202,17 @@ fn summary(cores: u32, allocated: u32) -> Value {
 }
 
 fn cluster(cores: u32) -> Cluster {
-    let condition = |kind: &str| {
-        json!({ "type": kind, "status": "True", "reason": "Ok", "message": "",
-            "lastTransitionTime": "2026-01-01T00:00:00Z" })
-    };
-    serde_json::from_value(json!({
-        "metadata": { "name": "m1" },
-        "spec": { "syncMode": "Push" },
-        "status": {
-            "apiEnablements": [{ "groupVersion": "apps/v1",
-                "resources": [{ "name": "deployments", "kind": "Deployment" }] }],
-            "conditions": [condition("Ready"), condition("CompleteAPIEnablements")],
-            "resourceSummary": summary(cores, 0),
-        },
-    }))
-    .unwrap()
+    let summary = json!({ "status": { "resourceSummary": summary(cores, 0) } });
+    sample::cluster("m1", summary)
 }
 
 /// Returns a binding of a Deployment, each of whose replicas requests one CPU core. `changes` is merged into the
 /// binding.
 pub(crate) fn binding(name: &str, replicas: i32, changes: Value) -> ResourceBinding {
-    let mut binding = json!({
-        "metadata": { "name": name, "namespace": "default",
-            "labels": { "propagationpolicy.karmada.io/permanent-id": "p" } },
-        "spec": {
-            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default",
-                "name": name, "uid": format!("uid-of-{name}") },
-            "replicas": replicas,
-            "replicaRequirements": { "resourceRequest": { "cpu": "1" } },
-            "placement": { "replicaScheduling": { "replicaSchedulingType": "Divided",
-                "replicaDivisionPreference": "Weighted",
-                "weightPreference": { "dynamicWeight": "AvailableReplicas" } } },
-        },
+    let spec = json!({
+        "replicas": replicas,
+        "replicaRequirements": { "resourceRequest": { "cpu": "1" } },
+        "placement": sample::by_available_replicas(),
     });
-    merge(&mut binding, changes);
-    serde_json::from_value(binding).unwrap()
-}
-
-/// Merges `changes` into a JSON value.
-fn merge(into: &mut Value, changes: Value) {
-    match (into, changes) {
-        (Value::Object(into), Value::Object(changes)) => {
-            for (key, change) in changes {
-                merge(into.entry(key).or_insert(Value::Null), change);
-            }
-        }
-        (into, change) => *into = change,
-    }
+    sample::binding(name, sample::merged(json!({ "spec": spec }), changes))
 }

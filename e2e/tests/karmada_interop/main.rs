@@ -15,7 +15,6 @@
 
 mod controllers;
 mod manifests;
-mod objects;
 mod program;
 mod recorded;
 mod scenario;

@@ -1,8 +1,10 @@
 //! The schedulers and controllers of Berth and Karmada, and Karmada's webhook, as processes.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
+
+use berth_e2e::Program;
+use berth_e2e::program::command;
 
 /// Flags that disable the ports of the probes and metrics, because several programs would use the same ports.
 const NO_PORTS: [&str; 2] = ["--health-probe-bind-address=0", "--metrics-bind-address=0"];
@@ -19,25 +21,6 @@ const CONTROLLER_FLAGS: [&str; 4] = [
     "--resource-eviction-rate=100",
     "--cluster-status-update-frequency=2s",
 ];
-
-/// A running program. The process is killed when the value is dropped.
-pub struct Program {
-    child: Child,
-    log: PathBuf,
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        if std::thread::panicking() {
-            let log = std::fs::read_to_string(&self.log).unwrap_or_default();
-            let lines: Vec<&str> = log.lines().collect();
-            let last = lines.len().saturating_sub(20);
-            eprintln!("{}:\n{}", self.log.display(), lines[last..].join("\n"));
-        }
-    }
-}
 
 /// Returns the folder of Karmada's programs.
 ///
@@ -84,7 +67,7 @@ impl Provider {
 
     /// Starts Karmada's webhook. `folder` contains the certificate of the webhook.
     pub fn webhook(karmada: &Path, folder: &Path, kubeconfig: &Path, port: u16) -> Program {
-        let mut command = Command::new(karmada.join("karmada-webhook"));
+        let mut command = command(karmada.join("karmada-webhook"));
         command.args(NO_PORTS).args([
             "--bind-address=127.0.0.1",
             &format!("--secure-port={port}"),
@@ -96,29 +79,16 @@ impl Provider {
     fn command(&self, karmada_name: &str, berth_command: &str) -> Command {
         match self {
             Self::Berth => {
-                let mut command = Command::new(env!("CARGO_BIN_EXE_berth-program"));
+                let mut command = command(env!("CARGO_BIN_EXE_berth-program"));
                 command.arg(berth_command);
                 command
             }
-            Self::Karmada(folder) => Command::new(folder.join(karmada_name)),
+            Self::Karmada(folder) => command(folder.join(karmada_name)),
         }
     }
 }
 
 fn start(mut command: Command, name: &str, folder: &Path, kubeconfig: &Path) -> Program {
-    let log = folder.join(format!("{name}.log"));
-    let file = File::create(&log).unwrap();
-    let child = command
-        .arg(format!("--kubeconfig={}", kubeconfig.display()))
-        .env("HOME", "/nonexistent")
-        .env_remove("KUBECONFIG")
-        .env_remove("RUST_LOG")
-        .stdin(Stdio::null())
-        .stdout(file.try_clone().unwrap())
-        .stderr(file)
-        .spawn();
-    Program {
-        child: child.unwrap_or_else(|error| panic!("{command:?}: {error}")),
-        log,
-    }
+    command.arg(format!("--kubeconfig={}", kubeconfig.display()));
+    Program::start(&mut command, &folder.join(format!("{name}.log")))
 }

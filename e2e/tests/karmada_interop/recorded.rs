@@ -12,15 +12,15 @@ use berth_controllers::detector::{self, DetectorOptions};
 use berth_controllers::monitor::Monitor;
 use berth_controllers::propagation::{self, PropagationOptions};
 use berth_controllers::recent_templates::RecentTemplates;
+use berth_e2e::objects::{api, handle};
 use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
-use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::manifests::{config_map, policy};
-use crate::objects::{handle, resource};
 
 const BINDINGS: [&str; 2] = ["bindings", "clusterBindings"];
 
@@ -194,8 +194,7 @@ fn comparable(work: &Value) -> Value {
 
 /// Lists all Works. The request may fail for a moment after the CustomResourceDefinition was created.
 async fn works(bare: &BareControlPlane) -> Result<BTreeMap<String, Value>, String> {
-    let kind = json!({ "apiVersion": "work.karmada.io/v1alpha1", "kind": "Work" });
-    let api: Api<DynamicObject> = Api::all_with(bare.client.clone(), &resource(&kind));
+    let api = api(&bare.client, "work.karmada.io/v1alpha1", "Work", None);
     let all = api.list(&ListParams::default()).await;
     let all = all.map_err(|error| error.to_string())?;
     let all = all

@@ -2,6 +2,7 @@
 //! Deployment from a tainted cluster, and deletes the templates.
 
 use berth_api::ResourceBinding;
+use berth_e2e::Objects as _;
 use serde_json::{Value, json};
 
 use crate::manifests::{cluster_role, config_map, deployment, divided, policy, spread};
@@ -38,8 +39,8 @@ async fn wait_until_running(scene: &Scene, template: &Value, shares: &[(&str, i6
         .await;
     for (member, replicas) in shares {
         let inside = scene.member(member);
-        let found = scene
-            .wait_for(&inside, template, "its share", |found| {
+        let found = inside
+            .wait_for(template, "its share", |found| {
                 found["spec"]["replicas"] == *replicas
             })
             .await;
@@ -47,7 +48,8 @@ async fn wait_until_running(scene: &Scene, template: &Value, shares: &[(&str, i6
     }
     let all: i64 = shares.iter().map(|(_, replicas)| replicas).sum();
     scene
-        .wait_for(&scene.client, template, "its status", |found| {
+        .client
+        .wait_for(template, "its status", |found| {
             found["status"]["readyReplicas"] == all
         })
         .await;
@@ -64,7 +66,8 @@ pub async fn run(scene: &Scene, name: &str) {
     wait_until_running(scene, &web, &[("member1", 1), ("member2", 1)]).await;
 
     scene
-        .edit(&web, &json!({ "spec": { "replicas": 6 } }))
+        .client
+        .edit(&web, json!({ "spec": { "replicas": 6 } }))
         .await;
     wait_until_running(scene, &web, &[("member1", 3), ("member2", 3)]).await;
 
@@ -80,7 +83,7 @@ pub async fn run(scene: &Scene, name: &str) {
     }
     let inside = scene.member("member3");
     for object in [&map, &role] {
-        scene.wait_for(&inside, object, "to arrive", |_| true).await;
+        inside.wait_for(object, "to arrive", |_| true).await;
     }
 
     let single = deployment("single", 2);
@@ -119,10 +122,10 @@ pub async fn run(scene: &Scene, name: &str) {
     scene.wait_until_quiet().await;
 
     for object in [&web, &single, &map, &role] {
-        scene.delete(object).await;
+        scene.client.delete(object).await;
         if scene.is_kube_apiserver() {
             // Delete the binding too, because no garbage collector runs beside kube-apiserver.
-            scene.delete(&binding_of(object)).await;
+            scene.client.delete(&binding_of(object)).await;
         }
         scene.wait_until_gone(object).await;
     }

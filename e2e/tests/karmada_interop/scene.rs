@@ -7,17 +7,16 @@ use std::time::{Duration, Instant};
 use berth::join::{self, Endpoint};
 use berth::up::{ControlPlane, DisabledComponent, UpArgs};
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work, names};
-use berth_component_base::kube_client;
-use berth_component_base::user_agent::Component;
-use berth_e2e::{KubeApiserver, eventually};
+use berth_e2e::objects::{api, handle};
+use berth_e2e::{KubeApiserver, Objects as _, Program, client_of, eventually, objects};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Client;
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::core::TypeMeta;
 use serde_json::{Value, json};
 
 use crate::manifests;
-use crate::objects::{handle, resource};
-use crate::program::{Program, Provider};
+use crate::program::Provider;
 use crate::webhook;
 
 /// The time without writes after which the programs are idle.
@@ -52,15 +51,6 @@ async fn bootstrap(control: &Client, up: &ControlPlane) {
             .await
             .unwrap();
     }
-}
-
-async fn client_of(kubeconfig: &std::path::Path) -> Client {
-    let target = kube_client::Target {
-        kubeconfig: Some(kubeconfig.to_owned()),
-        ..kube_client::Target::default()
-    };
-    let config = kube_client::config(&target).await.unwrap();
-    kube_client::client(config, Component::CommandLine).unwrap()
 }
 
 impl Scene {
@@ -187,58 +177,14 @@ impl Scene {
         applied.unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 
-    /// Changes an object of the control plane with a merge patch.
-    pub async fn edit(&self, object: &Value, changes: &Value) {
-        let (api, name) = handle(&self.client, object);
-        let parameters = PatchParams::default();
-        api.patch(&name, &parameters, &Patch::Merge(changes))
-            .await
-            .unwrap();
-    }
-
-    /// Deletes an object of the control plane.
-    pub async fn delete(&self, object: &Value) {
-        let (api, name) = handle(&self.client, object);
-        api.delete(&name, &DeleteParams::default()).await.unwrap();
-    }
-
     /// Replaces the taints of a cluster by one taint with this effect.
     pub async fn taint(&self, cluster: &str, effect: &str) {
         let cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
             "metadata": { "name": cluster } });
         let taint = json!({ "key": "test", "effect": effect, "timeAdded": "2026-01-01T00:00:00Z" });
-        self.edit(&cluster, &json!({ "spec": { "taints": [taint] } }))
+        self.client
+            .edit(&cluster, json!({ "spec": { "taints": [taint] } }))
             .await;
-    }
-
-    /// Waits until an object satisfies `wanted`, and returns the object. `client` is a client of the control plane or
-    /// of a member.
-    pub async fn wait_for(
-        &self,
-        client: &Client,
-        object: &Value,
-        what: &str,
-        wanted: impl Fn(&Value) -> bool,
-    ) -> Value {
-        let (api, name) = handle(client, object);
-        eventually(&format!("{name}: {what}"), async || {
-            match api
-                .get_opt(&name)
-                .await
-                .map_err(|error| error.to_string())?
-            {
-                Some(found) => {
-                    let found = serde_json::to_value(found).unwrap();
-                    if wanted(&found) {
-                        Ok(found)
-                    } else {
-                        Err(format!("it is {found}"))
-                    }
-                }
-                None => Err("it does not exist".to_owned()),
-            }
-        })
-        .await
     }
 
     /// Waits until an object exists in no member.
@@ -262,17 +208,7 @@ impl Scene {
         wanted: impl Fn(&ResourceBinding) -> bool,
     ) -> ResourceBinding {
         let bindings: Api<ResourceBinding> = Api::namespaced(self.client.clone(), "default");
-        eventually(&format!("{name}: {what}"), async || {
-            match bindings
-                .get_opt(name)
-                .await
-                .map_err(|error| error.to_string())?
-            {
-                Some(binding) if wanted(&binding) => Ok(binding),
-                other => Err(format!("it is {other:?}")),
-            }
-        })
-        .await
+        objects::wait_for(&bindings, name, what, wanted).await
     }
 
     /// Lists the Works of all members.
@@ -320,13 +256,12 @@ impl Scene {
                 "ClusterRole",
             ),
         ] {
-            let kind = json!({ "apiVersion": api_version, "kind": kind });
-            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource(&kind));
+            let api = api(&self.client, api_version, kind, None);
             let mut found = Vec::new();
             for mut object in api.list(&ListParams::default()).await.unwrap() {
                 // Keep all Clusters and Works. Of the other kinds, skip the objects without a permanent id, which the
                 // scenario has not created.
-                let propagated = ["Cluster", "Work"].contains(&kind["kind"].as_str().unwrap())
+                let propagated = ["Cluster", "Work"].contains(&kind)
                     || object
                         .metadata
                         .labels
@@ -335,7 +270,10 @@ impl Scene {
                         .any(|(key, _)| key.contains("permanent-id"));
                 if propagated {
                     object.metadata.managed_fields = None;
-                    object.types = serde_json::from_value(kind.clone()).ok();
+                    object.types = Some(TypeMeta {
+                        api_version: api_version.to_owned(),
+                        kind: kind.to_owned(),
+                    });
                     found.push(serde_json::to_value(object).unwrap());
                 }
             }
@@ -401,8 +339,7 @@ impl Scene {
                 if cluster != "control plane" && api_version.starts_with("policy") {
                     continue;
                 }
-                let object = json!({ "apiVersion": api_version, "kind": kind });
-                let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource(&object));
+                let api = api(&client, api_version, kind, None);
                 for object in api.list(&everything).await.unwrap() {
                     add(&format!("{cluster} {kind}"), &|| name_and_version(&object));
                 }

@@ -1,15 +1,16 @@
 //! Karmada's webhook for a control plane with kube-apiserver, which has no admission rules of Karmada built in. The
 //! webhook assigns the permanent ids of policies, bindings and Works. Karmada's controllers need these ids.
 
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use berth_e2e::eventually;
+use berth_e2e::program::free_port;
+use berth_e2e::{Program, eventually};
 use serde_json::{Value, json};
 
-use crate::program::{Program, Provider};
+use crate::program::Provider;
 
 /// Starts the webhook, and returns the process and the MutatingWebhookConfiguration for it.
 pub async fn start(karmada: &Path, folder: &Path, kubeconfig: &Path) -> (Program, Value) {
@@ -17,9 +18,7 @@ pub async fn start(karmada: &Path, folder: &Path, kubeconfig: &Path) -> (Program
     let certificate = pair.cert.pem();
     std::fs::write(folder.join("tls.crt"), &certificate).unwrap();
     std::fs::write(folder.join("tls.key"), pair.signing_key.serialize_pem()).unwrap();
-    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
+    let port = free_port();
     let program = Provider::webhook(karmada, folder, kubeconfig, port);
     eventually("the webhook to listen", async || {
         TcpStream::connect((Ipv4Addr::LOCALHOST, port)).map(drop)

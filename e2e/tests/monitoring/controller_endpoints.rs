@@ -2,12 +2,12 @@
 
 use berth_api::Work;
 use berth_api::well_known::RESOURCE_BINDING_PERMANENT_ID;
-use berth_e2e::eventually;
+use berth_e2e::{Objects as _, eventually};
 use berth_test_requirements::needs;
 use kube::api::{Api, ListParams};
 use serde_json::json;
 
-use crate::controllers::{Scene, config_map, policy};
+use crate::controllers::{Scene, config_map, policy, port_of};
 use crate::http::{get, scrape};
 
 /// Returns the value of a metric sample, or 0 if the sample does not exist.
@@ -28,7 +28,7 @@ async fn the_leader_and_its_standby_serve_probes_and_metrics() {
     leader.wait_for_log("became leader").await;
     let standby = scene.start_controllers("standby", &[]);
     for (controllers, leads) in [(&leader, 1.0), (&standby, 0.0)] {
-        let port = controllers.port().await;
+        let port = port_of(controllers).await;
         for path in ["/healthz", "/livez", "/readyz"] {
             let (code, body) = get(port, path).await.unwrap();
             assert_eq!((code, body.as_str()), (200, "ok"), "{path}");
@@ -64,7 +64,7 @@ async fn counters_increase_when_a_template_is_propagated() {
     const READY: &str = r#"cluster_ready_state{member_cluster="member1"}"#;
     let scene = Scene::start().await;
     let controllers = scene.start_controllers("controllers", &["--leader-elect=false"]);
-    let port = controllers.port().await;
+    let port = port_of(&controllers).await;
     let reaches = async |samples: &[(&str, f64)]| {
         eventually("the metrics", async || {
             let text = scrape(port).await.map_err(|error| error.to_string())?;
@@ -79,10 +79,12 @@ async fn counters_increase_when_a_template_is_propagated() {
     };
     reaches(&[(READY, 1.0)]).await;
     let map = config_map("settings");
-    scene.create(&[map.clone(), policy("p", json!({}))]).await;
+    scene
+        .create_all(&[map.clone(), policy("p", json!({}))])
+        .await;
     scene.wait_for_member(&map, true).await;
     reaches(&[(CREATED, 1.0), (BOUND, 1.0), (SYNCED, 1.0), (APPLIED, 2.0)]).await;
-    scene.change(&map, json!({ "data": { "a": "2" } })).await;
+    scene.edit(&map, json!({ "data": { "a": "2" } })).await;
     reaches(&[(UPDATED, 1.0)]).await;
     scene.delete(&map).await;
     scene.wait_for_member(&map, false).await;
@@ -108,10 +110,12 @@ async fn only_selected_controllers_run() {
     controllers
         .wait_for_log("--controllers: remedy has no effect")
         .await;
-    let port = controllers.port().await;
+    let port = port_of(&controllers).await;
     let map = config_map("settings");
-    scene.create(&[map.clone(), policy("p", json!({}))]).await;
-    let works: Api<Work> = Api::namespaced(scene.client(), "karmada-es-member1");
+    scene
+        .create_all(&[map.clone(), policy("p", json!({}))])
+        .await;
+    let works: Api<Work> = Api::namespaced(scene.client().clone(), "karmada-es-member1");
     let of_bindings = ListParams::default().labels(RESOURCE_BINDING_PERMANENT_ID);
     eventually("the Work", async || match works.list(&of_bindings).await {
         Ok(list) if !list.items.is_empty() => Ok(()),

@@ -1,15 +1,10 @@
 //! The scene of the tests of endpoints: an embedded control plane with simulated members and a scheduler, and processes
 //! of `berth controllers`.
 
-use std::fs::File;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-
 use berth::up::{ControlPlane, DisabledComponent, UpArgs};
-use berth_e2e::eventually;
+use berth_e2e::program::command;
+use berth_e2e::{Objects, Program, eventually};
 use kube::Client;
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
 /// The name of the first member.
@@ -18,7 +13,14 @@ pub(crate) const MEMBER: &str = "member1";
 /// A running control plane with two members and a scheduler.
 pub(crate) struct Scene {
     plane: ControlPlane,
+    client: Client,
     folder: tempfile::TempDir,
+}
+
+impl Objects for Scene {
+    fn client(&self) -> &Client {
+        &self.client
+    }
 }
 
 impl Scene {
@@ -34,16 +36,15 @@ impl Scene {
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
         std::fs::write(kubeconfig, plane.server().kubeconfig("berth")).unwrap();
-        Self { plane, folder }
+        Self {
+            client: plane.server().client(),
+            plane,
+            folder,
+        }
     }
 
     pub(crate) async fn stop(self) {
         self.plane.stop().await;
-    }
-
-    /// Returns a client of the control plane.
-    pub(crate) fn client(&self) -> Client {
-        self.plane.server().client()
     }
 
     /// Returns a client of the first member.
@@ -52,10 +53,10 @@ impl Scene {
     }
 
     /// Starts `berth controllers` with these additional arguments. `name` is the name of the log file.
-    pub(crate) fn start_controllers(&self, name: &str, arguments: &[&str]) -> Controllers {
-        let (folder, log) = (self.folder.path(), self.folder.path().join(name));
-        let output = File::create(&log).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_berth-program"))
+    pub(crate) fn start_controllers(&self, name: &str, arguments: &[&str]) -> Program {
+        let folder = self.folder.path();
+        let mut command = command(env!("CARGO_BIN_EXE_berth-program"));
+        command
             .arg("controllers")
             .arg(format!(
                 "--kubeconfig={}",
@@ -64,111 +65,37 @@ impl Scene {
             .arg("--metrics-bind-address=0")
             .arg("--health-probe-bind-address=127.0.0.1:0")
             .arg("--cluster-status-update-frequency=1s")
-            .args(arguments)
-            .env("HOME", folder)
-            .env_remove("KUBECONFIG")
-            .stdin(Stdio::null())
-            .stdout(output.try_clone().unwrap())
-            .stderr(output)
-            .spawn()
-            .unwrap();
-        Controllers { child, log }
+            .args(arguments);
+        Program::start(&mut command, &folder.join(name))
     }
 
     /// Creates objects in the control plane.
-    pub(crate) async fn create(&self, objects: &[Value]) {
+    pub(crate) async fn create_all(&self, objects: &[Value]) {
         for object in objects {
-            let (api, _) = self.api(object);
-            let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();
-            api.create(&PostParams::default(), &object).await.unwrap();
+            self.create(object).await.unwrap();
         }
-    }
-
-    /// Sends a merge patch of an object of the control plane.
-    pub(crate) async fn change(&self, object: &Value, changes: Value) {
-        let (api, name) = self.api(object);
-        let patch = Patch::Merge(&changes);
-        let result = api.patch(&name, &PatchParams::default(), &patch).await;
-        result.unwrap();
-    }
-
-    /// Deletes an object of the control plane.
-    pub(crate) async fn delete(&self, object: &Value) {
-        let (api, name) = self.api(object);
-        api.delete(&name, &DeleteParams::default()).await.unwrap();
     }
 
     /// Waits until an object exists in the first member, or no longer exists if `exists` is false.
     pub(crate) async fn wait_for_member(&self, object: &Value, exists: bool) {
-        let (api, name) = api(self.member(), object);
-        eventually(
-            &format!("{name} in {MEMBER}: {exists}"),
-            async || match api.get_opt(&name).await {
-                Ok(found) if found.is_some() == exists => Ok(()),
-                other => Err(format!("{other:?}")),
-            },
-        )
-        .await;
-    }
-
-    fn api(&self, object: &Value) -> (Api<DynamicObject>, String) {
-        api(self.client(), object)
-    }
-}
-
-fn api(client: Client, object: &Value) -> (Api<DynamicObject>, String) {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-    let (api_version, kind) = (text("/apiVersion").unwrap(), text("/kind").unwrap());
-    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    let api = match text("/metadata/namespace") {
-        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
-        None => Api::all_with(client, &resource),
-    };
-    (api, text("/metadata/name").unwrap().to_owned())
-}
-
-/// A process of `berth controllers`. The process is killed when the value is dropped.
-pub(crate) struct Controllers {
-    child: Child,
-    log: PathBuf,
-}
-
-impl Drop for Controllers {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        if std::thread::panicking() {
-            println!("{}:\n{}", self.log.display(), self.log());
+        let member = self.member();
+        if exists {
+            member.wait_until_exists(object).await;
+        } else {
+            member.wait_until_gone(object).await;
         }
     }
 }
 
-impl Controllers {
-    /// Returns the log output of the process.
-    pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
-    }
-
-    /// Waits until the log contains a text.
-    pub(crate) async fn wait_for_log(&self, text: &str) {
-        eventually(&format!("{text:?} in the log"), async || {
-            let log = self.log();
-            if log.contains(text) { Ok(()) } else { Err(log) }
-        })
-        .await;
-    }
-
-    /// Waits until the process serves its probes and metrics, and returns the port.
-    pub(crate) async fn port(&self) -> u16 {
-        eventually("the address of the endpoints", async || {
-            let log = self.log();
-            let line = log.lines().find(|line| line.contains("serving health"));
-            let port = line.and_then(|line| line.rsplit(':').next()?.trim().parse().ok());
-            port.ok_or(log)
-        })
-        .await
-    }
+/// Waits until a process serves its probes and metrics, and returns the port.
+pub(crate) async fn port_of(controllers: &Program) -> u16 {
+    eventually("the address of the endpoints", async || {
+        let log = controllers.log();
+        let line = log.lines().find(|line| line.contains("serving health"));
+        let port = line.and_then(|line| line.rsplit(':').next()?.trim().parse().ok());
+        port.ok_or(log)
+    })
+    .await
 }
 
 /// Returns a ConfigMap.

@@ -3,15 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
 
-use berth_api::{Cluster, ResourceBinding};
-use berth_e2e::{BareControlPlane, eventually};
+use berth_api::ResourceBinding;
+use berth_e2e::program::{command, free_port};
+use berth_e2e::{BareControlPlane, Objects as _, Program, eventually, sample};
 use berth_test_requirements::needs;
 use serde_json::{Value, json};
 
-use crate::controllers::{MEMBER, Scene, config_map, policy};
+use crate::controllers::{MEMBER, Scene, config_map, policy, port_of};
 use crate::exposition::{Families, Family, parse};
 use crate::http::scrape;
 use crate::{in_repository, read};
@@ -75,103 +74,55 @@ fn section(title: &str, text: &str, families: &Families) -> String {
     section
 }
 
-/// A process that is killed when dropped.
-struct Program(Child);
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts a scheduler with an unreachable extender, estimators and a decision log, because each of them adds metrics.
+fn start_scheduler(bare: &BareControlPlane, port: u16) -> Program {
+    let configuration = bare.folder().join("scheduler.json");
+    let text = json!({
+        "apiVersion": "scheduler.config.berth/v1alpha1", "kind": "SchedulerConfiguration",
+        "extenders": [{ "urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter", "ignorable": true }],
+    });
+    std::fs::write(&configuration, text.to_string()).unwrap();
+    let configuration = format!("--config={}", configuration.display());
+    let log = format!("--decision-log={}", bare.folder().join("log").display());
+    let arguments = [&configuration, &log, "--enable-scheduler-estimator=true"];
+    start("scheduler", bare, port, &arguments)
 }
 
-impl Program {
-    /// Starts a scheduler with an unreachable extender, estimators and a decision log, because each of them adds
-    /// metrics.
-    fn scheduler(bare: &BareControlPlane, port: u16) -> Self {
-        let configuration = bare.folder().join("scheduler.json");
-        let text = json!({
-            "apiVersion": "scheduler.config.berth/v1alpha1", "kind": "SchedulerConfiguration",
-            "extenders": [{ "urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter", "ignorable": true }],
-        });
-        std::fs::write(&configuration, text.to_string()).unwrap();
-        let configuration = format!("--config={}", configuration.display());
-        let log = format!("--decision-log={}", bare.folder().join("log").display());
-        let arguments = [&configuration, &log, "--enable-scheduler-estimator=true"];
-        Self::start("scheduler", bare, port, &arguments)
-    }
-
-    /// Starts the webhook server at `secure_port`, with metrics at `port`.
-    fn webhook(bare: &BareControlPlane, port: u16, secure_port: u16) -> Self {
-        let secure_port = format!("--secure-port={secure_port}");
-        let arguments = [
-            "--self-managed-certificates",
-            "--bind-address=127.0.0.1",
-            &secure_port,
-        ];
-        Self::start("webhook", bare, port, &arguments)
-    }
-
-    fn start(command: &str, bare: &BareControlPlane, port: u16, arguments: &[&str]) -> Self {
-        let child = Command::new(env!("CARGO_BIN_EXE_berth-program"))
-            .arg(command)
-            .arg(format!("--kubeconfig={}", bare.kubeconfig().display()))
-            .args(arguments)
-            .arg(format!("--metrics-bind-address=127.0.0.1:{port}"))
-            .arg("--health-probe-bind-address=127.0.0.1:0")
-            .env("HOME", "/nonexistent")
-            .env_remove("KUBECONFIG")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        Self(child)
-    }
+/// Starts the webhook server at `secure_port`, with metrics at `port`.
+fn start_webhook(bare: &BareControlPlane, port: u16, secure_port: u16) -> Program {
+    let secure_port = format!("--secure-port={secure_port}");
+    let arguments = [
+        "--self-managed-certificates",
+        "--bind-address=127.0.0.1",
+        &secure_port,
+    ];
+    start("webhook", bare, port, &arguments)
 }
 
-fn cluster(name: &str) -> Cluster {
-    let condition = |kind: &str| {
-        json!({ "type": kind, "status": "True", "reason": "Ok", "message": "",
-                "lastTransitionTime": "2026-01-01T00:00:00Z" })
-    };
-    serde_json::from_value(json!({
-        "metadata": { "name": name },
-        "spec": { "syncMode": "Push" },
-        "status": {
-            "apiEnablements": [{ "groupVersion": "apps/v1",
-                "resources": [{ "name": "deployments", "kind": "Deployment" }] }],
-            "conditions": [condition("Ready"), condition("CompleteAPIEnablements")],
-        },
-    }))
-    .unwrap()
+fn start(component: &str, bare: &BareControlPlane, port: u16, arguments: &[&str]) -> Program {
+    let mut command = command(env!("CARGO_BIN_EXE_berth-program"));
+    command
+        .arg(component)
+        .arg(format!("--kubeconfig={}", bare.kubeconfig().display()))
+        .args(arguments)
+        .arg(format!("--metrics-bind-address=127.0.0.1:{port}"))
+        .arg("--health-probe-bind-address=127.0.0.1:0");
+    Program::start(
+        &mut command,
+        &bare.folder().join(format!("{component}.log")),
+    )
 }
 
 fn binding() -> ResourceBinding {
-    serde_json::from_value(json!({
-        "metadata": {
-            "name": "web", "namespace": "default",
-            "labels": { "propagationpolicy.karmada.io/permanent-id": "p" },
-        },
-        "spec": {
-            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web" },
-            "replicas": 1,
-            "schedulerName": "default-scheduler",
-            "placement": { "clusterAffinity": { "clusterNames": ["m1"] } },
-        },
-    }))
-    .unwrap()
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
+    let placement = json!({ "clusterAffinity": { "clusterNames": ["m1"] } });
+    let spec = json!({ "schedulerName": "default-scheduler", "placement": placement });
+    sample::binding("web", json!({ "spec": spec }))
 }
 
 /// Returns the metric families of a scheduler that has completed a scheduling cycle.
 async fn scheduler_families(bare: &BareControlPlane) -> Families {
     let port = free_port();
-    let scheduler = Program::scheduler(bare, port);
+    let scheduler = start_scheduler(bare, port);
     bare.bind(&binding()).await;
     let text = eventually("a completed cycle", async || {
         let text = scrape(port).await.map_err(|error| error.to_string())?;
@@ -189,7 +140,7 @@ async fn scheduler_families(bare: &BareControlPlane) -> Families {
 /// Returns the metric families of a webhook server that has handled a request.
 async fn webhook_families(bare: &BareControlPlane) -> Families {
     let (port, secure_port) = (free_port(), free_port());
-    let webhook = Program::webhook(bare, port, secure_port);
+    let webhook = start_webhook(bare, port, secure_port);
     let url = format!("https://127.0.0.1:{secure_port}").parse().unwrap();
     let mut config = kube::Config::new(url);
     config.accept_invalid_certs = true;
@@ -242,19 +193,19 @@ async fn controller_families() -> Families {
     });
     let secrets = json!({ "resourceSelectors": [{ "apiVersion": "v1", "kind": "Secret" }] });
     scene
-        .create(&[unreachable_webhook(), secret, policy("secrets", secrets)])
+        .create_all(&[unreachable_webhook(), secret, policy("secrets", secrets)])
         .await;
     scene
-        .create(&[first.clone(), second.clone(), policy("p", json!({}))])
+        .create_all(&[first.clone(), second.clone(), policy("p", json!({}))])
         .await;
     for map in [&first, &second] {
         scene.wait_for_member(map, true).await;
     }
-    scene.change(&first, json!({ "data": { "a": "2" } })).await;
+    scene.edit(&first, json!({ "data": { "a": "2" } })).await;
     scene.delete(&second).await;
     scene.wait_for_member(&second, false).await;
-    scene.create(&[policy("preempting", preempting)]).await;
-    let port = controllers.port().await;
+    scene.create_all(&[policy("preempting", preempting)]).await;
+    let port = port_of(&controllers).await;
     let is_preempted = async || {
         let text = scrape(port).await.map_err(|error| error.to_string())?;
         let preempted = text.contains("\npolicy_preemption_total{");
@@ -266,7 +217,7 @@ async fn controller_families() -> Families {
     });
     let taint = json!({ "key": "maintenance", "effect": "NoExecute" });
     let tainted = json!({ "spec": { "taints": [taint] } });
-    scene.change(&member, tainted).await;
+    scene.edit(&member, tainted).await;
     scene.wait_for_member(&first, false).await;
     let families = eventually("samples of all families", async || {
         let families = parse(&scrape(port).await.map_err(|error| error.to_string())?);
@@ -288,7 +239,7 @@ async fn controller_families() -> Families {
 #[needs(embedded)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_lists_the_metrics_of_the_programs() {
-    let bare = BareControlPlane::start(&[cluster("m1")]).await;
+    let bare = BareControlPlane::start(&[sample::cluster("m1", json!({}))]).await;
     let scheduler = scheduler_families(&bare).await;
     let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
     let api_server = parse(&bare.client.request_text(request).await.unwrap());

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use berth_e2e::Objects as _;
+use berth_e2e::objects::wait_for;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
@@ -71,18 +73,17 @@ async fn requests_to_a_member_use_the_proxy_of_its_cluster() {
     let settings = config_map("settings");
     fleet.apply(settings.clone()).await;
     fleet.apply(policy(&settings, &["m1"])).await;
-    fleet
-        .wait_for_typed(
-            &fleet.bindings(),
-            "settings-configmap",
-            "the reason",
-            |binding| {
-                let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
-                let mut messages = items.filter_map(|item| item.applied_message.as_deref());
-                messages.any(|message| message.contains("proxy authorization required"))
-            },
-        )
-        .await;
+    wait_for(
+        &fleet.bindings(),
+        "settings-configmap",
+        "the reason",
+        |binding| {
+            let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
+            let mut messages = items.filter_map(|item| item.applied_message.as_deref());
+            messages.any(|message| message.contains("proxy authorization required"))
+        },
+    )
+    .await;
     assert_eq!(tunnels.load(Ordering::Relaxed), 0);
 
     let (name, value) = HEADER;

@@ -1,6 +1,8 @@
 //! Tests of members that do not respond, are not ready, are removed or replaced, or refuse access, and of restarted
 //! controllers.
 
+use berth_e2e::Objects as _;
+use berth_e2e::objects::wait_for;
 use berth_test_requirements::needs;
 
 use berth_controllers::cluster::{self, HeartbeatOptions};
@@ -65,19 +67,17 @@ async fn changes_reach_a_member_once_it_is_ready() {
     fleet.apply(second.clone()).await;
     fleet.apply(policy(&second, &["m1"])).await;
     let work = berth_api::names::work_name("ConfigMap", "second", "default");
-    fleet
-        .wait_for_typed(&fleet.works("m1"), &work, "dispatching", |work| {
-            let mut conditions = work.status.iter().flat_map(|s| &s.conditions);
-            conditions.any(|c| c.type_ == "Dispatching")
-        })
-        .await;
+    wait_for(&fleet.works("m1"), &work, "dispatching", |work| {
+        let mut conditions = work.status.iter().flat_map(|s| &s.conditions);
+        conditions.any(|c| c.type_ == "Dispatching")
+    })
+    .await;
     fleet.delete(&first).await;
     let work = berth_api::names::work_name("ConfigMap", "first", "default");
-    fleet
-        .wait_for_typed(&fleet.works("m1"), &work, "deletion", |work| {
-            work.metadata.deletion_timestamp.is_some()
-        })
-        .await;
+    wait_for(&fleet.works("m1"), &work, "deletion", |work| {
+        work.metadata.deletion_timestamp.is_some()
+    })
+    .await;
     assert!(m1.get(&first).await.is_some() && m1.get(&second).await.is_none());
     fleet.report_ready("m1", true).await;
     m1.wait_until_exists(&second).await;
@@ -129,14 +129,13 @@ async fn a_wrong_token_is_reported_and_a_corrected_one_is_used() {
         let mut messages = items.filter_map(|item| item.applied_message.as_deref());
         messages.any(|message| message.contains("Unauthorized"))
     };
-    fleet
-        .wait_for_typed(
-            &fleet.bindings(),
-            "settings-configmap",
-            "the reason",
-            reports_unauthorized,
-        )
-        .await;
+    wait_for(
+        &fleet.bindings(),
+        "settings-configmap",
+        "the reason",
+        reports_unauthorized,
+    )
+    .await;
     fleet.apply_secret("m0", &token, &ca).await;
     m1.wait_until_exists(&map).await;
     fleet
@@ -153,17 +152,16 @@ async fn works_of_a_cluster_without_an_endpoint_are_reported_and_deleted() {
     fleet.apply(map.clone()).await;
     fleet.apply(policy(&map, &["m0", "m1"])).await;
     fleet.members[0].wait_until_exists(&map).await;
-    let binding = fleet
-        .wait_for_typed(
-            &fleet.bindings(),
-            "settings-configmap",
-            "the error of m0",
-            |binding| {
-                let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
-                items.filter(|item| item.applied_message.is_some()).count() == 1
-            },
-        )
-        .await;
+    let binding = wait_for(
+        &fleet.bindings(),
+        "settings-configmap",
+        "the error of m0",
+        |binding| {
+            let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
+            items.filter(|item| item.applied_message.is_some()).count() == 1
+        },
+    )
+    .await;
     let items = binding.status.unwrap().aggregated_status;
     let message = items[0].applied_message.as_deref().unwrap();
     assert!(

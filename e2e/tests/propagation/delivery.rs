@@ -1,6 +1,8 @@
 //! Tests of the creation, update and deletion of objects in members, after scheduling and after changes of the template
 //! or the policy.
 
+use berth_e2e::Objects as _;
+use berth_e2e::objects::wait_for;
 use kube::api::ListParams;
 use serde_json::json;
 
@@ -103,12 +105,11 @@ async fn config_maps_and_cluster_roles_are_propagated() {
         .wait_for_fully_applied("settings-configmap", "True")
         .await;
     let bindings = fleet.cluster_bindings();
-    fleet
-        .wait_for_typed(&bindings, "reader-clusterrole", "applied", |binding| {
-            let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
-            items.filter(|item| item.applied == Some(true)).count() == 2
-        })
-        .await;
+    wait_for(&bindings, "reader-clusterrole", "applied", |binding| {
+        let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
+        items.filter(|item| item.applied == Some(true)).count() == 2
+    })
+    .await;
 
     fleet
         .edit(&map, json!({ "data": { "a": null, "b": "2" } }))

@@ -4,13 +4,14 @@
 
 use berth_api::ResourceBinding;
 use berth_api::names::binding_reference_key;
-use k8s_openapi::api::core::v1::Event;
-use kube::api::{Api, ListParams};
+use berth_e2e::Objects as _;
+use berth_e2e::events::{self, Wanted};
+use berth_e2e::objects::wait_for;
+
 use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, NAMESPACE};
 use crate::manifests::{config_map, deployment, policy, with_spec};
-use berth_e2e::eventually;
 
 /// Returns a Deployment that refers to a ConfigMap, a Secret, a ServiceAccount and a volume claim.
 fn deployment_with_references(name: &str) -> Value {
@@ -59,9 +60,7 @@ async fn wait_for_attached(
     wanted: impl Fn(&ResourceBinding) -> bool,
 ) -> ResourceBinding {
     let name = format!("{name}-configmap");
-    fleet
-        .wait_for_typed(&fleet.bindings(), &name, what, wanted)
-        .await
+    wait_for(&fleet.bindings(), &name, what, wanted).await
 }
 
 /// Returns the names of the bindings in `requiredBy`.
@@ -72,18 +71,13 @@ fn parents(binding: &ResourceBinding) -> Vec<&str> {
 
 /// Waits for an event with this reason about an object, and returns its message.
 async fn wait_for_event(fleet: &Fleet, kind: &str, name: &str, reason: &str) -> String {
-    let events: Api<Event> = Api::namespaced(fleet.client.clone(), NAMESPACE);
-    eventually(&format!("{reason} of {kind} {name}"), async || {
-        let all = events.list(&ListParams::default()).await.unwrap().items;
-        let mut all = all.into_iter().filter(|event| {
-            let object = &event.involved_object;
-            event.reason.as_deref() == Some(reason)
-                && (object.kind.as_deref(), object.name.as_deref()) == (Some(kind), Some(name))
-        });
-        let found = all.next().and_then(|event| event.message);
-        found.ok_or("no such event")
-    })
-    .await
+    let wanted = Wanted {
+        kind,
+        name,
+        reason,
+        ..Wanted::default()
+    };
+    events::wait_for_message(&fleet.client, NAMESPACE, wanted).await
 }
 
 /// Dependencies are created in the members of their Deployment, and move with it to another member.
@@ -227,19 +221,18 @@ async fn dependencies_are_removed_with_the_last_reference() {
         .await;
     fleet.members[1].wait_until_gone(&settings).await;
     fleet.members[1].wait_until_exists(&api).await;
-    fleet
-        .wait_for_typed(
-            &fleet.bindings(),
-            "api-deployment",
-            "no finalizer",
-            |binding| {
-                let finalizers = binding.metadata.finalizers.iter().flatten();
-                !finalizers
-                    .into_iter()
-                    .any(|name| name.contains("dependencies-distributor"))
-            },
-        )
-        .await;
+    wait_for(
+        &fleet.bindings(),
+        "api-deployment",
+        "no finalizer",
+        |binding| {
+            let finalizers = binding.metadata.finalizers.iter().flatten();
+            !finalizers
+                .into_iter()
+                .any(|name| name.contains("dependencies-distributor"))
+        },
+    )
+    .await;
     let left = wait_for_attached(&fleet, "settings", "required by none", |binding| {
         parents(binding).is_empty()
     })

@@ -4,11 +4,13 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use berth_api::Cluster;
+use berth_e2e::Objects as _;
+use berth_e2e::events::{self, Wanted};
 use berth_e2e::eventually;
+use berth_e2e::objects::wait_for;
 use berth_e2e::proxy::{Fault, Proxy, RecordedRequest};
 use http::{Method, StatusCode};
-use k8s_openapi::api::core::v1::Event;
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
@@ -29,31 +31,23 @@ async fn fleet_behind_proxy() -> (Fleet, Proxy) {
 /// Waits until the status of a binding reports this reason why its only manifest could not be applied.
 async fn wait_for_apply_failure(fleet: &Fleet, binding: &str, reason: &str) {
     let wanted = format!("Failed to apply all manifests (0/1): {reason}");
-    fleet
-        .wait_for_typed(&fleet.bindings(), binding, "the reason", |binding| {
-            let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
-            let mut messages = items.filter_map(|item| item.applied_message.as_deref());
-            messages.any(|message| message == wanted)
-        })
-        .await;
+    wait_for(&fleet.bindings(), binding, "the reason", |binding| {
+        let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
+        let mut messages = items.filter_map(|item| item.applied_message.as_deref());
+        messages.any(|message| message == wanted)
+    })
+    .await;
 }
 
 /// Waits for an event with this reason and message about a Deployment.
 async fn wait_for_event(fleet: &Fleet, reason: &str, message: &str) {
-    let events: Api<Event> = Api::namespaced(fleet.client.clone(), NAMESPACE);
-    eventually(&format!("the event {message}"), async || {
-        let all = events.list(&ListParams::default()).await.unwrap().items;
-        let about = all
-            .iter()
-            .filter(|event| event.involved_object.kind.as_deref() == Some("Deployment"));
-        let mut found = about.map(|event| (event.reason.as_deref(), event.message.as_deref()));
-        if found.any(|event| event == (Some(reason), Some(message))) {
-            Ok(())
-        } else {
-            Err(format!("{all:?}"))
-        }
-    })
-    .await;
+    let wanted = Wanted {
+        kind: "Deployment",
+        reason,
+        message,
+        ..Wanted::default()
+    };
+    events::wait_for(&fleet.client, NAMESPACE, wanted).await;
 }
 
 /// The binding and an event contain the member's message. Once the cause is removed, an event reports the success.

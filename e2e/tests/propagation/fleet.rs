@@ -15,19 +15,15 @@ use berth_controllers::detector::{self, DetectorOptions};
 use berth_controllers::monitor::Monitor;
 use berth_controllers::propagation::{self, PropagationOptions};
 use berth_controllers::recent_templates::RecentTemplates;
-use berth_e2e::{KubeApiserver, eventually};
+pub use berth_e2e::objects::NAMESPACE;
+use berth_e2e::{KubeApiserver, Objects, objects};
 use berth_scheduler::Options;
 use berth_up::admission::KarmadaAdmission;
 use kube::Client;
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
-use kube::discovery::ApiResource;
-use serde::de::DeserializeOwned;
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-
-/// The namespace of the tests' objects.
-pub const NAMESPACE: &str = "default";
 
 /// The API server of a member.
 enum Backend {
@@ -66,6 +62,18 @@ pub struct Fleet {
     controllers: Option<Controllers>,
     /// True if controllers and scheduler record an event for each successful step.
     records_routine_events: bool,
+}
+
+impl Objects for Fleet {
+    fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl Objects for Member {
+    fn client(&self) -> &Client {
+        &self.client
+    }
 }
 
 impl Fleet {
@@ -254,41 +262,9 @@ impl Fleet {
         self.server.shutdown().await;
     }
 
-    /// Creates or updates an object of the control plane.
-    pub async fn apply(&self, manifest: Value) -> Value {
-        apply(&self.client, manifest).await
-    }
-
     /// Returns the error with which the control plane refuses to create an object.
     pub async fn refusal(&self, manifest: Value) -> String {
-        let (api, _) = handle(&self.client, &manifest);
-        let object: DynamicObject = serde_json::from_value(manifest).unwrap();
-        let created = api.create(&PostParams::default(), &object).await;
-        created.unwrap_err().to_string()
-    }
-
-    /// Changes an object of the control plane with a merge patch.
-    pub async fn edit(&self, object: &Value, changes: Value) {
-        let (api, name) = handle(&self.client, object);
-        api.patch(&name, &PatchParams::default(), &Patch::Merge(changes))
-            .await
-            .unwrap();
-    }
-
-    /// Deletes an object of the control plane.
-    pub async fn delete(&self, object: &Value) {
-        let (api, name) = handle(&self.client, object);
-        api.delete(&name, &DeleteParams::default()).await.unwrap();
-    }
-
-    /// Waits until an object of the control plane satisfies a condition.
-    pub async fn wait_for(
-        &self,
-        object: &Value,
-        what: &str,
-        wanted: impl Fn(&Value) -> bool,
-    ) -> Value {
-        wait_for(&self.client, object, what, wanted).await
+        self.create(&manifest).await.unwrap_err().to_string()
     }
 
     /// Returns the API of the ResourceBindings.
@@ -306,30 +282,9 @@ impl Fleet {
         Api::namespaced(self.client.clone(), &names::execution_namespace(member))
     }
 
-    /// Waits until an object of a typed API satisfies a condition.
-    pub async fn wait_for_typed<K>(
-        &self,
-        api: &Api<K>,
-        name: &str,
-        what: &str,
-        wanted: impl Fn(&K) -> bool,
-    ) -> K
-    where
-        K: Clone + DeserializeOwned + std::fmt::Debug,
-    {
-        eventually(&format!("{name}: {what}"), async || {
-            match api.get_opt(name).await {
-                Ok(Some(object)) if wanted(&object) => Ok(object),
-                Ok(other) => Err(format!("it is {other:?}")),
-                Err(error) => Err(error.to_string()),
-            }
-        })
-        .await
-    }
-
     /// Waits until the condition `FullyApplied` of a binding has this status.
     pub async fn wait_for_fully_applied(&self, name: &str, status: &str) -> ResourceBinding {
-        self.wait_for_typed(&self.bindings(), name, "FullyApplied", |binding| {
+        objects::wait_for(&self.bindings(), name, "FullyApplied", |binding| {
             let conditions = binding.status.iter().flat_map(|s| &s.conditions);
             let mut applied = conditions.filter(|c| c.type_ == "FullyApplied");
             applied.any(|c| c.status == status)
@@ -425,70 +380,6 @@ impl Member {
         let access = self.access();
         (access.ca_pem, access.token)
     }
-
-    /// Creates or updates an object of the member.
-    pub async fn apply(&self, manifest: Value) -> Value {
-        apply(&self.client, manifest).await
-    }
-
-    /// Changes an object of the member with a merge patch.
-    pub async fn edit(&self, object: &Value, changes: Value) {
-        let (api, name) = handle(&self.client, object);
-        api.patch(&name, &PatchParams::default(), &Patch::Merge(changes))
-            .await
-            .unwrap();
-    }
-
-    /// Changes the status of an object of the member, as a controller in the member does.
-    pub async fn report_status(&self, object: &Value, status: Value) {
-        let (api, name) = handle(&self.client, object);
-        let patch = Patch::Merge(json!({ "status": status }));
-        api.patch_status(&name, &PatchParams::default(), &patch)
-            .await
-            .unwrap();
-    }
-
-    /// Deletes an object of the member.
-    pub async fn delete(&self, object: &Value) {
-        let (api, name) = handle(&self.client, object);
-        api.delete(&name, &DeleteParams::default()).await.unwrap();
-    }
-
-    /// Returns an object of the member, if it exists.
-    pub async fn get(&self, object: &Value) -> Option<Value> {
-        let (api, name) = handle(&self.client, object);
-        let found = api.get_opt(&name).await.unwrap();
-        found.map(|object| serde_json::to_value(object).unwrap())
-    }
-
-    /// Waits until an object of the member satisfies a condition.
-    pub async fn wait_for(
-        &self,
-        object: &Value,
-        what: &str,
-        wanted: impl Fn(&Value) -> bool,
-    ) -> Value {
-        wait_for(&self.client, object, what, wanted).await
-    }
-
-    /// Waits until the member has an object, and returns it.
-    pub async fn wait_until_exists(&self, object: &Value) -> Value {
-        self.wait_for(object, "creation", |_| true).await
-    }
-
-    /// Waits until the member no longer has an object.
-    pub async fn wait_until_gone(&self, object: &Value) {
-        let (api, name) = handle(&self.client, object);
-        eventually(
-            &format!("{name} to leave {}", self.name),
-            async || match api.get_opt(&name).await {
-                Ok(None) => Ok(()),
-                Ok(Some(object)) => Err(format!("it is {object:?}")),
-                Err(error) => Err(error.to_string()),
-            },
-        )
-        .await;
-    }
 }
 
 async fn start_embedded(address: &str, credentials: &Path) -> Server {
@@ -498,70 +389,4 @@ async fn start_embedded(address: &str, credentials: &Path) -> Server {
         ..ServerConfig::default()
     };
     Server::start(config).await.unwrap()
-}
-
-async fn wait_for(
-    client: &Client,
-    object: &Value,
-    what: &str,
-    wanted: impl Fn(&Value) -> bool,
-) -> Value {
-    let (api, name) = handle(client, object);
-    eventually(&format!("{name}: {what}"), async || {
-        match api.get_opt(&name).await {
-            Ok(Some(object)) => {
-                let object = serde_json::to_value(object).unwrap();
-                if wanted(&object) {
-                    Ok(object)
-                } else {
-                    Err(format!("it is {object}"))
-                }
-            }
-            Ok(None) => Err("it does not exist".to_owned()),
-            Err(error) => Err(error.to_string()),
-        }
-    })
-    .await
-}
-
-async fn apply(client: &Client, manifest: Value) -> Value {
-    let (api, name) = handle(client, &manifest);
-    let object: DynamicObject = serde_json::from_value(manifest.clone()).unwrap();
-    let applied = match api.create(&PostParams::default(), &object).await {
-        Err(kube::Error::Api(status)) if status.code == 409 => {
-            api.patch(&name, &PatchParams::default(), &Patch::Merge(&manifest))
-                .await
-        }
-        other => other,
-    };
-    match applied {
-        Ok(object) => serde_json::to_value(object).unwrap(),
-        Err(error) => panic!("cannot apply {manifest}: {error}"),
-    }
-}
-
-fn handle(client: &Client, object: &Value) -> (Api<DynamicObject>, String) {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-    let (api_version, kind) = (text("/apiVersion").unwrap(), text("/kind").unwrap());
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let gvk = kube::core::GroupVersionKind::gvk(group, version, kind);
-    let resource = ApiResource::from_gvk(&gvk);
-    let cluster_scoped = [
-        "Cluster",
-        "ClusterOverridePolicy",
-        "ClusterPropagationPolicy",
-        "ClusterRole",
-        "CustomResourceDefinition",
-        "Namespace",
-        "ResourceInterpreterCustomization",
-        "ResourceInterpreterWebhookConfiguration",
-    ]
-    .contains(&kind);
-    let api = if cluster_scoped {
-        Api::all_with(client.clone(), &resource)
-    } else {
-        let namespace = text("/metadata/namespace").unwrap_or(NAMESPACE);
-        Api::namespaced_with(client.clone(), namespace, &resource)
-    };
-    (api, text("/metadata/name").unwrap().to_owned())
 }

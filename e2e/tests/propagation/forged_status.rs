@@ -1,6 +1,8 @@
 //! A test of a compromised member, which reports statuses with any size, name and value. The objects of the control
 //! plane stay bounded and readable, and the other member is not affected.
 
+use berth_e2e::Objects as _;
+use berth_e2e::objects::wait_for;
 use berth_e2e::proxy::{Fault, Proxy};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
@@ -123,12 +125,11 @@ async fn forged_statuses_stay_bounded_and_affect_nothing_else() {
         let binding = format!("{name}-{}", kind.to_lowercase());
         assert_fits(&fleet.wait_for_fully_applied(&binding, "True").await);
         let work = berth_api::names::work_name(kind, name, NAMESPACE);
-        let work = fleet
-            .wait_for_typed(&fleet.works("m1"), &work, "a report", |work| {
-                let status = work.status.as_ref();
-                status.is_some_and(|status| !status.manifest_statuses.is_empty())
-            })
-            .await;
+        let work = wait_for(&fleet.works("m1"), &work, "a report", |work| {
+            let status = work.status.as_ref();
+            status.is_some_and(|status| !status.manifest_statuses.is_empty())
+        })
+        .await;
         assert_fits(&work);
         for reported in work.status.unwrap().manifest_statuses {
             let of = reported.identifier;

@@ -3,6 +3,8 @@
 
 use berth_controllers::failover::{self, FailoverOptions, TaintEviction};
 use berth_controllers::monitor::Monitor;
+use berth_e2e::Objects as _;
+use berth_e2e::objects::wait_for;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -46,7 +48,7 @@ async fn the_old_copy_is_kept_until_the_eviction_task_is_removed() {
     move_with_task(&fleet, "Gracefully").await;
     m2.wait_until_exists(&web).await;
     let bindings = fleet.bindings();
-    let both_report = fleet.wait_for_typed(&bindings, "web-deployment", "both report", |binding| {
+    let both_report = wait_for(&bindings, "web-deployment", "both report", |binding| {
         let status = binding.status.as_ref();
         status.is_some_and(|status| status.aggregated_status.len() == 2)
     });
@@ -77,11 +79,10 @@ async fn a_direct_purge_removes_the_old_copy_before_creating_the_new_one() {
     fleet.report_ready("m1", false).await;
     move_with_task(&fleet, "Directly").await;
     let name = berth_api::names::work_name("Deployment", "web", "default");
-    fleet
-        .wait_for_typed(&fleet.works("m1"), &name, "deletion", |work| {
-            work.metadata.deletion_timestamp.is_some()
-        })
-        .await;
+    wait_for(&fleet.works("m1"), &name, "deletion", |work| {
+        work.metadata.deletion_timestamp.is_some()
+    })
+    .await;
     assert!(m1.get(&web).await.is_some());
     assert_eq!(m2.get(&web).await, None);
     fleet.report_ready("m1", true).await;
@@ -175,11 +176,10 @@ async fn a_cancelled_eviction_deletes_no_object() {
         .edit(&cluster, json!({ "spec": { "taints": taints } }))
         .await;
     let bindings = fleet.bindings();
-    fleet
-        .wait_for_typed(&bindings, "web-deployment", "eviction", |binding| {
-            binding.spec.clusters.is_empty() && !binding.spec.graceful_eviction_tasks.is_empty()
-        })
-        .await;
+    wait_for(&bindings, "web-deployment", "eviction", |binding| {
+        binding.spec.clusters.is_empty() && !binding.spec.graceful_eviction_tasks.is_empty()
+    })
+    .await;
     fleet.edit(&web, json!({ "spec": { "replicas": 2 } })).await;
     // An edit of the dependency still reaches the member, so its copy has not been deleted.
     fleet.edit(&map, json!({ "data": { "a": "2" } })).await;

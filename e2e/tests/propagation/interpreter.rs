@@ -5,6 +5,8 @@
 
 use berth_api::Cluster;
 use berth_api::binding::ResourceHealth;
+use berth_e2e::Objects as _;
+use berth_e2e::objects::wait_for;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -157,11 +159,10 @@ async fn a_custom_workload_is_divided_and_its_status_returns() {
         assert_eq!(applied["spec"]["options"], json!({}));
         member.wait_until_exists(&config_map("settings")).await;
     }
-    let binding = fleet
-        .wait_for_typed(&fleet.bindings(), "web-rollout", "replicas", |binding| {
-            binding.spec.replicas == 3
-        })
-        .await;
+    let binding = wait_for(&fleet.bindings(), "web-rollout", "replicas", |binding| {
+        binding.spec.replicas == 3
+    })
+    .await;
     let requirements = binding.spec.replica_requirements.unwrap();
     assert_eq!(requirements.resource_request["cpu"].0, "100m");
 
@@ -188,20 +189,19 @@ async fn a_custom_workload_is_divided_and_its_status_returns() {
         let items = status.aggregated_status.into_iter();
         items.map(|item| item.health).collect()
     };
-    fleet
-        .wait_for_typed(
-            &fleet.bindings(),
-            "web-rollout",
-            "one unhealthy member",
-            |binding| {
-                healths(binding)
-                    == [
-                        Some(ResourceHealth::Healthy),
-                        Some(ResourceHealth::Unhealthy),
-                    ]
-            },
-        )
-        .await;
+    wait_for(
+        &fleet.bindings(),
+        "web-rollout",
+        "one unhealthy member",
+        |binding| {
+            healths(binding)
+                == [
+                    Some(ResourceHealth::Healthy),
+                    Some(ResourceHealth::Unhealthy),
+                ]
+        },
+    )
+    .await;
     report(second, 1).await;
     fleet
         .wait_for(&rollout(), "the sum", |found| {
@@ -226,11 +226,10 @@ async fn a_customization_applies_to_existing_objects_and_a_failing_script_affect
     fleet.apply(divided(&rollout(), &[("m1", 1)])).await;
     fleet.members[0].wait_until_exists(&rollout()).await;
     fleet.apply(customization()).await;
-    fleet
-        .wait_for_typed(&fleet.bindings(), "web-rollout", "replicas", |binding| {
-            binding.spec.replicas == 3
-        })
-        .await;
+    wait_for(&fleet.bindings(), "web-rollout", "replicas", |binding| {
+        binding.spec.replicas == 3
+    })
+    .await;
     let script = "function InterpretHealth(rollout) return rollout.absent.field end";
     let failing = json!({ "spec": { "customizations": {
         "healthInterpretation": { "luaScript": script } } } });
@@ -302,21 +301,20 @@ async fn a_kind_of_another_project_needs_no_customization() {
             found["status"]["availableReplicas"] == 3 && found["status"]["noise"].is_null()
         })
         .await;
-    let binding = fleet
-        .wait_for_typed(
-            &fleet.bindings(),
-            "web-cloneset",
-            "healthy members",
-            |binding| {
-                let status = binding.status.clone().unwrap_or_default();
-                let items = status.aggregated_status;
-                items.len() == 2
-                    && items
-                        .iter()
-                        .all(|item| item.health == Some(ResourceHealth::Healthy))
-            },
-        )
-        .await;
+    let binding = wait_for(
+        &fleet.bindings(),
+        "web-cloneset",
+        "healthy members",
+        |binding| {
+            let status = binding.status.clone().unwrap_or_default();
+            let items = status.aggregated_status;
+            items.len() == 2
+                && items
+                    .iter()
+                    .all(|item| item.health == Some(ResourceHealth::Healthy))
+        },
+    )
+    .await;
     assert_eq!(binding.spec.replicas, 3);
     fleet.stop().await;
 }

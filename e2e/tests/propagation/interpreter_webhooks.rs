@@ -5,15 +5,16 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use berth_api::binding::ResourceHealth;
-use berth_e2e::eventually;
-use k8s_openapi::api::core::v1::Event;
-use kube::api::{Api, ListParams};
+use berth_e2e::Objects as _;
+use berth_e2e::events::{self, Wanted};
+use berth_e2e::objects::wait_for;
+use berth_test_servers::{Mode, WebhookResponse, WebhookServer};
+use kube::api::Api;
 use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, NAMESPACE};
 use crate::interpreter::{ROLLOUT, fleet_with};
 use crate::manifests::{config_map, divided, policy};
-use crate::webhook_server::{Mode, WebhookServer};
 
 fn rollout() -> Value {
     json!({ "apiVersion": "example.com/v1", "kind": "Rollout", "metadata": { "name": "web" },
@@ -55,6 +56,11 @@ fn interpret(request: &Value) -> Value {
     }
 }
 
+/// Starts a webhook server that interprets Rollouts.
+async fn start_webhook() -> WebhookServer {
+    WebhookServer::start(|_, request| WebhookResponse::Review(interpret(request))).await
+}
+
 fn configuration(client_config: Value) -> Value {
     json!({ "apiVersion": "config.karmada.io/v1alpha1",
         "kind": "ResourceInterpreterWebhookConfiguration", "metadata": { "name": "rollouts" },
@@ -66,43 +72,29 @@ fn configuration(client_config: Value) -> Value {
 
 /// Waits for an event in the tests' namespace with this reason. Its message must contain `part`.
 async fn wait_for_event(fleet: &Fleet, reason: &str, part: &str) {
-    let events: Api<Event> = Api::namespaced(fleet.client.clone(), NAMESPACE);
-    eventually(&format!("an event {reason} with {part:?}"), async || {
-        let list = events.list(&ListParams::default()).await;
-        let list = list.map_err(|error| error.to_string())?.items;
-        let seen: Vec<(String, String)> = list
-            .into_iter()
-            .map(|event| {
-                let message = event.message.unwrap_or_default();
-                (event.reason.unwrap_or_default(), message)
-            })
-            .collect();
-        let is_found = seen
-            .iter()
-            .any(|(known, message)| known == reason && message.contains(part));
-        if is_found {
-            Ok(())
-        } else {
-            Err(format!("{seen:?}"))
-        }
-    })
-    .await;
+    let wanted = Wanted {
+        reason,
+        text: part,
+        ..Wanted::default()
+    };
+    events::wait_for(&fleet.client, NAMESPACE, wanted).await;
 }
 
 async fn wait_for_replicas(fleet: &Fleet) {
-    fleet
-        .wait_for_typed(&fleet.bindings(), "web-rollout", "replicas", |binding| {
-            binding.spec.replicas == 3
-        })
-        .await;
+    wait_for(&fleet.bindings(), "web-rollout", "replicas", |binding| {
+        binding.spec.replicas == 3
+    })
+    .await;
 }
 
 /// All operations of the webhook take effect, from the replicas in the binding to the aggregated status.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_webhook_interprets_a_custom_workload() {
     let fleet = fleet_with(ROLLOUT, 2).await;
-    let server = WebhookServer::start(interpret).await;
-    fleet.apply(configuration(server.client_config())).await;
+    let server = start_webhook().await;
+    fleet
+        .apply(configuration(server.client_config("/interpret")))
+        .await;
     fleet.apply(config_map("settings")).await;
     fleet.apply(rollout()).await;
     let mut policy = divided(&rollout(), &[("m1", 2), ("m2", 1)]);
@@ -139,11 +131,10 @@ async fn a_webhook_interprets_a_custom_workload() {
         items.map(|item| item.health).collect()
     };
     let expected = [ResourceHealth::Healthy, ResourceHealth::Unhealthy].map(Some);
-    fleet
-        .wait_for_typed(&fleet.bindings(), "web-rollout", "its health", |binding| {
-            healths(binding) == expected
-        })
-        .await;
+    wait_for(&fleet.bindings(), "web-rollout", "its health", |binding| {
+        healths(binding) == expected
+    })
+    .await;
     second
         .report_status(&rollout(), json!({ "ready": 1 }))
         .await;
@@ -155,9 +146,11 @@ async fn a_webhook_interprets_a_custom_workload() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unreachable_webhook_is_called_again_and_other_kinds_do_not_wait() {
     let fleet = fleet_with(ROLLOUT, 1).await;
-    let server = WebhookServer::start(interpret).await;
+    let server = start_webhook().await;
     server.set_mode(Mode::Down);
-    fleet.apply(configuration(server.client_config())).await;
+    fleet
+        .apply(configuration(server.client_config("/interpret")))
+        .await;
     fleet.apply(rollout()).await;
     fleet.apply(divided(&rollout(), &[("m1", 1)])).await;
     let part = "failed calling webhook \"rollouts/rollouts.example.com\"";
@@ -166,7 +159,7 @@ async fn an_unreachable_webhook_is_called_again_and_other_kinds_do_not_wait() {
     fleet.apply(other.clone()).await;
     fleet.apply(policy(&other, &["m1"])).await;
     fleet.members[0].wait_until_exists(&other).await;
-    assert_eq!(server.requests(), [Value::Null; 0]);
+    assert_eq!(server.take_requests(), []);
     assert_eq!(fleet.members[0].get(&rollout()).await, None);
     server.set_mode(Mode::Up);
     fleet.members[0].wait_until_exists(&rollout()).await;
@@ -178,17 +171,19 @@ async fn an_unreachable_webhook_is_called_again_and_other_kinds_do_not_wait() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_webhook_with_a_foreign_certificate_gets_no_request() {
     let fleet = fleet_with(ROLLOUT, 1).await;
-    let server = WebhookServer::start(interpret).await;
-    let other = WebhookServer::start(interpret).await;
-    let mut client_config = server.client_config();
-    client_config["caBundle"] = other.client_config()["caBundle"].clone();
+    let server = start_webhook().await;
+    let other = start_webhook().await;
+    let mut client_config = server.client_config("/interpret");
+    client_config["caBundle"] = other.client_config("/interpret")["caBundle"].clone();
     fleet.apply(configuration(client_config)).await;
     fleet.apply(rollout()).await;
     fleet.apply(divided(&rollout(), &[("m1", 1)])).await;
     wait_for_event(&fleet, "GetReplicasFailed", "invalid peer certificate").await;
-    assert_eq!(server.requests(), [Value::Null; 0]);
+    assert_eq!(server.take_requests(), []);
     // The corrected `caBundle` is used at once.
-    fleet.apply(configuration(server.client_config())).await;
+    fleet
+        .apply(configuration(server.client_config("/interpret")))
+        .await;
     wait_for_replicas(&fleet).await;
     fleet.stop().await;
 }
@@ -197,9 +192,11 @@ async fn a_webhook_with_a_foreign_certificate_gets_no_request() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_ends_after_its_time_limit() {
     let fleet = fleet_with(ROLLOUT, 1).await;
-    let server = WebhookServer::start(interpret).await;
+    let server = start_webhook().await;
     server.set_mode(Mode::Silent);
-    fleet.apply(configuration(server.client_config())).await;
+    fleet
+        .apply(configuration(server.client_config("/interpret")))
+        .await;
     fleet.apply(rollout()).await;
     fleet.apply(divided(&rollout(), &[("m1", 1)])).await;
     wait_for_event(&fleet, "GetReplicasFailed", "?timeout=1s").await;
@@ -211,7 +208,7 @@ async fn a_call_ends_after_its_time_limit() {
     fleet.members[0].wait_until_exists(&other).await;
     // A webhook with a changed configuration is called at once.
     server.set_mode(Mode::Up);
-    let mut changed = configuration(server.client_config());
+    let mut changed = configuration(server.client_config("/interpret"));
     changed["webhooks"][0]["timeoutSeconds"] = json!(5);
     fleet.apply(changed).await;
     wait_for_replicas(&fleet).await;
@@ -222,15 +219,15 @@ async fn a_call_ends_after_its_time_limit() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_webhook_may_be_behind_a_service() {
     let fleet = fleet_with(ROLLOUT, 1).await;
-    let server = WebhookServer::start(interpret).await;
-    let port = server.port();
+    let server = start_webhook().await;
+    let port = server.port;
     fleet
         .apply(
             json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "hook" },
             "spec": { "type": "ExternalName", "externalName": "localhost" } }),
         )
         .await;
-    let client_config = json!({ "caBundle": server.client_config()["caBundle"],
+    let client_config = json!({ "caBundle": server.client_config("/interpret")["caBundle"],
         "service": { "namespace": NAMESPACE, "name": "hook", "port": port, "path": "/interpret" } });
     fleet.apply(configuration(client_config)).await;
     fleet.apply(rollout()).await;

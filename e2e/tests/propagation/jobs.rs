@@ -1,5 +1,6 @@
 //! Tests of Jobs: a divided Job loses a cluster, and a failed Job expires.
 
+use berth_e2e::Objects as _;
 use serde_json::{Value, json};
 
 use crate::fleet::Fleet;

@@ -36,4 +36,3 @@ mod state_preservation;
 mod status_aggregation;
 mod status_reporting;
 mod suspension;
-mod webhook_server;

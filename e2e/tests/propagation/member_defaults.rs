@@ -1,6 +1,7 @@
 //! Fields of immutable specs that a member sets by default: later changes of the template still arrive. Also tests the
 //! status of a Pod whose containers restart.
 
+use berth_e2e::Objects as _;
 use serde_json::{Value, json};
 
 use crate::fleet::Fleet;

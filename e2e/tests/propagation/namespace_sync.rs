@@ -3,6 +3,7 @@
 use berth_controllers::detector::DetectorOptions;
 use berth_controllers::monitor::Monitor;
 use berth_controllers::namespace_sync;
+use berth_e2e::Objects as _;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 

@@ -1,6 +1,7 @@
 //! Tests of override policies, which change objects for some members. [`crate::overriders`] tests further kinds of
 //! overriders.
 
+use berth_e2e::Objects as _;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Tests of each kind of overrider in an override policy except `plaintext`.
 
-use k8s_openapi::api::core::v1::Event;
-use kube::api::{Api, ListParams};
+use berth_e2e::Objects as _;
+use berth_e2e::events::{self, Wanted};
 use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, NAMESPACE};
@@ -64,17 +64,12 @@ async fn overriders_change_labels_commands_and_images_and_skip_missing_keys() {
     assert_eq!(container["command"], json!(["run"]));
     assert_eq!(container["args"], json!(["-a", "-b"]));
     assert_eq!(container["image"], "fictional.registry.us/busybox:1.0");
-    let events: Api<Event> = Api::namespaced(fleet.client.clone(), NAMESPACE);
-    berth_e2e::eventually("the event", async || {
-        let all = events.list(&ListParams::default()).await.unwrap().items;
-        let mut about = all
-            .iter()
-            .filter(|event| event.involved_object.kind.as_deref() == Some("Deployment"));
-        let found =
-            about.any(|event| event.reason.as_deref() == Some("ApplyOverridePolicySucceed"));
-        found.then_some(()).ok_or("no such event")
-    })
-    .await;
+    let wanted = Wanted {
+        kind: "Deployment",
+        reason: "ApplyOverridePolicySucceed",
+        ..Wanted::default()
+    };
+    events::wait_for(&fleet.client, NAMESPACE, wanted).await;
     fleet.stop().await;
 }
 

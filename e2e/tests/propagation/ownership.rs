@@ -1,6 +1,8 @@
 //! Tests of the ownership of objects in members: conflicts with existing objects, takeover, preservation and correction
 //! of drift.
 
+use berth_e2e::Objects as _;
+use berth_e2e::objects::wait_for;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 
@@ -23,15 +25,14 @@ async fn objects_of_other_owners_are_neither_changed_nor_deleted() {
     fleet.apply(map.clone()).await;
     let placing = fleet.apply(policy(&map, &["m1", "m2"])).await;
     m2.wait_until_exists(&map).await;
-    let binding = fleet
-        .wait_for_typed(&fleet.bindings(), "settings-configmap", "done", |binding| {
-            let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
-            let has_result = |item: &AggregatedStatusItem| {
-                item.applied == Some(true) || item.applied_message.is_some()
-            };
-            items.filter(|item| has_result(item)).count() == 2
-        })
-        .await;
+    let binding = wait_for(&fleet.bindings(), "settings-configmap", "done", |binding| {
+        let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
+        let has_result = |item: &AggregatedStatusItem| {
+            item.applied == Some(true) || item.applied_message.is_some()
+        };
+        items.filter(|item| has_result(item)).count() == 2
+    })
+    .await;
     let item = &binding.status.unwrap().aggregated_status[0];
     // `applied` is false here: as in Go's JSON encoding, false is omitted.
     assert_eq!((item.cluster_name.as_str(), item.applied), ("m1", None));
@@ -130,11 +131,10 @@ async fn objects_are_preserved_when_the_template_is_deleted_and_not_when_they_mo
     let unset = json!({ "spec": { "preserveResourcesOnDeletion": null } });
     fleet.edit(&policy(&other, &["m1"]), unset).await;
     let work = berth_api::names::work_name("ConfigMap", "other", "default");
-    fleet
-        .wait_for_typed(&fleet.works("m1"), &work, "no flag", |work| {
-            work.spec.preserve_resources_on_deletion != Some(true)
-        })
-        .await;
+    wait_for(&fleet.works("m1"), &work, "no flag", |work| {
+        work.spec.preserve_resources_on_deletion != Some(true)
+    })
+    .await;
     fleet.delete(&other).await;
     m1.wait_until_gone(&other).await;
     fleet.stop().await;
@@ -362,20 +362,19 @@ async fn two_control_planes_do_not_overwrite_the_objects_of_each_other() {
     let theirs = deployment("web", 5);
     second.apply(theirs.clone()).await;
     second.apply(policy(&theirs, &["m1"])).await;
-    let binding = second
-        .wait_for_typed(
-            &second.bindings(),
-            "web-deployment",
-            "a conflict",
-            |binding| {
-                let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
-                items
-                    .filter_map(|item| item.applied_message.as_ref())
-                    .count()
-                    == 1
-            },
-        )
-        .await;
+    let binding = wait_for(
+        &second.bindings(),
+        "web-deployment",
+        "a conflict",
+        |binding| {
+            let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
+            items
+                .filter_map(|item| item.applied_message.as_ref())
+                .count()
+                == 1
+        },
+    )
+    .await;
     let item = &binding.status.unwrap().aggregated_status[0];
     let message = item.applied_message.as_deref().unwrap();
     for part in [
@@ -407,11 +406,10 @@ async fn two_control_planes_do_not_overwrite_the_objects_of_each_other() {
         .edit(&theirs, json!({ "spec": { "replicas": 6 } }))
         .await;
     let work = berth_api::names::work_name("Deployment", "web", "default");
-    second
-        .wait_for_typed(&second.works("m1"), &work, "the change", |work| {
-            work.spec.workload.manifests[0]["spec"]["replicas"] == 6
-        })
-        .await;
+    wait_for(&second.works("m1"), &work, "the change", |work| {
+        work.spec.workload.manifests[0]["spec"]["replicas"] == 6
+    })
+    .await;
 
     // A deletion in the other control plane keeps the object.
     second.delete(&theirs).await;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use berth_e2e::Objects as _;
+use berth_e2e::objects::wait_for;
 use berth_e2e::proxy::{Proxy, RecordedRequest};
 use http::Method;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -166,7 +168,7 @@ async fn report_ready(fleet: &Fleet, web: &Value, replicas: &[(usize, i64)]) {
     let total: i64 = replicas.iter().map(|(_, count)| count).sum();
     let deployments: Api<Deployment> = Api::namespaced(fleet.client.clone(), NAMESPACE);
     let name = web["metadata"]["name"].as_str().unwrap();
-    let ready = fleet.wait_for_typed(&deployments, name, "the ready replicas", |web| {
+    let ready = wait_for(&deployments, name, "the ready replicas", |web| {
         let ready = web.status.as_ref().and_then(|status| status.ready_replicas);
         ready.map(i64::from) == Some(total)
     });

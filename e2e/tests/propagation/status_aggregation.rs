@@ -2,6 +2,7 @@
 //! StatefulSets, DaemonSets, PodDisruptionBudgets and Ingresses. [`crate::status_reporting`] tests Deployments,
 //! Services and Jobs.
 
+use berth_e2e::Objects as _;
 use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, Member};

@@ -1,6 +1,8 @@
 //! Tests of the reports about propagated objects: statuses in bindings and templates, and events.
 
 use berth_api::binding::ResourceHealth;
+use berth_e2e::Objects as _;
+use berth_e2e::objects::wait_for;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
@@ -40,13 +42,12 @@ async fn a_template_status_is_the_sum_of_its_members() {
     fleet.apply(web.clone()).await;
     fleet.apply(divided(&web, &[("m1", 2), ("m2", 1)])).await;
     wait_for_reported(&fleet, &web, [2, 1]).await;
-    let binding = fleet
-        .wait_for_typed(&fleet.bindings(), "web-deployment", "healthy", |binding| {
-            let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
-            let healthy = Some(ResourceHealth::Healthy);
-            items.filter(|item| item.health == healthy).count() == 2
-        })
-        .await;
+    let binding = wait_for(&fleet.bindings(), "web-deployment", "healthy", |binding| {
+        let items = binding.status.iter().flat_map(|s| &s.aggregated_status);
+        let healthy = Some(ResourceHealth::Healthy);
+        items.filter(|item| item.health == healthy).count() == 2
+    })
+    .await;
     let items = binding.status.unwrap().aggregated_status;
     let ready = |index: usize| items[index].status.as_ref().unwrap()["readyReplicas"].clone();
     assert_eq!((ready(0), ready(1)), (json!(2), json!(1)));

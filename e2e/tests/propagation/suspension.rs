@@ -1,5 +1,7 @@
 //! Tests of suspended dispatching: the copies of a policy are neither changed nor deleted until dispatching resumes.
 
+use berth_e2e::Objects as _;
+use berth_e2e::objects::wait_for;
 use serde_json::{Value, json};
 
 use crate::fleet::Fleet;
@@ -19,13 +21,12 @@ async fn suspended_clusters_get_changes_after_resumption() {
     m2.wait_until_exists(&map).await;
     let name = berth_api::names::work_name("ConfigMap", "settings", "default");
     let wait_for_dispatching = async |member: &str, wanted: &str| {
-        fleet
-            .wait_for_typed(&fleet.works(member), &name, "Dispatching", |work| {
-                let conditions = work.status.iter().flat_map(|s| &s.conditions);
-                let mut conditions = conditions.filter(|c| c.type_ == "Dispatching");
-                conditions.any(|c| c.status == wanted)
-            })
-            .await
+        wait_for(&fleet.works(member), &name, "Dispatching", |work| {
+            let conditions = work.status.iter().flat_map(|s| &s.conditions);
+            let mut conditions = conditions.filter(|c| c.type_ == "Dispatching");
+            conditions.any(|c| c.status == wanted)
+        })
+        .await
     };
     let work = wait_for_dispatching("m1", "False").await;
     assert_eq!(work.spec.suspend_dispatching, Some(true));
@@ -48,11 +49,10 @@ async fn suspended_clusters_get_changes_after_resumption() {
     wait_for_dispatching("m1", "False").await;
     wait_for_dispatching("m2", "False").await;
     fleet.edit(&map, json!({ "data": { "a": "2" } })).await;
-    fleet
-        .wait_for_typed(&fleet.works("m1"), &name, "the edit", |work| {
-            work.spec.workload.manifests[0]["data"]["a"] == "2"
-        })
-        .await;
+    wait_for(&fleet.works("m1"), &name, "the edit", |work| {
+        work.spec.workload.manifests[0]["data"]["a"] == "2"
+    })
+    .await;
     assert_eq!(m1.get(&map).await.unwrap()["data"]["a"], "1");
     fleet
         .edit(
@@ -129,16 +129,13 @@ async fn suspended_copies_stay_when_their_workload_leaves_the_cluster() {
     fleet.start_controllers();
     let m1 = &fleet.members[0];
     m1.delete(&web).await;
-    fleet
-        .wait_for_typed(&fleet.works("m1"), &work(&web), "the loss", |work| {
-            let mut conditions = work.status.iter().flat_map(|s| &s.conditions);
-            conditions.any(|c| {
-                c.type_ == "Applied"
-                    && c.status == "False"
-                    && c.message.contains("resume dispatching")
-            })
+    wait_for(&fleet.works("m1"), &work(&web), "the loss", |work| {
+        let mut conditions = work.status.iter().flat_map(|s| &s.conditions);
+        conditions.any(|c| {
+            c.type_ == "Applied" && c.status == "False" && c.message.contains("resume dispatching")
         })
-        .await;
+    })
+    .await;
     assert_eq!(m1.get(&web).await, None);
 
     // When dispatching resumes, the other copy leaves the member. The deletion of a template needs no resumption.

@@ -1,5 +1,6 @@
 //! Builders of the manifests of the scenarios.
 
+pub(crate) use berth_e2e::sample::{by_available_replicas, merged};
 use serde_json::{Value, json};
 
 /// Returns a Deployment of nginx without resource requests.
@@ -102,23 +103,6 @@ pub(crate) fn selector_for(template: &Value) -> Value {
     })
 }
 
-/// Returns the manifest after a recursive merge of the changes.
-pub(crate) fn merged(mut manifest: Value, changes: Value) -> Value {
-    merge(&mut manifest, changes);
-    manifest
-}
-
-fn merge(target: &mut Value, changes: Value) {
-    match (target, changes) {
-        (Value::Object(target), Value::Object(changes)) => {
-            for (key, value) in changes {
-                merge(target.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (target, changes) => *target = changes,
-    }
-}
-
 /// Returns a placement on all clusters. Each cluster gets all replicas.
 pub(crate) fn on_all_clusters() -> Value {
     json!({ "clusterAffinity": {} })
@@ -150,14 +134,6 @@ pub(crate) fn by_weights(weights: &[(&str, i64)]) -> Value {
     divided(json!({
         "replicaDivisionPreference": "Weighted",
         "weightPreference": { "staticWeightList": list },
-    }))
-}
-
-/// Returns a placement that divides replicas in proportion to the available replicas of the clusters.
-pub(crate) fn by_available_replicas() -> Value {
-    divided(json!({
-        "replicaDivisionPreference": "Weighted",
-        "weightPreference": { "dynamicWeight": "AvailableReplicas" },
     }))
 }
 

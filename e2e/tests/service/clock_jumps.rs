@@ -9,7 +9,7 @@ use kube::api::Api;
 
 use crate::assertions::is_settled;
 use crate::objects::{binding, fleet, on_cluster};
-use crate::process::{ANY_PORT, Process};
+use crate::process::{self, ANY_PORT};
 use wall_clock::Clock;
 
 /// One hour in seconds.
@@ -88,14 +88,14 @@ async fn a_leader_whose_clock_jumps_keeps_its_lease_and_schedules() {
         ],
     ]
     .concat();
-    let leader = Process::start_in(
+    let leader = process::start_in(
         bare.folder(),
         &bare.kubeconfig(),
         &arguments,
         &clock.environment(),
     );
     leader.wait_for_log("became leader").await;
-    let standby = Process::start(bare.folder(), &bare.kubeconfig(), &arguments);
+    let standby = process::start(bare.folder(), &bare.kubeconfig(), &arguments);
     standby.wait_for_log("caches are filled").await;
     assert!(bind_and_wait(&bare, "before").await.abs() < NEAR);
     let holder = wait_for_renewals_at(&bare, 0).await;

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use crate::assertions::is_settled;
 use crate::objects::{binding, fleet, on_cluster};
-use crate::process::{ANY_PORT, Process, run};
+use crate::process::{self, ANY_PORT, run};
 
 fn managers<K: Resource>(object: &K) -> BTreeSet<String> {
     let fields = object.meta().managed_fields.iter().flatten();
@@ -30,9 +30,9 @@ async fn every_request_and_write_names_its_component() {
     let proxy = Proxy::start(bare.client.clone());
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
-    let _scheduler = Process::start(bare.folder(), &kubeconfig, &ANY_PORT);
+    let _scheduler = process::start(bare.folder(), &kubeconfig, &ANY_PORT);
     let controllers = [&["controllers"], &ANY_PORT[..]].concat();
-    let _controllers = Process::start_as("berth", bare.folder(), &kubeconfig, &controllers);
+    let _controllers = process::start_as("berth", bare.folder(), &kubeconfig, &controllers);
     bare.bind(&binding("w", 1, on_cluster("m1"))).await;
     let placed = eventually("the binding to be placed", async || {
         let binding = bare.bindings("default").get("w").await.unwrap();
@@ -115,8 +115,8 @@ async fn the_start_and_the_end_of_an_outage_are_each_logged_once() {
     let mut proxy = Proxy::start(bare.client.clone());
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
-    let scheduler = Process::start(bare.folder(), &kubeconfig, &ANY_PORT);
-    let controllers = Process::start_as(
+    let scheduler = process::start(bare.folder(), &kubeconfig, &ANY_PORT);
+    let controllers = process::start_as(
         "berth",
         bare.folder(),
         &kubeconfig,

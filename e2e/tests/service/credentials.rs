@@ -10,7 +10,7 @@ use crate::assertions::is_settled;
 #[cfg(target_os = "linux")]
 use crate::clock_jumps::wall_clock::Clock;
 use crate::objects::{binding, fleet, on_cluster};
-use crate::process::{ANY_PORT, Process};
+use crate::process::{self, ANY_PORT};
 
 const SECRET: &str = "eyJ-this-must-not-be-seen";
 
@@ -36,7 +36,7 @@ async fn no_token_is_ever_logged() {
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({ "token": SECRET }))).unwrap();
     let arguments = ["-v=10", ANY_PORT[0], ANY_PORT[1]];
-    let mut program = Process::start(bare.folder(), &kubeconfig, &arguments);
+    let mut program = process::start(bare.folder(), &kubeconfig, &arguments);
     bind_and_wait(&bare, "first").await;
     // Failed requests are logged, too.
     proxy.rule(|request| match request.number % 3 {
@@ -85,7 +85,7 @@ async fn a_changed_token_file_is_reloaded() {
     let clock = Clock::make(bare.folder());
     let arguments = ["--leader-elect=false", ANY_PORT[0], ANY_PORT[1]];
     let environment = clock.environment();
-    let _program = Process::start_in(bare.folder(), &kubeconfig, &arguments, &environment);
+    let _program = process::start_in(bare.folder(), &kubeconfig, &arguments, &environment);
     bind_and_wait(&bare, "first").await;
     std::fs::write(&token, "two").unwrap();
     bind_and_wait(&bare, "by-the-old-token").await;
@@ -109,7 +109,7 @@ async fn a_rewritten_kubeconfig_is_loaded_without_a_restart() {
     };
     write("one");
     let arguments = ["--leader-elect=false", ANY_PORT[0], ANY_PORT[1]];
-    let program = Process::start(bare.folder(), &kubeconfig, &arguments);
+    let program = process::start(bare.folder(), &kubeconfig, &arguments);
     bind_and_wait(&bare, "first").await;
     proxy.require_token("two");
     write("two");
@@ -136,7 +136,7 @@ async fn a_renewed_client_certificate_is_loaded_without_a_restart() {
     });
     std::fs::write(&kubeconfig, text.to_string()).unwrap();
     let arguments = ["--leader-elect=false", ANY_PORT[0], ANY_PORT[1]];
-    let program = Process::start(bare.folder(), &kubeconfig, &arguments);
+    let program = process::start(bare.folder(), &kubeconfig, &arguments);
     program.wait_for_log("powerless").await;
     bare.write_certificate("renewed", "system:masters", &certificate, &key);
     program.wait_for_log("credentials changed").await;

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use berth_e2e::Program;
 use berth_e2e::bare_control_plane::BareControlPlane;
 use berth_e2e::eventually;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use crate::assertions::is_settled;
 use crate::metrics_access::{addresses, allow, get, token};
 use crate::objects::{binding, by_available_replicas, fleet, raw_binding};
-use crate::process::{Process, run};
+use crate::process::{self, run};
 
 /// A configuration file whose plugin Expression rejects the cluster `m2`.
 const CONFIG: &str = r#"
@@ -33,7 +34,7 @@ profiles:
 extenders: []
 "#;
 
-async fn settled(bare: &BareControlPlane, program: &Process, count: usize) {
+async fn settled(bare: &BareControlPlane, program: &Program, count: usize) {
     eventually("all bindings to be placed", async || {
         let all = bare.all_bindings().await;
         let placed = all.iter().filter(|binding| is_settled(binding)).count();
@@ -121,7 +122,7 @@ async fn the_last_decisions_are_explained_and_the_record_is_bounded() {
         "--feature-gates=SpreadByAllFields=true",
         &format!("--config={}", config.display()),
     ];
-    let program = Process::start(bare.folder(), &bare.kubeconfig(), &arguments);
+    let program = process::start(bare.folder(), &bare.kubeconfig(), &arguments);
     let (_, address) = addresses(&program).await;
     for (index, name) in ["web0", "web1", "web2"].into_iter().enumerate() {
         bare.bind(&binding(name, 4, by_available_replicas())).await;
@@ -179,7 +180,7 @@ async fn the_last_decisions_are_explained_and_the_record_is_bounded() {
         &format!("--config={}", file.display()),
     ];
     drop(program);
-    let program = Process::start(bare.folder(), &bare.kubeconfig(), &again);
+    let program = process::start(bare.folder(), &bare.kubeconfig(), &again);
     let (_, address) = addresses(&program).await;
     let same = document(&format!("http://{address}/debug/configuration")).await;
     assert_eq!(
@@ -201,7 +202,7 @@ async fn secure_decisions_need_a_token_with_permission() {
         "--metrics-bind-address=127.0.0.1:0",
         "--health-probe-bind-address=127.0.0.1:0",
     ];
-    let program = Process::start(bare.folder(), &bare.kubeconfig(), &arguments);
+    let program = process::start(bare.folder(), &bare.kubeconfig(), &arguments);
     bare.bind(&binding("web", 1, by_available_replicas())).await;
     settled(&bare, &program, 1).await;
     let (probes, metrics) = addresses(&program).await;
@@ -266,7 +267,7 @@ async fn without_metrics_secure_only_local_requests_are_served() {
         "--health-probe-bind-address=0",
         "--debug-decisions=0",
     ];
-    let program = Process::start(bare.folder(), &bare.kubeconfig(), &arguments);
+    let program = process::start(bare.folder(), &bare.kubeconfig(), &arguments);
     let address = program.wait_for_log("serving health and metrics").await;
     let (_, port) = address.rsplit_once(':').unwrap();
     let port: u16 = port.trim().parse().unwrap();

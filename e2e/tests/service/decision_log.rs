@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use berth_e2e::{BareControlPlane, eventually};
+use berth_e2e::{BareControlPlane, Program, eventually};
 use berth_scheduler::decision_log::format::Entry;
 use berth_scheduler::decision_log::reader::{Reader, files_of};
 use kube::api::{Patch, PatchParams};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::assertions::is_settled;
 use crate::objects::{binding, by_available_replicas, fleet, mixed, on_cluster};
-use crate::process::{Process, program, run};
+use crate::process::{self, program, run};
 
 /// Feature gates with which a decision depends on earlier decisions, even before the clusters report the replicas of
 /// these decisions.
@@ -19,7 +19,7 @@ const GATES: &str = "--feature-gates=SchedulingOvercommitProtection=true,Workloa
 /// A scheduler with a decision log, and its control plane.
 struct Recorded {
     bare: BareControlPlane,
-    scheduler: Process,
+    scheduler: Program,
     log: String,
 }
 
@@ -27,7 +27,7 @@ impl Recorded {
     async fn start() -> Self {
         let bare = BareControlPlane::start(&fleet(3)).await;
         let log = bare.folder().join("log").display().to_string();
-        let scheduler = Process::start(
+        let scheduler = process::start(
             bare.folder(),
             &bare.kubeconfig(),
             &[

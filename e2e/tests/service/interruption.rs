@@ -12,7 +12,7 @@ use crate::assertions::{
     assert_each_placed_once, engine_decisions, is_settled, targets, wait_until_all_placed,
 };
 use crate::objects::{binding, fleet, mixed};
-use crate::process::{ANY_PORT, Process};
+use crate::process::{self, ANY_PORT};
 
 const BINDINGS: u32 = 1000;
 
@@ -30,7 +30,7 @@ async fn a_restart_completes_the_work_interrupted_by_sigterm() {
         ANY_PORT[0],
         ANY_PORT[1],
     ];
-    let mut first = Process::start(bare.folder(), &bare.kubeconfig(), &arguments);
+    let mut first = process::start(bare.folder(), &bare.kubeconfig(), &arguments);
     eventually("some bindings to be placed", async || {
         let stored = bare.all_bindings().await;
         let placed = stored.iter().filter(|b| is_settled(b)).count();
@@ -59,7 +59,7 @@ async fn a_restart_completes_the_work_interrupted_by_sigterm() {
     assert_eq!(placed, written, "a binding has clusters but no status");
 
     let restarted = Instant::now();
-    let _second = Process::start(bare.folder(), &bare.kubeconfig(), &arguments);
+    let _second = process::start(bare.folder(), &bare.kubeconfig(), &arguments);
     let all = wait_until_all_placed(&bare, &expected).await;
     assert_each_placed_once(&all);
     println!(

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use berth_e2e::proxy::{Fault, Proxy, RecordedRequest};
-use berth_e2e::{BareControlPlane, eventually};
+use berth_e2e::{BareControlPlane, Program, eventually};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::assertions::{
     assert_each_placed_once, engine_decisions, is_settled, wait_until_all_placed,
 };
 use crate::objects::{binding, fleet, mixed, on_cluster};
-use crate::process::{ANY_PORT, Process};
+use crate::process::{self, ANY_PORT};
 
 /// A lease duration, a renew deadline and a retry period that are short.
 const SHORT: [&str; 3] = [
@@ -54,9 +54,9 @@ async fn next_holder(bare: &BareControlPlane, before: &Value) -> (Value, Instant
     .await
 }
 
-fn start(bare: &BareControlPlane, arguments: &[&str]) -> Process {
+fn start(bare: &BareControlPlane, arguments: &[&str]) -> Program {
     let all: Vec<&str> = ANY_PORT.iter().chain(arguments).copied().collect();
-    Process::start(bare.folder(), &bare.kubeconfig(), &all)
+    process::start(bare.folder(), &bare.kubeconfig(), &all)
 }
 
 /// Creates a binding, and waits until it is placed.
@@ -105,7 +105,7 @@ async fn a_standby_takes_over_and_schedules_at_once_under_load() {
     leader.wait_for_log("became leader").await;
     let before = lease(&bare).await;
     let arguments: Vec<&str> = ANY_PORT.to_vec();
-    let standby = Process::start(bare.folder(), &kubeconfig, &arguments);
+    let standby = process::start(bare.folder(), &kubeconfig, &arguments);
     standby.wait_for_log("caches are filled").await;
     let settled = mixed("settled", 300);
     bare.bind_all(&settled).await;
@@ -181,7 +181,7 @@ async fn a_leader_that_cannot_renew_stops_writing_before_the_next_leader_starts(
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
     let arguments: Vec<&str> = ANY_PORT.iter().chain(&SHORT).copied().collect();
-    let mut leader = Process::start(bare.folder(), &kubeconfig, &arguments);
+    let mut leader = process::start(bare.folder(), &kubeconfig, &arguments);
     leader.wait_for_log("became leader").await;
     bind_and_wait(&bare, "first").await;
     let before = lease(&bare).await;
@@ -245,7 +245,7 @@ async fn a_resumed_stale_leader_overwrites_nothing() {
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
     let unlimited = ["--kube-api-qps=0"];
     let stale = ANY_PORT.iter().chain(&MODERATE).chain(&unlimited).copied();
-    let mut stale = Process::start(bare.folder(), &kubeconfig, &stale.collect::<Vec<_>>());
+    let mut stale = process::start(bare.folder(), &kubeconfig, &stale.collect::<Vec<_>>());
     stale.wait_for_log("became leader").await;
     let before = lease(&bare).await;
     let arguments: Vec<&str> = MODERATE.iter().chain(&unlimited).copied().collect();

@@ -1,5 +1,6 @@
 //! Tests of the access to metrics and to the configuration of running components.
 
+use berth_e2e::Program;
 use berth_e2e::bare_control_plane::BareControlPlane;
 use berth_e2e::eventually;
 use http::Request;
@@ -10,7 +11,7 @@ use kube::api::{Api, PostParams};
 use kube::config::AuthInfo;
 use serde_json::json;
 
-use crate::process::Process;
+use crate::process;
 
 /// Creates a service account, and returns a token of this account.
 pub(crate) async fn token(bare: &BareControlPlane, name: &str) -> String {
@@ -42,7 +43,7 @@ pub(crate) async fn allow(bare: &BareControlPlane, name: &str, path: &str) {
 }
 
 /// Waits for the log lines with the address of the probes and the address of the metrics. Returns both addresses.
-pub(crate) async fn addresses(program: &Process) -> (String, String) {
+pub(crate) async fn addresses(program: &Program) -> (String, String) {
     eventually("both addresses in the log", async || {
         let log = program.log();
         let mut addresses = log.lines().filter_map(|line| {
@@ -89,7 +90,7 @@ async fn secure_metrics_need_a_token_with_permission() {
             "--metrics-bind-address=127.0.0.1:0",
             "--health-probe-bind-address=127.0.0.1:0",
         ];
-        let program = Process::start_as(component, bare.folder(), &bare.kubeconfig(), &arguments);
+        let program = process::start_as(component, bare.folder(), &bare.kubeconfig(), &arguments);
         let (probes, metrics) = addresses(&program).await;
         let secure = format!("https://{metrics}/metrics");
         let (status, text) = get(&secure, Some(&reader)).await;
@@ -127,7 +128,7 @@ async fn without_metrics_secure_local_requests_need_no_token() {
         "--metrics-bind-address=127.0.0.1:0",
         "--health-probe-bind-address=127.0.0.1:0",
     ];
-    let program = Process::start(bare.folder(), &bare.kubeconfig(), &arguments);
+    let program = process::start(bare.folder(), &bare.kubeconfig(), &arguments);
     let (_, metrics) = addresses(&program).await;
     let (status, text) = get(&format!("http://{metrics}/metrics"), None).await;
     assert_eq!(status, 200, "{text}");

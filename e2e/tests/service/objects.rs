@@ -1,33 +1,13 @@
 //! Clusters, placements and bindings for the service tests.
 
 use berth_api::{Cluster, ResourceBinding};
+use berth_e2e::sample;
+pub(crate) use berth_e2e::sample::by_available_replicas;
 use serde_json::{Value, json};
 
 /// Returns a ready cluster with a number of free CPUs.
 pub(crate) fn cluster(name: &str, cpus: u32) -> Cluster {
-    let now = "2026-01-01T00:00:00Z";
-    let condition = |kind: &str| {
-        json!({ "type": kind, "status": "True", "reason": "Ok", "message": "",
-                "lastTransitionTime": now })
-    };
-    serde_json::from_value(json!({
-        "metadata": { "name": name },
-        "spec": { "syncMode": "Push" },
-        "status": {
-            "apiEnablements": [
-                { "groupVersion": "apps/v1",
-                  "resources": [{ "name": "deployments", "kind": "Deployment" }] },
-                { "groupVersion": "v1",
-                  "resources": [{ "name": "configmaps", "kind": "ConfigMap" }] },
-            ],
-            "conditions": [condition("Ready"), condition("CompleteAPIEnablements")],
-            "resourceSummary": {
-                "allocatable": { "cpu": cpus.to_string(), "memory": "1000Gi", "pods": "100000" },
-                "allocated": {},
-            },
-        },
-    }))
-    .unwrap()
+    sample::cluster_with_capacity(name, cpus, 100_000)
 }
 
 /// Returns clusters named `m1`, `m2` and so on with increasing capacity.
@@ -35,14 +15,6 @@ pub(crate) fn fleet(count: u32) -> Vec<Cluster> {
     (1..=count)
         .map(|index| cluster(&format!("m{index}"), 100 * index))
         .collect()
-}
-
-/// Returns a placement that divides replicas in proportion to the available replicas of the clusters.
-pub(crate) fn by_available_replicas() -> Value {
-    json!({ "replicaScheduling": {
-        "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
-        "weightPreference": { "dynamicWeight": "AvailableReplicas" },
-    }})
 }
 
 /// Returns a placement on one cluster.
@@ -64,24 +36,12 @@ pub(crate) fn binding(name: &str, replicas: i32, placement: Value) -> ResourceBi
 
 /// Returns the JSON of a binding of a Deployment. Each replica requests one CPU.
 pub(crate) fn raw_binding(name: &str, replicas: i32, placement: Value) -> Value {
-    json!({
-        "apiVersion": "work.karmada.io/v1alpha2",
-        "kind": "ResourceBinding",
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "labels": { "propagationpolicy.karmada.io/permanent-id": "p" },
-        },
-        "spec": {
-            "resource": {
-                "apiVersion": "apps/v1", "kind": "Deployment",
-                "namespace": "default", "name": name, "uid": format!("uid-of-{name}"),
-            },
-            "replicas": replicas,
-            "replicaRequirements": { "resourceRequest": { "cpu": "1" } },
-            "placement": placement,
-        },
-    })
+    let spec = json!({
+        "replicas": replicas,
+        "replicaRequirements": { "resourceRequest": { "cpu": "1" } },
+        "placement": placement,
+    });
+    sample::raw_binding(name, json!({ "spec": spec }))
 }
 
 /// Returns bindings with different replicas and placements for the clusters of [`fleet`].

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::assertions::{events, wait_for_events};
 use crate::metrics_access::{addresses, get};
 use crate::objects::{aggregated, binding, fleet, on_cluster};
-use crate::process::Process;
+use crate::process;
 use crate::requeue_events::{patch_cluster, wait_for_failure};
 
 /// Number of retries to wait for.
@@ -34,7 +34,7 @@ async fn assert_reported_once(failing: ResourceBinding, reason: &str) {
         "--metrics-bind-address=127.0.0.1:0",
         "--health-probe-bind-address=127.0.0.1:0",
     ];
-    let program = Process::start(bare.folder(), &bare.kubeconfig(), &arguments);
+    let program = process::start(bare.folder(), &bare.kubeconfig(), &arguments);
     let (_, metrics) = addresses(&program).await;
     let name = failing.name_any();
     bare.bind_all(&[failing]).await;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use berth_api::ResourceBinding;
-use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
+use berth_e2e::{BareControlPlane, Program, RunningScheduler, eventually};
 use berth_scheduler::Options;
 use berth_test_requirements::needs;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -16,7 +16,7 @@ use kube::api::{Api, ListParams};
 use serde_json::Value;
 
 use crate::assertions::events;
-use crate::process::Process;
+use crate::process;
 use crate::recorded_writes::Recording;
 
 const ARGUMENTS: [&str; 3] = [
@@ -27,14 +27,14 @@ const ARGUMENTS: [&str; 3] = [
 
 /// A scheduler in shadow mode.
 struct Shadow {
-    program: Process,
+    program: Program,
     metrics: String,
 }
 
 impl Shadow {
     /// Starts the scheduler, and waits until it has listed all objects.
     async fn start(bare: &BareControlPlane) -> Self {
-        let program = Process::start(bare.folder(), &bare.kubeconfig(), &ARGUMENTS);
+        let program = process::start(bare.folder(), &bare.kubeconfig(), &ARGUMENTS);
         let address = program.wait_for_log("serving health and metrics").await;
         let metrics = address.trim().strip_prefix("address=").unwrap().to_owned();
         program.wait_for_log("caches are filled").await;

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use berth_api::PropagationPolicy;
+use berth_e2e::Program;
 use berth_e2e::bare_control_plane::BareControlPlane;
 use berth_e2e::eventually;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -13,7 +14,7 @@ use kube::api::{Api, PostParams};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::process::Process;
+use crate::process;
 
 const ARGUMENTS: [&str; 6] = [
     "webhook",
@@ -24,12 +25,12 @@ const ARGUMENTS: [&str; 6] = [
     "--health-probe-bind-address=127.0.0.1:0",
 ];
 
-fn start(bare: &BareControlPlane) -> Process {
-    Process::start_as("berth", bare.folder(), &bare.kubeconfig(), &ARGUMENTS)
+fn start(bare: &BareControlPlane) -> Program {
+    process::start_as("berth", bare.folder(), &bare.kubeconfig(), &ARGUMENTS)
 }
 
 /// Waits until the webhook server listens, and returns its address.
-async fn address(program: &Process) -> String {
+async fn address(program: &Program) -> String {
     let line = program.wait_for_log("serving admission webhooks").await;
     let address = line.trim().strip_prefix("address=").unwrap().to_owned();
     address.replace("127.0.0.1", "localhost")
@@ -192,7 +193,7 @@ async fn replicas_share_a_certificate_and_publish_its_authority() {
         })
         .await;
     }
-    let logs: String = replicas.iter().map(Process::log).collect();
+    let logs: String = replicas.iter().map(Program::log).collect();
     assert_eq!(
         logs.matches("issued a new certificate").count(),
         1,

@@ -2,9 +2,10 @@
 
 use std::io::Read as _;
 
+use berth_e2e::Objects;
+use berth_e2e::objects::handle;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DynamicObject, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -69,28 +70,16 @@ pub fn is_policy(object: &Value) -> bool {
 }
 
 /// Returns the API of an object's kind and namespace.
+/// Returns the API for an object.
 pub fn api_of(client: &kube::Client, object: &Value) -> Api<DynamicObject> {
-    let api_version = object["apiVersion"].as_str().unwrap();
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let kind = object["kind"].as_str().unwrap();
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    match object["metadata"]["namespace"].as_str() {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-        None => Api::all_with(client.clone(), &resource),
-    }
+    handle(client, object).0
 }
 
 pub async fn create(client: &kube::Client, object: &Value) -> Outcome {
-    let dynamic: DynamicObject = serde_json::from_value(object.clone()).unwrap();
-    api_of(client, object)
-        .create(&PostParams::default(), &dynamic)
-        .await
-        .map(|stored| serde_json::to_value(stored).unwrap())
-        .map_err(|error| error.to_string())
+    let created = Objects::create(client, object).await;
+    created.map_err(|error| error.to_string())
 }
 
 pub async fn get(client: &kube::Client, object: &Value) -> Option<Value> {
-    let name = object["metadata"]["name"].as_str().unwrap();
-    let found = api_of(client, object).get_opt(name).await.unwrap();
-    found.map(|found| serde_json::to_value(found).unwrap())
+    Objects::get(client, object).await
 }

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::assertions::{engine_decisions, is_settled, targets, wait_until_all_placed};
 use crate::objects::{binding, by_available_replicas, cluster, fleet, mixed, on_cluster};
-use crate::process::{ANY_PORT, Process, run};
+use crate::process::{self, ANY_PORT, run};
 
 /// Sends a GET request to an HTTP server, and returns the response with its headers.
 async fn get(address: &str, path: &str) -> std::io::Result<String> {
@@ -92,7 +92,7 @@ async fn arguments_of_karmadas_deployment_are_accepted() {
     let bare = BareControlPlane::start(&fleet(2)).await;
     let port = free_port();
     let (secure, tail) = (format!("--secure-port={port}"), "--logtostderr=true");
-    let program = Process::start(
+    let program = process::start(
         bare.folder(),
         &bare.kubeconfig(),
         &[
@@ -172,7 +172,7 @@ async fn flags_for_plugins_empty_workloads_master_and_log_format_take_effect() {
     .unwrap();
     let (master, port) = (format!("--master={}", bare.url()), free_port());
     let metrics = format!("--metrics-bind-address=127.0.0.1:{port}");
-    let program = Process::start(
+    let program = process::start(
         bare.folder(),
         &kubeconfig,
         &[
@@ -222,7 +222,7 @@ async fn the_request_rate_limit_applies() {
         "--kube-api-burst=5",
     ];
     let arguments: Vec<&str> = ANY_PORT.iter().chain(&flags).copied().collect();
-    let program = Process::start(bare.folder(), &bare.kubeconfig(), &arguments);
+    let program = process::start(bare.folder(), &bare.kubeconfig(), &arguments);
     program.wait_for_log("caches are filled").await;
     let began = Instant::now();
     wait_until_all_placed(&bare, &expected).await;
