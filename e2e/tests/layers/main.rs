@@ -12,5 +12,6 @@ mod kinds;
 mod metrics;
 mod nouns;
 mod source_files;
+mod traces;
 mod trial_size;
 mod watches;
