@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::content_type::{APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC};
-use crate::harness::server::{ApiResponse, ROOT_CA, TestServer};
+use crate::harness::content_type::{JSON, JSON_PATCH, MERGE};
+use crate::harness::server::{ApiResponse, TestServer};
 
 /// A collection: the objects of one resource in a namespace or in the cluster.
 pub(crate) struct Objects<'a> {
@@ -69,21 +69,9 @@ impl<'a> Objects<'a> {
         self.send("PATCH", rest, &[MERGE], patch.to_string()).await
     }
 
-    pub(crate) async fn strategic(&self, rest: &str, patch: &Value) -> ApiResponse {
-        let body = patch.to_string();
-        self.send("PATCH", rest, &[STRATEGIC], body).await
-    }
-
     pub(crate) async fn json_patch(&self, rest: &str, patch: &Value) -> ApiResponse {
         let body = patch.to_string();
         self.send("PATCH", rest, &[JSON_PATCH], body).await
-    }
-
-    /// Applies an object. `query` starts with the name of the field manager, and may continue with other parameters.
-    pub(crate) async fn apply(&self, name: &str, query: &str, object: &Value) -> ApiResponse {
-        let rest = format!("/{name}?fieldManager={query}");
-        let body = object.to_string();
-        self.send("PATCH", &rest, &[APPLY], body).await
     }
 
     /// Sends a DELETE request for an object or for the collection. The body is empty if the options are null.
@@ -170,20 +158,6 @@ pub(crate) fn message_outline(message: &str) -> String {
     found.sort();
     found.dedup();
     found.join(", ")
-}
-
-/// Returns the names of listed items. Omits the ConfigMap [`ROOT_CA`], which the embedded server creates in each
-/// namespace.
-pub(crate) fn names(response: &ApiResponse) -> Vec<&str> {
-    let items = response.json["items"].as_array();
-    let items = items.unwrap_or_else(|| panic!("no list: {}", response.text));
-    let name = |item: &'_ Value| item["metadata"]["name"].as_str().is_some();
-    assert!(items.iter().all(name), "{}", response.text);
-    items
-        .iter()
-        .filter_map(|item| item["metadata"]["name"].as_str())
-        .filter(|name| *name != ROOT_CA)
-        .collect()
 }
 
 pub(crate) fn version(object: &Value) -> &str {
