@@ -165,7 +165,7 @@ struct ListWatch<K> {
     requests: Requests,
     weigh: fn(&K, usize) -> usize,
     page_size: PageSize,
-    /// Whether the server is asked to stream the list. False after a refusal.
+    /// True if the server is asked to stream the list. False after a refusal.
     streams: bool,
     account: Option<Account>,
     backoff: Backoff,

@@ -57,7 +57,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Adds a family. The name of a counter contains `_total` if the samples shall have this suffix. `help` ends with a
+    /// Adds a family. The name of a counter contains `_total` if the samples have this suffix. `help` ends with a
     /// full stop.
     pub fn register(&mut self, name: &'static str, help: &'static str, family: impl Metric) {
         match self.format {
