@@ -48,8 +48,8 @@ impl Engine {
             self.filter(&context, &pre_filtered, calls)
         })?;
         let mut candidates = candidates(&passing, prepared.tiers.as_deref(), &current);
-        // 3. The candidates that pass only because they have the workload already. They are known before Select and
-        //    Assign, because with the feature gate NoScaleUpOnTaints both count them without free capacity.
+        // 3. The candidates that pass only because they have the workload already. With the feature gate
+        //    NoScaleUpOnTaints they get no further replicas, so Select and Assign must know them.
         let request = attempt.request();
         let closes = self.gates.no_scale_up_on_taints
             && request.divides_replicas()
@@ -65,7 +65,7 @@ impl Engine {
         let skipped = self.pre_score(attempt, &candidates, state, calls)?;
         let context = BindingContext::new(*attempt, state, &current);
         self.score(&context, &skipped, &mut candidates, calls)?;
-        // 5. Estimate. It is the most expensive point, so it runs only if the next two points read the capacity.
+        // 5. Estimate, only if the next two points read the capacity: an estimator may examine each candidate.
         if T::EXPLAINS || self.needs_estimates(&context, calls) {
             calls.point(Point::Estimate, |calls| {
                 self.estimate(&context, assumed, &mut candidates, calls)

@@ -121,8 +121,8 @@ impl Scheduler {
         let span = trigger.map_or_else(Span::default, |schedule_type| {
             cycle_span(&binding, schedule_type, &plan, began, stages)
         });
-        // 4. The end of a cycle without a write. The binding already contains everything that the plan would write, so
-        //    no watch event and no response would end this cycle.
+        // 4. The end of a cycle without a write: the binding already contains everything that the plan would write, so
+        //    no result of a write would end the cycle.
         if plan.is_empty() {
             if plan.verdict != Verdict::Done {
                 self.records
@@ -138,8 +138,7 @@ impl Scheduler {
             return;
         }
         // 5. The assumption. It precedes the write, because the next decision does not wait for the write and must not
-        //    use the same capacity. It precedes Permit, whose plugins count the decisions about the other members of a
-        //    group.
+        //    use the same capacity. It precedes Reserve and Permit, whose plugins see the decided clusters in the state.
         self.cache.assume(&binding, &plan, now);
         let cycle = Cycle {
             binding,
@@ -147,8 +146,8 @@ impl Scheduler {
             began,
             span,
         };
-        // 6. Reserve and Permit, if plugins take part in the write. They are the last point at which a plugin can stop
-        //    the decision before a part of it is stored.
+        // 6. Reserve and Permit, if plugins take part in the write. They run on this task, so that they see one decision
+        //    after the other, and a decision that they stop uses no slot of the writes.
         let allowed = match decision {
             None => None,
             Some(decision) => {

@@ -54,8 +54,8 @@ impl Scheduler {
             began,
             ..
         } = cycle;
-        // 2. The end of the assumption, before this function queues other bindings. The capacity and the reservations
-        //    of a decision that was not stored are free again.
+        // 2. The end of the assumption. If the decision was not stored, its capacity and its reservations are free before
+        //    the watch events of phase 4 queue other bindings.
         self.complete_decision(leading, &key, fate);
         if let Some(mut decision) = decision
             && fate == DecisionFate::Dropped
