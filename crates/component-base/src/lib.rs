@@ -19,9 +19,6 @@
 //! | [`blocking`] | work that holds a thread of the runtime |
 //! | [`metrics`] | metrics of process, build, client requests, work queues and leader election |
 
-// The derives of metric labels expand to paths into this name.
-extern crate berth_metrics as prometheus_client;
-
 pub mod access;
 pub mod access_flags;
 pub mod bind_address;

@@ -15,12 +15,13 @@ use std::time::{Duration, Instant};
 
 use berth_api::{Cluster, condition};
 use berth_component_base::metrics::workqueue::{self, WorkQueue};
-use berth_metrics::Registry;
 use berth_metrics::encoding::{EncodeLabelValue, LabelValueEncoder};
+use berth_metrics::{Observe as _, Registry};
 
 use self::families::{
-    ClusterLabels, CreationLabels, EvictionLabels, Families, KindLabels, QueueLabels, ResultLabels,
-    UpdateLabels, WebhookLabels, WriteLabels,
+    ClusterFamilies, ClusterLabels, CreationLabels, EvictionFamilies, EvictionLabels,
+    InterpreterFamilies, KindLabels, PropagationFamilies, QueueLabels, ResultLabels, UpdateLabels,
+    WebhookLabels, WriteLabels, set_resources,
 };
 use self::queue_meter::QueueMeter;
 use self::watchdog::{LoopActivity, Watchdog};
@@ -31,7 +32,10 @@ pub struct Monitor(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    families: Families,
+    propagation: PropagationFamilies,
+    clusters: ClusterFamilies,
+    evictions: EvictionFamilies,
+    interpreter: InterpreterFamilies,
     queues: Mutex<BTreeMap<&'static str, Arc<Mutex<WorkQueue>>>>,
     watchdog: Watchdog,
 }
@@ -90,8 +94,12 @@ pub(crate) struct MemberKind<'a> {
 impl Monitor {
     /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
-        self.0.families.register(registry);
-        let queues = self.0.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = &*self.0;
+        all.propagation.register(registry);
+        all.clusters.register(registry);
+        all.evictions.register(registry);
+        all.interpreter.register(registry);
+        let queues = all.queues.lock().unwrap_or_else(PoisonError::into_inner);
         let queues: Vec<_> = queues
             .iter()
             .map(|(name, queue)| (*name, queue.lock().unwrap_or_else(PoisonError::into_inner)))
@@ -129,36 +137,32 @@ impl Monitor {
 
     /// Records the search for the policy of a template.
     pub(crate) fn policy_matched(&self, duration: Duration) {
-        let matches = self.0.families.policy_matches.get_or_create(&[]);
-        matches.observe(duration.as_secs_f64());
+        self.0.propagation.policy_matches.observe(&[], duration);
     }
 
     /// Records the application of a policy to a template.
     pub(crate) fn policy_applied(&self, outcome: Outcome, duration: Duration) {
-        let (families, labels) = (&self.0.families, outcome.labels());
-        let applications = families.policy_applications.get_or_create(&labels);
-        applications.observe(duration.as_secs_f64());
+        let (families, labels) = (&self.0.propagation, outcome.labels());
+        families.policy_applications.observe(&labels, duration);
         families.policy_attempts.get_or_create(&labels).inc();
     }
 
     /// Counts an attempt of a policy to preempt another policy.
     pub(crate) fn policy_preempted(&self, outcome: Outcome) {
-        let preemptions = &self.0.families.preemptions;
+        let preemptions = &self.0.propagation.preemptions;
         preemptions.get_or_create(&outcome.labels()).inc();
     }
 
     /// Records a write of the Works of a binding.
     pub(crate) fn works_synced(&self, outcome: Outcome, duration: Duration) {
-        let syncs = &self.0.families.work_syncs;
-        let syncs = syncs.get_or_create(&outcome.labels());
-        syncs.observe(duration.as_secs_f64());
+        let syncs = &self.0.propagation.work_syncs;
+        syncs.observe(&outcome.labels(), duration);
     }
 
     /// Records a write of the objects of a Work to its member.
     pub(crate) fn workload_synced(&self, outcome: Outcome, duration: Duration) {
-        let syncs = &self.0.families.workload_syncs;
-        let syncs = syncs.get_or_create(&outcome.labels());
-        syncs.observe(duration.as_secs_f64());
+        let syncs = &self.0.propagation.workload_syncs;
+        syncs.observe(&outcome.labels(), duration);
     }
 
     /// Records a call of an interpreter webhook. A call that fails without a request, because the webhook is paused, is
@@ -175,13 +179,12 @@ impl Monitor {
             operation,
             result: outcome,
         };
-        let calls = self.0.families.interpreter_webhooks.get_or_create(&labels);
-        calls.observe(duration.as_secs_f64());
+        self.0.interpreter.webhooks.observe(&labels, duration);
     }
 
     /// Counts a write of an object in a member.
     pub(crate) fn member_write(&self, write: MemberWrite, of: MemberKind<'_>, outcome: Outcome) {
-        let families = &self.0.families;
+        let families = &self.0.propagation;
         let labels = WriteLabels {
             result: outcome,
             apiversion: of.api_version.to_owned(),
@@ -217,7 +220,7 @@ impl Monitor {
         let Some(name) = &cluster.metadata.name else {
             return;
         };
-        let (families, labels) = (&self.0.families.clusters, ClusterLabels::new(name));
+        let (families, labels) = (&self.0.clusters, ClusterLabels::new(name));
         let status = cluster.status.clone().unwrap_or_default();
         let ready = condition::find(&status.conditions, "Ready");
         let ready = ready.is_some_and(|ready| ready.status == "True");
@@ -231,27 +234,26 @@ impl Monitor {
             gauge.set(number(nodes.ready_num));
         }
         if let Some(resources) = &status.resource_summary {
-            families.allocatable.set(&labels, &resources.allocatable);
-            families.allocated.set(&labels, &resources.allocated);
+            set_resources(families.allocatable(), &labels, &resources.allocatable);
+            set_resources(families.allocated(), &labels, &resources.allocated);
         }
     }
 
     /// Records the collection of the status of a cluster.
     pub(crate) fn cluster_status_collected(&self, cluster: &str, duration: Duration) {
-        let collections = &self.0.families.clusters.collections;
-        let collections = collections.get_or_create(&ClusterLabels::new(cluster));
-        collections.observe(duration.as_secs_f64());
+        let collections = &self.0.clusters.collections;
+        collections.observe(&ClusterLabels::new(cluster), duration);
     }
 
     /// Removes the metrics of a cluster that is no longer observed.
     pub(crate) fn forget_cluster(&self, cluster: &str) {
-        self.0.families.clusters.remove(cluster);
+        self.0.clusters.remove(&ClusterLabels::new(cluster));
     }
 
     /// Sets the number of bindings that wait in an eviction queue.
     pub(crate) fn eviction_queue(&self, name: &'static str, depth: usize) {
         let depth = u32::try_from(depth).unwrap_or(u32::MAX);
-        let depths = &self.0.families.evictions.depth;
+        let depths = &self.0.evictions.depth;
         let gauge = depths.get_or_create(&QueueLabels { name });
         gauge.set(f64::from(depth));
     }
@@ -262,15 +264,14 @@ impl Monitor {
             member_cluster: cluster.to_owned(),
             resource_kind: kind.to_owned(),
         };
-        let kinds = &self.0.families.evictions.kinds;
+        let kinds = &self.0.evictions.kinds;
         kinds.get_or_create(&labels).inc_by(difference);
     }
 
     /// Records an eviction from a queue.
     pub(crate) fn evicted(&self, name: &'static str, outcome: Outcome, duration: Duration) {
-        let families = &self.0.families.evictions;
-        let latency = families.latency.get_or_create(&QueueLabels { name });
-        latency.observe(duration.as_secs_f64());
+        let families = &self.0.evictions;
+        families.latency.observe(&QueueLabels { name }, duration);
         let labels = EvictionLabels {
             name,
             result: outcome,

@@ -18,16 +18,15 @@
 //! crate that uses them gives this crate a second name: `extern crate berth_metrics as prometheus_client;`.
 //!
 //! - `registry` collects families and renders them. `text_format` writes the older of the two formats.
-//! - `series` contains families whose label values are fixed or computed. `buckets` computes bounds of histograms.
+//! - `families` declares structs of families. `series` contains families whose label values are fixed or computed. `buckets` computes bounds of histograms.
 //! - [`process`] contains the metrics of the process.
 
 mod buckets;
+mod families;
 pub mod process;
 mod registry;
 mod series;
 mod text_format;
-
-use std::sync::atomic::AtomicU64;
 
 pub use prometheus_client::encoding;
 pub use prometheus_client::metrics::counter::{ConstCounter, Counter};
@@ -36,12 +35,6 @@ pub use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 pub use prometheus_client::metrics::histogram::Histogram;
 
 pub use self::buckets::exponential;
+pub use self::families::{Counters, FloatGauge, Gauges, Histograms, NoLabels, Observe};
 pub use self::registry::{Format, Registry};
 pub use self::series::Series;
-
-/// A gauge with a floating-point value.
-pub type FloatGauge = Gauge<f64, AtomicU64>;
-
-/// The labels of a family whose only series has no labels. Unlike a metric without a family, the series does not exist
-/// before its first observation.
-pub type NoLabels = [(&'static str, &'static str); 0];

@@ -22,10 +22,10 @@ use berth_api::BindingKey;
 use berth_component_base::metrics::requests::Requests;
 use berth_component_base::metrics::{build_info, process};
 use berth_engine::Point;
-use berth_metrics::Registry;
+use berth_metrics::{Observe as _, Registry};
 
 use self::families::Families;
-use self::labels::{CycleLabels, EventLabels, PluginLabels, PointLabels, StepLabels};
+use self::labels::{CycleLabels, EventLabels, PluginLabels, PointLabel, PointLabels, StepLabels};
 use crate::queue::Depth;
 use crate::rules::schedule_trigger::ScheduleType;
 
@@ -65,9 +65,9 @@ impl Metrics {
             result,
             schedule_type,
         };
-        self.families.attempts.get_or_create(&labels).inc();
-        let cycles = self.families.cycles.get_or_create(&labels);
-        cycles.observe(duration.as_secs_f64());
+        let cycles = &self.families.cycles;
+        cycles.attempts.get_or_create(&labels).inc();
+        cycles.durations.observe(&labels, duration);
     }
 
     /// Returns an observer that measures one decision.
@@ -80,9 +80,8 @@ impl Metrics {
     pub(crate) fn decision(&self, times: DecisionTimes) {
         let DecisionTimes { steps, points } = times;
         for (schedule_step, duration) in steps.durations {
-            let steps = &self.families.steps;
-            let step = steps.get_or_create(&StepLabels { schedule_step });
-            step.observe(duration.as_secs_f64());
+            let steps = &self.families.cycles.steps;
+            steps.observe(&StepLabels { schedule_step }, duration);
         }
         for (point, status, duration) in points.points {
             self.extension_point(point, status.into(), duration);
@@ -94,9 +93,11 @@ impl Metrics {
 
     /// Records a run of all plugins at an extension point.
     pub(crate) fn extension_point(&self, point: Point, result: PluginResult, duration: Duration) {
-        let labels = PointLabels::new(point, result);
-        let points = self.families.points.get_or_create(&labels);
-        points.observe(duration.as_secs_f64());
+        let labels = PointLabels {
+            extension_point: PointLabel(point),
+            result,
+        };
+        self.families.cycles.points.observe(&labels, duration);
     }
 
     /// Records a run of one plugin at an extension point.
@@ -107,7 +108,11 @@ impl Metrics {
         result: PluginResult,
         duration: Duration,
     ) {
-        let labels = PluginLabels::new(plugin, point, result);
+        let labels = PluginLabels {
+            extension_point: PointLabel(point),
+            plugin: plugin.to_owned(),
+            result,
+        };
         self.families.plugin(labels, duration);
     }
 

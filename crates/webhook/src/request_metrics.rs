@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use berth_metrics::encoding::EncodeLabelSet;
-use berth_metrics::{Counter, Family, Gauge, Histogram, Registry, exponential};
+use berth_metrics::{Counters, Gauges, Histograms, Observe as _, Registry, exponential, families};
 use http::StatusCode;
 
 use crate::endpoint::Endpoint;
@@ -25,13 +25,21 @@ struct ResponseLabels {
     code: u16,
 }
 
+families! {
+    /// The families about requests.
+    struct Families {
+        /// Time to respond to an admission request, in seconds.
+        latency: Histograms<PathLabels> = "controller_runtime_webhook_latency_seconds", LATENCY;
+        /// Number of admission requests, by HTTP status code.
+        total: Counters<ResponseLabels> = "controller_runtime_webhook_requests_total";
+        /// Number of admission requests in progress.
+        in_flight: Gauges<PathLabels> = "controller_runtime_webhook_requests_in_flight";
+    }
+}
+
 /// The counts and latencies of requests, and the number of requests in progress.
 #[derive(Debug)]
-pub struct RequestMetrics {
-    latency: Family<PathLabels, Histogram>,
-    total: Family<ResponseLabels, Counter>,
-    in_flight: Family<PathLabels, Gauge>,
-}
+pub struct RequestMetrics(Families);
 
 impl PathLabels {
     fn new(path: &'static str) -> Self {
@@ -51,11 +59,7 @@ impl ResponseLabels {
 impl Default for RequestMetrics {
     /// Returns metrics in which each webhook has counters for the codes 200 and 500, as in karmada-webhook.
     fn default() -> Self {
-        let metrics = Self {
-            latency: Family::new_with_constructor(|| Histogram::new(LATENCY)),
-            total: Family::default(),
-            in_flight: Family::default(),
-        };
+        let metrics = Families::default();
         for path in Endpoint::all().filter_map(Endpoint::path) {
             let labels = PathLabels::new(path);
             metrics.in_flight.get_or_create_owned(&labels);
@@ -64,36 +68,22 @@ impl Default for RequestMetrics {
                 metrics.total.get_or_create_owned(&labels);
             }
         }
-        metrics
+        Self(metrics)
     }
 }
 
 impl RequestMetrics {
     /// Registers all metric families.
     pub fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "controller_runtime_webhook_latency_seconds",
-            "Time to respond to an admission request, in seconds.",
-            self.latency.clone(),
-        );
-        registry.register(
-            "controller_runtime_webhook_requests_total",
-            "Number of admission requests, by HTTP status code.",
-            self.total.clone(),
-        );
-        registry.register(
-            "controller_runtime_webhook_requests_in_flight",
-            "Number of admission requests in progress.",
-            self.in_flight.clone(),
-        );
+        self.0.register(registry);
     }
 
     /// Starts the measurement of a request. The request is in progress until the returned value is finished or dropped.
     pub(crate) fn start(&self, path: &'static str) -> RequestInProgress<'_> {
-        let in_flight = &self.in_flight;
+        let in_flight = &self.0.in_flight;
         in_flight.get_or_create(&PathLabels::new(path)).inc();
         RequestInProgress {
-            metrics: self,
+            metrics: &self.0,
             path,
             started: Instant::now(),
         }
@@ -104,7 +94,7 @@ impl RequestMetrics {
 /// counted in the total and in the latencies.
 #[derive(Debug)]
 pub(crate) struct RequestInProgress<'a> {
-    metrics: &'a RequestMetrics,
+    metrics: &'a Families,
     path: &'static str,
     started: Instant,
 }
@@ -112,8 +102,8 @@ pub(crate) struct RequestInProgress<'a> {
 impl RequestInProgress<'_> {
     pub(crate) fn finish(self, status: StatusCode) {
         let labels = PathLabels::new(self.path);
-        let latency = self.metrics.latency.get_or_create(&labels);
-        latency.observe(self.started.elapsed().as_secs_f64());
+        let latency = &self.metrics.latency;
+        latency.observe(&labels, self.started.elapsed());
         let labels = ResponseLabels::new(self.path, status);
         self.metrics.total.get_or_create(&labels).inc();
     }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use berth_metrics::encoding::EncodeLabelSet;
 use berth_metrics::{ConstCounter, ConstGauge, Histogram, Registry, Series, exponential};
 
 const BOUNDS: [f64; 12] = exponential(10e-9, 10.0);
@@ -96,11 +95,7 @@ impl WorkQueue {
 }
 
 /// The labels of a queue. Both values are its name.
-#[derive(Clone, Copy, Debug, EncodeLabelSet)]
-struct QueueLabels {
-    controller: &'static str,
-    name: &'static str,
-}
+type Labels = [(&'static str, &'static str); 2];
 
 /// Registers the metrics of queues. Each queue is given with its name.
 pub fn register(registry: &mut Registry, queues: &[(&'static str, &WorkQueue)], now: Instant) {
@@ -112,7 +107,7 @@ pub fn register(registry: &mut Registry, queues: &[(&'static str, &WorkQueue)], 
         }),
     );
     let depths = queues.iter().map(|(name, queue)| {
-        let labels = (QueueLabels::of(name), [("priority", "")]);
+        let labels = (labels(name), [("priority", "")]);
         (labels, ConstGauge::new(queue.depth))
     });
     registry.register(
@@ -149,21 +144,16 @@ pub fn register(registry: &mut Registry, queues: &[(&'static str, &WorkQueue)], 
     );
 }
 
-impl QueueLabels {
-    fn of(name: &'static str) -> Self {
-        Self {
-            controller: name,
-            name,
-        }
-    }
+fn labels(name: &'static str) -> Labels {
+    [("controller", name), ("name", name)]
 }
 
 fn series<M>(
     queues: &[(&'static str, &WorkQueue)],
     metric: impl Fn(&WorkQueue) -> M,
-) -> Series<QueueLabels, M> {
+) -> Series<Labels, M> {
     let queues = queues.iter();
-    Series::new(queues.map(|(name, queue)| (QueueLabels::of(name), metric(queue))))
+    Series::new(queues.map(|(name, queue)| (labels(name), metric(queue))))
 }
 
 fn seconds(duration: Duration) -> ConstGauge<f64> {

@@ -4,7 +4,7 @@
 use berth_api::cluster::ResourceList;
 use berth_api::quantity::Quantity;
 use berth_metrics::encoding::EncodeLabelSet;
-use berth_metrics::{Counter, Family, FloatGauge, Histogram, NoLabels, Registry, exponential};
+use berth_metrics::{Counters, Gauges, Histograms, NoLabels, exponential, families};
 
 use super::Outcome;
 
@@ -86,128 +86,75 @@ pub(super) struct WebhookLabels {
     pub(super) result: Outcome,
 }
 
-/// All metric families.
-#[derive(Debug)]
-pub(super) struct Families {
-    pub(super) policy_matches: Family<NoLabels, Histogram>,
-    pub(super) policy_applications: Family<ResultLabels, Histogram>,
-    pub(super) policy_attempts: Family<ResultLabels, Counter>,
-    pub(super) preemptions: Family<ResultLabels, Counter>,
-    pub(super) work_syncs: Family<ResultLabels, Histogram>,
-    pub(super) workload_syncs: Family<ResultLabels, Histogram>,
-    pub(super) creations: Family<CreationLabels, Counter>,
-    pub(super) updates: Family<UpdateLabels, Counter>,
-    pub(super) deletions: Family<WriteLabels, Counter>,
-    pub(super) clusters: ClusterFamilies,
-    pub(super) evictions: EvictionFamilies,
-    pub(super) interpreter_webhooks: Family<WebhookLabels, Histogram>,
-}
-
-/// Gauges with one series for each cluster.
-type ClusterGauges = Family<ClusterLabels, FloatGauge>;
-
-/// The families about clusters.
-#[derive(Debug)]
-pub(super) struct ClusterFamilies {
-    pub(super) ready: ClusterGauges,
-    pub(super) nodes: ClusterGauges,
-    pub(super) ready_nodes: ClusterGauges,
-    pub(super) allocatable: ResourceFamilies,
-    pub(super) allocated: ResourceFamilies,
-    pub(super) collections: Family<ClusterLabels, Histogram>,
-}
-
-/// The families about one resource list of clusters, such as the allocatable resources.
-#[derive(Debug, Default)]
-pub(super) struct ResourceFamilies {
-    memory: ClusterGauges,
-    cpu: ClusterGauges,
-    pods: ClusterGauges,
-}
-
-/// The families about evictions.
-#[derive(Debug)]
-pub(super) struct EvictionFamilies {
-    pub(super) depth: Family<QueueLabels, FloatGauge>,
-    pub(super) kinds: Family<KindLabels, FloatGauge>,
-    pub(super) latency: Family<QueueLabels, Histogram>,
-    pub(super) processed: Family<EvictionLabels, Counter>,
-}
-
-impl Default for Families {
-    fn default() -> Self {
-        let operation = || Histogram::new(OPERATION);
-        Self {
-            policy_matches: Family::new_with_constructor(operation),
-            policy_applications: Family::new_with_constructor(operation),
-            policy_attempts: Family::default(),
-            preemptions: Family::default(),
-            work_syncs: Family::new_with_constructor(operation),
-            workload_syncs: Family::new_with_constructor(operation),
-            creations: Family::default(),
-            updates: Family::default(),
-            deletions: Family::default(),
-            clusters: ClusterFamilies::default(),
-            evictions: EvictionFamilies::default(),
-            interpreter_webhooks: Family::new_with_constructor(operation),
-        }
+families! {
+    /// The families about policies, bindings and Works.
+    pub(super) struct PropagationFamilies {
+        /// Time to find the policy of a template, in seconds.
+        pub(super) policy_matches: Histograms<NoLabels> = "resource_match_policy_duration_seconds", OPERATION;
+        /// Time to apply a policy to a template, in seconds.
+        pub(super) policy_applications: Histograms<ResultLabels> = "resource_apply_policy_duration_seconds", OPERATION;
+        /// Attempts to apply a policy to a template.
+        pub(super) policy_attempts: Counters<ResultLabels> = "policy_apply_attempts_total";
+        /// Attempts of a policy to preempt another policy.
+        pub(super) preemptions: Counters<ResultLabels> = "policy_preemption_total";
+        /// Time to write the Works of a binding, in seconds.
+        pub(super) work_syncs: Histograms<ResultLabels> = "binding_sync_work_duration_seconds", OPERATION;
+        /// Time to apply a Work to its member, in seconds.
+        pub(super) workload_syncs: Histograms<ResultLabels> = "work_sync_workload_duration_seconds", OPERATION;
+        /// Creations of objects in members; recreate is true for an object that was missing.
+        pub(super) creations: Counters<CreationLabels> = "create_resource_to_cluster";
+        /// Updates of objects in members.
+        pub(super) updates: Counters<UpdateLabels> = "update_resource_to_cluster";
+        /// Deletions of objects in members.
+        pub(super) deletions: Counters<WriteLabels> = "delete_resource_from_cluster";
     }
 }
 
-impl Families {
-    pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "resource_match_policy_duration_seconds",
-            "Time to find the policy of a template, in seconds.",
-            self.policy_matches.clone(),
-        );
-        registry.register(
-            "resource_apply_policy_duration_seconds",
-            "Time to apply a policy to a template, in seconds.",
-            self.policy_applications.clone(),
-        );
-        registry.register(
-            "policy_apply_attempts_total",
-            "Attempts to apply a policy to a template.",
-            self.policy_attempts.clone(),
-        );
-        registry.register(
-            "policy_preemption_total",
-            "Attempts of a policy to preempt another policy.",
-            self.preemptions.clone(),
-        );
-        registry.register(
-            "binding_sync_work_duration_seconds",
-            "Time to write the Works of a binding, in seconds.",
-            self.work_syncs.clone(),
-        );
-        registry.register(
-            "work_sync_workload_duration_seconds",
-            "Time to apply a Work to its member, in seconds.",
-            self.workload_syncs.clone(),
-        );
-        registry.register(
-            "create_resource_to_cluster",
-            "Creations of objects in members; recreate is true for an object that was missing.",
-            self.creations.clone(),
-        );
-        registry.register(
-            "update_resource_to_cluster",
-            "Updates of objects in members.",
-            self.updates.clone(),
-        );
-        registry.register(
-            "delete_resource_from_cluster",
-            "Deletions of objects in members.",
-            self.deletions.clone(),
-        );
-        self.clusters.register(registry);
-        self.evictions.register(registry);
-        registry.register(
-            "berth_interpreter_webhook_duration_seconds",
-            "Time of a call of an interpreter webhook, in seconds.",
-            self.interpreter_webhooks.clone(),
-        );
+families! {
+    /// The families about clusters.
+    pub(super) struct ClusterFamilies {
+        /// 1 if the cluster is ready, else 0.
+        pub(super) ready: Gauges<ClusterLabels> = "cluster_ready_state";
+        /// Nodes of the cluster.
+        pub(super) nodes: Gauges<ClusterLabels> = "cluster_node_number";
+        /// Ready nodes of the cluster.
+        pub(super) ready_nodes: Gauges<ClusterLabels> = "cluster_ready_node_number";
+        /// Allocatable memory of the cluster, in bytes.
+        allocatable_memory: Gauges<ClusterLabels> = "cluster_memory_allocatable_bytes";
+        /// Allocatable CPUs of the cluster.
+        allocatable_cpu: Gauges<ClusterLabels> = "cluster_cpu_allocatable_number";
+        /// Allocatable pods of the cluster.
+        allocatable_pods: Gauges<ClusterLabels> = "cluster_pod_allocatable_number";
+        /// Allocated memory of the cluster, in bytes.
+        allocated_memory: Gauges<ClusterLabels> = "cluster_memory_allocated_bytes";
+        /// Allocated CPUs of the cluster.
+        allocated_cpu: Gauges<ClusterLabels> = "cluster_cpu_allocated_number";
+        /// Allocated pods of the cluster.
+        allocated_pods: Gauges<ClusterLabels> = "cluster_pod_allocated_number";
+        /// Time to collect the status of the cluster, in seconds.
+        pub(super) collections: Histograms<ClusterLabels> = "cluster_sync_status_duration_seconds", COLLECTION;
+    }
+}
+
+families! {
+    /// The families about evictions.
+    pub(super) struct EvictionFamilies {
+        /// Bindings that wait for their eviction, by queue.
+        pub(super) depth: Gauges<QueueLabels> = "eviction_queue_depth";
+        /// Resources that wait for their eviction, by cluster and kind.
+        pub(super) kinds: Gauges<KindLabels> = "eviction_kind_total";
+        /// Time to process an eviction, by queue, in seconds.
+        pub(super) latency: Histograms<QueueLabels> = "eviction_processing_latency_seconds", EVICTION;
+        /// Processed evictions, by queue and result.
+        pub(super) processed: Counters<EvictionLabels> = "eviction_processing_total";
+    }
+}
+
+families! {
+    /// The families about calls of interpreter webhooks.
+    pub(super) struct InterpreterFamilies {
+        /// Time of a call of an interpreter webhook, in seconds.
+        pub(super) webhooks: Histograms<WebhookLabels> = "berth_interpreter_webhook_duration_seconds", OPERATION;
     }
 }
 
@@ -219,142 +166,52 @@ impl ClusterLabels {
     }
 }
 
-impl Default for ClusterFamilies {
-    fn default() -> Self {
-        Self {
-            ready: Family::default(),
-            nodes: Family::default(),
-            ready_nodes: Family::default(),
-            allocatable: ResourceFamilies::default(),
-            allocated: ResourceFamilies::default(),
-            collections: Family::new_with_constructor(|| Histogram::new(COLLECTION)),
-        }
-    }
-}
-
 impl ClusterFamilies {
     /// Removes the samples of a cluster.
-    pub(super) fn remove(&self, cluster: &str) {
-        let labels = ClusterLabels::new(cluster);
-        for (_, _, gauges) in self.gauges() {
-            gauges.remove(&labels);
+    pub(super) fn remove(&self, cluster: &ClusterLabels) {
+        for (_, gauges) in self.allocatable().into_iter().chain(self.allocated()) {
+            gauges.remove(cluster);
         }
-        self.collections.remove(&labels);
+        for gauges in [&self.ready, &self.nodes, &self.ready_nodes] {
+            gauges.remove(cluster);
+        }
+        self.collections.remove(cluster);
     }
 
-    fn register(&self, registry: &mut Registry) {
-        for (name, help, gauges) in self.gauges() {
-            registry.register(name, help, gauges.clone());
-        }
-        registry.register(
-            "cluster_sync_status_duration_seconds",
-            "Time to collect the status of the cluster, in seconds.",
-            self.collections.clone(),
-        );
-    }
-
-    /// Returns the gauges with their names and help texts.
-    fn gauges(&self) -> [(&'static str, &'static str, &ClusterGauges); 9] {
-        let (free, used) = (&self.allocatable, &self.allocated);
+    /// Returns the gauges of the allocatable resources, each with the name of the resource.
+    pub(super) fn allocatable(&self) -> [(&'static str, &Gauges<ClusterLabels>); 3] {
         [
-            (
-                "cluster_ready_state",
-                "1 if the cluster is ready, else 0.",
-                &self.ready,
-            ),
-            ("cluster_node_number", "Nodes of the cluster.", &self.nodes),
-            (
-                "cluster_ready_node_number",
-                "Ready nodes of the cluster.",
-                &self.ready_nodes,
-            ),
-            (
-                "cluster_memory_allocatable_bytes",
-                "Allocatable memory of the cluster, in bytes.",
-                &free.memory,
-            ),
-            (
-                "cluster_cpu_allocatable_number",
-                "Allocatable CPUs of the cluster.",
-                &free.cpu,
-            ),
-            (
-                "cluster_pod_allocatable_number",
-                "Allocatable pods of the cluster.",
-                &free.pods,
-            ),
-            (
-                "cluster_memory_allocated_bytes",
-                "Allocated memory of the cluster, in bytes.",
-                &used.memory,
-            ),
-            (
-                "cluster_cpu_allocated_number",
-                "Allocated CPUs of the cluster.",
-                &used.cpu,
-            ),
-            (
-                "cluster_pod_allocated_number",
-                "Allocated pods of the cluster.",
-                &used.pods,
-            ),
+            ("memory", &self.allocatable_memory),
+            ("cpu", &self.allocatable_cpu),
+            ("pods", &self.allocatable_pods),
+        ]
+    }
+
+    /// Returns the gauges of the allocated resources, each with the name of the resource.
+    pub(super) fn allocated(&self) -> [(&'static str, &Gauges<ClusterLabels>); 3] {
+        [
+            ("memory", &self.allocated_memory),
+            ("cpu", &self.allocated_cpu),
+            ("pods", &self.allocated_pods),
         ]
     }
 }
 
-impl ResourceFamilies {
-    /// Sets the resources of a cluster. As in Karmada, a cluster with an empty resource list keeps its samples.
-    pub(super) fn set(&self, cluster: &ClusterLabels, resources: &ResourceList) {
-        if resources.is_empty() {
-            return;
-        }
-        for (gauges, resource) in [
-            (&self.memory, "memory"),
-            (&self.cpu, "cpu"),
-            (&self.pods, "pods"),
-        ] {
-            let amount = resources.get(resource).map(|text| Quantity::parse(&text.0));
-            let amount = match amount {
-                Some(Ok(amount)) => amount.ratio(Quantity::from_integer(1)),
-                Some(Err(_)) | None => 0.0,
-            };
-            gauges.get_or_create(cluster).set(amount);
-        }
+/// Sets the resources of a cluster. As in Karmada, a cluster with an empty resource list keeps its samples.
+pub(super) fn set_resources(
+    families: [(&'static str, &Gauges<ClusterLabels>); 3],
+    cluster: &ClusterLabels,
+    resources: &ResourceList,
+) {
+    if resources.is_empty() {
+        return;
     }
-}
-
-impl Default for EvictionFamilies {
-    fn default() -> Self {
-        Self {
-            depth: Family::default(),
-            kinds: Family::default(),
-            latency: Family::new_with_constructor(|| Histogram::new(EVICTION)),
-            processed: Family::default(),
-        }
-    }
-}
-
-impl EvictionFamilies {
-    fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "eviction_queue_depth",
-            "Bindings that wait for their eviction, by queue.",
-            self.depth.clone(),
-        );
-        registry.register(
-            "eviction_kind_total",
-            "Resources that wait for their eviction, by cluster and kind.",
-            self.kinds.clone(),
-        );
-        registry.register(
-            "eviction_processing_latency_seconds",
-            "Time to process an eviction, by queue, in seconds.",
-            self.latency.clone(),
-        );
-        registry.register(
-            "eviction_processing_total",
-            "Processed evictions, by queue and result.",
-            self.processed.clone(),
-        );
+    for (resource, gauges) in families {
+        let amount = resources.get(resource).map(|text| Quantity::parse(&text.0));
+        let amount = match amount {
+            Some(Ok(amount)) => amount.ratio(Quantity::from_integer(1)),
+            Some(Err(_)) | None => 0.0,
+        };
+        gauges.get_or_create(cluster).set(amount);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use berth_metrics::encoding::{EncodeLabelSet, EncodeMetric as _};
-use berth_metrics::{Counter, Family, Histogram, Registry, exponential};
+use berth_metrics::{Counter, Counters, Histograms, Observe as _, Registry, exponential, families};
 
 use super::answers::CallError;
 use super::config::Verb;
@@ -12,19 +12,27 @@ use super::config::Verb;
 /// Upper bounds of the histogram of call durations: 1 ms to 8 s.
 const BOUNDS: [f64; 14] = exponential(0.001, 2.0);
 
-/// Metrics of all extenders. Clones share the metrics.
-#[derive(Clone, Debug)]
-pub(crate) struct ExtenderMetrics {
-    calls: Family<CallLabels, Histogram>,
-    errors: Family<ErrorLabels, Counter>,
-    connections: Family<ExtenderLabels, Counter>,
+families! {
+    /// The families of extenders.
+    struct Families {
+        /// Time of calls to extenders, in seconds.
+        calls: Histograms<CallLabels> = "scheduler_extender_request_duration_seconds", BOUNDS;
+        /// Failed calls to extenders, by reason.
+        errors: Counters<ErrorLabels> = "scheduler_extender_request_errors_total";
+        /// Connections opened to extenders.
+        connections: Counters<ExtenderLabels> = "scheduler_extender_connections_total";
+    }
 }
+
+/// Metrics of all extenders. Clones share the metrics.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ExtenderMetrics(Arc<Families>);
 
 /// Metrics of one extender.
 #[derive(Debug)]
 pub(super) struct ExtenderCounters {
     name: Arc<str>,
-    all: ExtenderMetrics,
+    all: Arc<Families>,
     connections: Counter,
 }
 
@@ -56,8 +64,7 @@ impl ExtenderCounters {
             extender: Arc::clone(&self.name),
             verb: verb.name(),
         };
-        let calls = self.all.calls.get_or_create(&call);
-        calls.observe(took.as_secs_f64());
+        self.all.calls.observe(&call, took);
         if let Some(error) = error {
             let reason = error.reason();
             let labels = ErrorLabels { call, reason };
@@ -71,48 +78,23 @@ impl ExtenderCounters {
     }
 }
 
-impl Default for ExtenderMetrics {
-    fn default() -> Self {
-        Self {
-            calls: Family::new_with_constructor(|| Histogram::new(BOUNDS)),
-            errors: Family::default(),
-            connections: Family::default(),
-        }
-    }
-}
-
 impl ExtenderMetrics {
     /// Returns the metrics of the extender with this name.
     pub(super) fn counters(&self, name: &Arc<str>) -> Arc<ExtenderCounters> {
         let extender = Arc::clone(name);
-        let connections = &self.connections;
+        let connections = &self.0.connections;
         Arc::new(ExtenderCounters {
             name: Arc::clone(name),
-            all: self.clone(),
+            all: Arc::clone(&self.0),
             connections: connections.get_or_create_owned(&ExtenderLabels { extender }),
         })
     }
 
     /// Registers all metrics, unless this process has never had an extender.
     pub(crate) fn register(&self, registry: &mut Registry) {
-        if self.connections.is_empty() {
-            return;
+        if !self.0.connections.is_empty() {
+            self.0.register(registry);
         }
-        registry.register(
-            "scheduler_extender_request_duration_seconds",
-            "Time of calls to extenders, in seconds.",
-            self.calls.clone(),
-        );
-        registry.register(
-            "scheduler_extender_request_errors_total",
-            "Failed calls to extenders, by reason.",
-            self.errors.clone(),
-        );
-        registry.register(
-            "scheduler_extender_connections_total",
-            "Connections opened to extenders.",
-            self.connections.clone(),
-        );
     }
 }
 

@@ -6,7 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use berth_component_base::metrics::leader_election;
-use berth_metrics::{ConstGauge, Counter, Family, Histogram, Registry, Series, exponential};
+use berth_metrics::{
+    ConstGauge, Counters, Histogram, Histograms, Registry, Series, exponential, families,
+};
 
 use super::labels::{CycleLabels, EventLabels, PluginLabels, PointLabels, StepLabels};
 use super::workqueue::WorkQueue;
@@ -19,16 +21,27 @@ const POINT: [f64; 12] = exponential(0.0001, 2.0);
 /// Bucket bounds of single plugins, in seconds.
 const PLUGIN: [f64; 20] = exponential(0.000_01, 1.5);
 
+families! {
+    /// The families about cycles.
+    pub(super) struct CycleFamilies {
+        /// Number of attempts to schedule a binding.
+        pub(super) attempts: Counters<CycleLabels> = "karmada_scheduler_schedule_attempts_total";
+        /// Time from taking a binding off the queue to the last write, in seconds.
+        pub(super) durations: Histograms<CycleLabels> = "karmada_scheduler_e2e_scheduling_duration_seconds", CYCLE;
+        /// Time of a step of the decision, in seconds.
+        pub(super) steps: Histograms<StepLabels> = "karmada_scheduler_scheduling_algorithm_duration_seconds", CYCLE;
+        /// Time of all plugins at an extension point, in seconds.
+        pub(super) points: Histograms<PointLabels> = "karmada_scheduler_framework_extension_point_duration_seconds", POINT;
+    }
+}
+
 /// All metric families of one scheduler.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Families {
-    pub(super) attempts: Family<CycleLabels, Counter>,
-    pub(super) cycles: Family<CycleLabels, Histogram>,
-    pub(super) steps: Family<StepLabels, Histogram>,
-    pub(super) points: Family<PointLabels, Histogram>,
-    /// A sorted map, because a `Family` would hash the names of plugins in decisions.
+    pub(super) cycles: CycleFamilies,
+    /// A sorted map, because a family would hash the names of plugins in decisions.
     plugins: Mutex<BTreeMap<PluginLabels, Histogram>>,
-    pub(super) incoming: Family<EventLabels, Counter>,
+    pub(super) incoming: Counters<EventLabels>,
     queue: Mutex<QueueState>,
     pub(super) leading: AtomicBool,
 }
@@ -39,21 +52,6 @@ pub(super) struct QueueState {
     pub(super) depth: Depth,
     pub(super) oldest_ready: Duration,
     pub(super) work: WorkQueue,
-}
-
-impl Default for Families {
-    fn default() -> Self {
-        Self {
-            attempts: Family::default(),
-            cycles: Family::new_with_constructor(|| Histogram::new(CYCLE)),
-            steps: Family::new_with_constructor(|| Histogram::new(CYCLE)),
-            points: Family::new_with_constructor(|| Histogram::new(POINT)),
-            plugins: Mutex::default(),
-            incoming: Family::default(),
-            queue: Mutex::default(),
-            leading: AtomicBool::default(),
-        }
-    }
 }
 
 impl Families {
@@ -71,26 +69,7 @@ impl Families {
     }
 
     pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "karmada_scheduler_schedule_attempts_total",
-            "Number of attempts to schedule a binding.",
-            self.attempts.clone(),
-        );
-        registry.register(
-            "karmada_scheduler_e2e_scheduling_duration_seconds",
-            "Time from taking a binding off the queue to the last write, in seconds.",
-            self.cycles.clone(),
-        );
-        registry.register(
-            "karmada_scheduler_scheduling_algorithm_duration_seconds",
-            "Time of a step of the decision, in seconds.",
-            self.steps.clone(),
-        );
-        registry.register(
-            "karmada_scheduler_framework_extension_point_duration_seconds",
-            "Time of all plugins at an extension point, in seconds.",
-            self.points.clone(),
-        );
+        self.cycles.register(registry);
         let plugins = self.plugins.lock().unwrap_or_else(PoisonError::into_inner);
         let plugins = plugins.iter();
         registry.register(

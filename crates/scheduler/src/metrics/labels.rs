@@ -24,36 +24,16 @@ pub(super) struct StepLabels {
 /// The labels of a run of all plugins at an extension point.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct PointLabels {
-    extension_point: PointLabel,
-    result: PluginResult,
-}
-
-impl PointLabels {
-    pub(super) fn new(point: Point, result: PluginResult) -> Self {
-        let extension_point = PointLabel(point);
-        Self {
-            extension_point,
-            result,
-        }
-    }
+    pub(super) extension_point: PointLabel,
+    pub(super) result: PluginResult,
 }
 
 /// The labels of a run of one plugin.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub(super) struct PluginLabels {
-    extension_point: PointLabel,
-    plugin: String,
-    result: PluginResult,
-}
-
-impl PluginLabels {
-    pub(super) fn new(plugin: &str, point: Point, result: PluginResult) -> Self {
-        Self {
-            extension_point: PointLabel(point),
-            plugin: plugin.to_owned(),
-            result,
-        }
-    }
+    pub(super) extension_point: PointLabel,
+    pub(super) plugin: String,
+    pub(super) result: PluginResult,
 }
 
 /// The label of an event that enqueued a key.
@@ -119,7 +99,7 @@ impl From<Status> for PluginResult {
 
 /// An extension point as a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct PointLabel(Point);
+pub(super) struct PointLabel(pub(super) Point);
 
 impl PointLabel {
     /// Returns the label. Karmada's label for NormalizeScore differs from the name of the extension point.
