@@ -63,10 +63,13 @@ pub struct WebhookServer {
     state: Arc<State>,
 }
 
+/// A function that returns the response to a review, from the path and the field `request`.
+type Respond = dyn Fn(&str, &Value) -> WebhookResponse + Send + Sync;
+
 struct State {
     mode: Mutex<Mode>,
     received: Mutex<Vec<Received>>,
-    respond: Box<dyn Fn(&str, &Value) -> WebhookResponse + Send + Sync>,
+    respond: Box<Respond>,
 }
 
 impl std::fmt::Debug for State {

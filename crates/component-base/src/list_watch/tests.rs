@@ -289,7 +289,7 @@ async fn a_watch_sends_the_list_and_continues() {
             + &bookmark("5");
         let change = event("MODIFIED", &config_map("a", "6"));
         parts(
-            vec![(Duration::ZERO, list), (Duration::from_secs(60), change)],
+            vec![(Duration::ZERO, list), (Duration::from_mins(1), change)],
             false,
         )
     });

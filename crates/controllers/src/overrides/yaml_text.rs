@@ -121,7 +121,7 @@ impl Writer {
                     self.fields(fields, indent + 2, Begin::NewLine);
                 }
                 Value::Array(items) if !items.is_empty() => {
-                    self.items(items, indent, Begin::NewLine)
+                    self.items(items, indent, Begin::NewLine);
                 }
                 scalar => {
                     self.put(" ");
@@ -143,7 +143,7 @@ impl Writer {
                     self.fields(fields, indent + 2, Begin::CurrentLine);
                 }
                 Value::Array(items) if !items.is_empty() => {
-                    self.items(items, indent + 2, Begin::CurrentLine)
+                    self.items(items, indent + 2, Begin::CurrentLine);
                 }
                 scalar => self.scalar(scalar, indent + 2),
             }
@@ -187,8 +187,8 @@ impl Writer {
 
     /// Writes text without quotes or in single quotes. Long lines are folded at spaces.
     fn folded(&mut self, text: &str, indent: usize, role: Role, quotes: Quotes) {
-        let quoted = quotes == Quotes::Single;
-        if quoted {
+        let is_single = quotes == Quotes::Single;
+        if is_single {
             self.put_char('\'');
         }
         let mut after_space = false;
@@ -198,17 +198,17 @@ impl Writer {
             let inside = position > 0 && next.is_some();
             let folds =
                 role == Role::Value && !after_space && self.column > WIDTH && next != Some(' ');
-            if c == ' ' && folds && (inside || !quoted) {
+            if c == ' ' && folds && (inside || !is_single) {
                 self.begin_line(indent);
             } else {
-                if quoted && c == '\'' {
+                if is_single && c == '\'' {
                     self.put_char('\'');
                 }
                 self.put_char(c);
             }
             after_space = c == ' ';
         }
-        if quoted {
+        if is_single {
             self.put_char('\'');
         }
     }
