@@ -23,11 +23,13 @@
 //! | [`proxy`] | fault-injecting proxy |
 //! | [`kubectl`] | runner of kubectl |
 //! | [`conformance`] | comparison of scheduling decisions with Karmada's decisions |
+//! | [`detector_cases`] | recorded cases of Karmada's detector |
 //! | [`load`] | scenarios of the load generator |
 
 pub mod bare_control_plane;
 mod bootstrap;
 pub mod conformance;
+pub mod detector_cases;
 pub mod events;
 pub mod eventually;
 pub mod example_extender;

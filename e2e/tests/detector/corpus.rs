@@ -4,12 +4,11 @@
 //! The tests compare the results with the results of Berth: which objects are accepted, the fields that refusals name,
 //! the spec, label keys and finalizers of stored policies, the bindings, and the labels and annotations of templates.
 
-pub mod case;
 mod compare;
 mod markers;
 
+use berth_e2e::detector_cases::{self, Case, Outcome};
 use berth_test_requirements::needs;
-use case::{Case, Outcome};
 
 use crate::fixture::Fixture;
 
@@ -17,7 +16,7 @@ use crate::fixture::Fixture;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recorded_cases_give_the_recorded_results() {
     let fixture = Fixture::start().await;
-    let cases = case::all();
+    let cases = detector_cases::all();
     let outcomes = replay(&fixture.client, &cases).await;
     let mut differences = Vec::new();
     for (case, outcome) in cases.iter().zip(&outcomes) {
@@ -38,7 +37,7 @@ async fn recorded_cases_give_the_recorded_results() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recorded_cases_give_the_recorded_results_through_the_webhook() {
     let fixture = Fixture::with_webhook().await;
-    let cases = case::all();
+    let cases = detector_cases::all();
     let outcomes = replay(&fixture.client, &cases).await;
     let mut differences = Vec::new();
     let mut refused_by_webhook = 0;
@@ -66,7 +65,7 @@ async fn recorded_cases_give_the_recorded_results_through_the_webhook() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn accepted_cases_give_the_recorded_bindings_without_webhooks() {
     let fixture = Fixture::without_webhooks().await;
-    let mut cases = case::all();
+    let mut cases = detector_cases::all();
     cases.retain(|case| {
         case.admitted
             .iter()
@@ -106,7 +105,7 @@ async fn replay(client: &kube::Client, cases: &[Case]) -> Vec<Vec<Outcome>> {
     for round in 0..rounds.unwrap_or(0) {
         for (case, outcomes) in cases.iter().zip(&mut outcomes) {
             if let Some(object) = case.objects.get(round) {
-                outcomes.push(case::create(client, object).await);
+                outcomes.push(detector_cases::create(client, object).await);
             }
         }
         markers::wait_until_handled(client, cases, &format!("round-{round}")).await;

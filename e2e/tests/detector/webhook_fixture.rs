@@ -5,13 +5,13 @@
 
 use std::path::{Path, PathBuf};
 
+use berth_e2e::detector_cases::api_of;
 use berth_e2e::program::{command, free_port};
 use berth_e2e::{KubeApiserver, Program, eventually};
 use kube::Client;
 use kube::api::{DeleteParams, DynamicObject, PostParams};
 use serde_json::{Value, json};
 
-use crate::corpus::case::api_of;
 use crate::fixture::policy;
 
 /// The label that protects an object from deletion.

@@ -1,11 +1,11 @@
 //! Test of a restart of `berth webhook`.
 
+use berth_e2e::detector_cases::api_of;
 use berth_e2e::eventually;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
-use crate::corpus::case::api_of;
 use crate::fixture::{deployment, policy};
 use crate::webhook_fixture::{PROTECTED, WebhookPlane, protected};
 

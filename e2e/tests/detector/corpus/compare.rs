@@ -1,16 +1,12 @@
 //! Comparison of the results of Berth with the recorded results of Karmada.
 
-use kube::api::{Api, DynamicObject, ListParams};
-use kube::core::ApiResource;
-use serde_json::{Map, Value, json};
+use berth_e2e::detector_cases::{Case, Outcome, bindings_of, get, is_policy, without_ids};
+use serde_json::{Map, json};
 
-use super::case::{Case, Outcome, get, is_policy};
 use super::markers;
 
 /// The time limit until all recorded bindings exist.
 const BINDING_TIMEOUT: std::time::Duration = std::time::Duration::from_mins(1);
-/// Annotations that the API server writes. The comparison ignores them.
-const API_SERVER_ANNOTATIONS: [&str; 1] = ["deprecated.daemonset.template.generation"];
 
 /// Compares which objects are accepted, the stored specs of policies, and the fields that refusals name. Adds the
 /// differences to `differences`.
@@ -144,65 +140,4 @@ async fn compare_metadata(client: &kube::Client, case: &Case, differences: &mut 
             ));
         }
     }
-}
-
-/// Returns the bindings of a case in the recorded format.
-async fn bindings_of(client: &kube::Client, case: &Case) -> Vec<Value> {
-    let template = &case.template()["metadata"];
-    let api: Api<DynamicObject> = if template.get("namespace").is_some() {
-        let resource = ApiResource::erase::<berth_api::ResourceBinding>(&());
-        Api::namespaced_with(client.clone(), &case.namespace, &resource)
-    } else {
-        Api::all_with(
-            client.clone(),
-            &ApiResource::erase::<berth_api::ClusterResourceBinding>(&()),
-        )
-    };
-    let bindings = api.list(&ListParams::default()).await.unwrap();
-    bindings
-        .items
-        .into_iter()
-        .filter(|binding| binding.data["spec"]["resource"]["name"] == template["name"])
-        .map(to_recorded_format)
-        .collect()
-}
-
-fn to_recorded_format(binding: DynamicObject) -> Value {
-    let meta = &binding.metadata;
-    let owners: Vec<&String> = meta
-        .owner_references
-        .iter()
-        .flatten()
-        .map(|owner| &owner.kind)
-        .collect();
-    let mut spec = binding.data["spec"].clone();
-    for field in ["uid", "resourceVersion"] {
-        spec["resource"][field] = json!("*");
-    }
-    let kind = if meta.namespace.is_some() {
-        "ResourceBinding"
-    } else {
-        "ClusterResourceBinding"
-    };
-    json!({
-        "kind": kind,
-        "name": meta.name,
-        "labels": without_ids(&json!(meta.labels)),
-        "annotations": without_ids(&json!(meta.annotations)),
-        "finalizers": meta.finalizers,
-        "ownerKinds": owners,
-        "spec": spec,
-    })
-}
-
-/// Returns labels or annotations in which `*` replaces the permanent ids. Removes the annotations of the API server.
-fn without_ids(map: &Value) -> Value {
-    let mut entries = map.as_object().cloned().unwrap_or_default();
-    entries.retain(|key, _| !API_SERVER_ANNOTATIONS.contains(&key.as_str()));
-    for (key, value) in &mut entries {
-        if key.ends_with("/permanent-id") {
-            *value = json!("*");
-        }
-    }
-    Value::Object(entries)
 }

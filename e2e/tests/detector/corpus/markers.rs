@@ -6,10 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use berth_e2e::detector_cases::{Case, create, create_namespace, get};
 use berth_e2e::eventually;
 use serde_json::{Value, json};
-
-use super::case::{Case, create, create_namespace, get};
 
 /// Namespace of the markers.
 const NAMESPACE: &str = "markers";
