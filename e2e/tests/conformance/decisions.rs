@@ -1,8 +1,6 @@
 //! Replay of scheduling scenarios. Berth's decision in each scenario must equal the recorded decision of Karmada's
 //! scheduler.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
