@@ -2,7 +2,8 @@
 //!
 //! The recorded decisions are in a corpus, which is a pair of files. The first file contains scenarios: a scenario
 //! consists of clusters and a binding. The second file contains the decision of Karmada's scheduler about each
-//! scenario. Both files have one JSON document per line, and may be compressed with gzip.
+//! scenario. Both files have one JSON document per line, and may be compressed with gzip. The first line of the second file
+//! may contain the version of Karmada and the date of the recording.
 
 pub mod bench;
 mod corpus;

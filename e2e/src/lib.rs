@@ -24,6 +24,7 @@
 //! | [`kubectl`] | runner of kubectl |
 //! | [`conformance`] | comparison of scheduling decisions with Karmada's decisions |
 //! | [`detector_cases`] | recorded cases of Karmada's detector |
+//! | [`record`](mod@record) | recorder of Karmada's behaviour |
 //! | [`load`] | scenarios of the load generator |
 
 pub mod bare_control_plane;
@@ -40,6 +41,7 @@ pub mod objects;
 pub mod plane;
 pub mod program;
 pub mod proxy;
+pub mod record;
 pub mod sample;
 pub mod scheduler_fixture;
 

@@ -126,7 +126,10 @@ impl Corpus {
     }
 }
 
-/// Reads a file with one JSON document per line, optionally compressed with gzip.
+/// The start of a first line with the versions and the date of a recording.
+const RECORDED: &str = r#"{"recorded":"#;
+
+/// Reads a file with one JSON document per line, optionally compressed with gzip. Omits a first line about the recording.
 ///
 /// # Errors
 /// If the file cannot be read or a line cannot be parsed.
@@ -145,7 +148,8 @@ pub fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, CorpusErro
     let mut documents = Vec::new();
     for (number, line) in BufReader::new(reader).lines().enumerate() {
         let line = line.map_err(unreadable)?;
-        if !line.trim().is_empty() {
+        let is_header = number == 0 && line.starts_with(RECORDED);
+        if !is_header && !line.trim().is_empty() {
             let document = serde_json::from_str(&line)
                 .map_err(|error| CorpusError::Line(path.to_owned(), number + 1, error))?;
             documents.push(document);

@@ -2,8 +2,8 @@
 //! objects, and the controllers must create the recorded Works.
 //!
 //! The recordings are in `e2e/data/karmada_interop`. They contain the objects in the middle of the
-//! [`scenario`](crate::scenario), which ran once with Karmada's scheduler and once with Karmada's controllers. A run of
-//! the scenario with `BERTH_E2E_KARMADA` and `BERTH_E2E_RECORD=FOLDER` writes new recordings into FOLDER.
+//! [`scenario`](crate::scenario), which ran once with Karmada's scheduler and once with Karmada's controllers.
+//! `cargo run -p berth-e2e --bin record objects` records them again.
 
 use std::collections::BTreeMap;
 

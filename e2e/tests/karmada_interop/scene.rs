@@ -8,6 +8,7 @@ use berth::join::{self, Endpoint};
 use berth::up::{ControlPlane, DisabledComponent, UpArgs};
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work, names};
 use berth_e2e::objects::{api, handle};
+use berth_e2e::record::objects as recording;
 use berth_e2e::{KubeApiserver, Objects as _, Program, client_of, eventually, objects};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Client;
@@ -222,10 +223,10 @@ impl Scene {
         all
     }
 
-    /// Writes the objects of the control plane into the file `NAME.json` in the folder that `BERTH_E2E_RECORD` names.
+    /// Writes the objects of the control plane into the file `NAME.json` in the folder that [`recording::VARIABLE`] names.
     /// Does nothing if this variable is not set.
     pub async fn record(&self, name: &str) {
-        let Some(folder) = std::env::var_os("BERTH_E2E_RECORD") else {
+        let Some(folder) = std::env::var_os(recording::VARIABLE) else {
             return;
         };
         let mut recorded = serde_json::Map::new();
@@ -279,12 +280,7 @@ impl Scene {
             }
             recorded.insert(field.to_owned(), Value::Array(found));
         }
-        let path = std::path::Path::new(&folder).join(format!("{name}.json"));
-        std::fs::write(
-            path,
-            serde_json::to_string_pretty(&recorded).unwrap() + "\n",
-        )
-        .unwrap();
+        recording::write(folder.as_ref(), name, recorded.into()).unwrap();
     }
 
     /// Waits until no object has changed for [`QUIET_TIME`].

@@ -6,6 +6,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use berth_api::{Cluster, ResourceBinding};
+use berth_e2e::record::normal_form;
 use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
 use berth_scheduler::Options;
 use flate2::read::GzDecoder;
@@ -78,18 +79,10 @@ fn event_key(
 /// Returns a message in a form that can be compared. The clusters of a result are sorted, and the counted reasons of a
 /// failure are removed.
 fn normalized(message: &str) -> String {
-    if let Some((head, _)) = message.split_once(" clusters are available: ") {
-        return head.to_owned();
+    match message.split_once(" clusters are available: ") {
+        Some((head, _)) => head.to_owned(),
+        None => normal_form::message(message),
     }
-    let Some((head, list)) = message
-        .strip_suffix('}')
-        .and_then(|text| text.split_once("Result: {"))
-    else {
-        return message.to_owned();
-    };
-    let mut entries: Vec<&str> = list.split(", ").collect();
-    entries.sort_unstable();
-    format!("{head}Result: {{{}}}", entries.join(", "))
 }
 
 fn recorded_event_keys(recorded: &RecordedBinding) -> BTreeSet<EventKey> {
