@@ -4,10 +4,11 @@ mod counterfactuals;
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::{BindingKey, Cluster};
-use berth_engine::{Engine, EngineOptions, Fleet, Request, ScheduledReason, Stage};
+use berth_engine::{Engine, EngineOptions, Fleet, Request, ScheduledReason};
+use berth_test_transcripts::{Transcript, assert_snapshot};
 use serde_json::{Value, json};
 
-use crate::{Report, Share, StoredCondition, TermOutcome};
+use crate::{Report, Share, StoredCondition};
 
 /// Returns a cluster that serves Deployments and has capacity for `pods` pods.
 pub(crate) fn cluster(name: &str, pods: i64) -> Value {
@@ -62,11 +63,37 @@ fn report(clusters: &[Value], spec: &Value) -> Report {
     report
 }
 
-fn whys(report: &Report) -> Vec<(&str, &str)> {
-    let clusters = report.clusters.iter();
-    clusters
-        .map(|cluster| (&*cluster.name, &*cluster.why))
-        .collect()
+/// Adds what the tests look at: the verdict, the affinity terms, the reasons and fixes of each cluster, and the notes.
+pub(crate) fn show(transcript: &mut Transcript, about: &str, report: &Report) {
+    transcript.about(about);
+    let verdict = &report.verdict;
+    let mut lines = vec![format!("{:?}: {}", verdict.reason, verdict.summary)];
+    lines.extend(report.terms.iter().map(|term| {
+        let name = term.name.as_deref().unwrap_or("-");
+        format!("term {name}: {:?}, {} pass", term.outcome, term.passing)
+    }));
+    lines.extend(
+        verdict
+            .counts
+            .iter()
+            .map(|count| format!("{} x {:?}: {}", count.clusters, count.stage, count.reason)),
+    );
+    for cluster in &report.clusters {
+        lines.push(format!(
+            "{}, {:?}: {}",
+            cluster.name, cluster.stage, cluster.why
+        ));
+        let fixes = cluster.fixes.iter();
+        lines.extend(fixes.map(|fix| format!("  {}", fix.summary)));
+    }
+    lines.extend(
+        report
+            .fixes
+            .iter()
+            .map(|fix| format!("fix: {}", fix.summary)),
+    );
+    lines.extend(report.notes.iter().map(|note| format!("note: {note}")));
+    transcript.lines(&lines.join("\n"));
 }
 
 fn regional(name: &str, region: &str, pods: i64) -> Value {
@@ -77,21 +104,9 @@ fn regional(name: &str, region: &str, pods: i64) -> Value {
 fn results_that_differ_from_the_placement_have_a_note() {
     let two = json!([{"spreadByField": "cluster", "minGroups": 2, "maxGroups": 2}]);
     let spread = json!({"replicaScheduling": dynamic(), "spreadConstraints": two});
-    let clusters = [cluster("m1", 4), cluster("m2", 40)];
-    assert_eq!(
-        report(&clusters, &spec(2, spread.clone())).notes,
-        [
-            "spread by cluster: minGroups 2 asks for 2 groups, the division leaves 1; the feature gate \
-             MinGroupsInDivision divides the replicas among enough groups"
-        ]
-    );
-    assert_eq!(
-        report(&clusters, &spec(1, spread.clone())).notes,
-        ["spread by cluster: minGroups 2 asks for 2 groups, but the workload has fewer replicas"]
-    );
-    assert!(report(&clusters, &spec(20, spread)).notes.is_empty());
     let tainted = json!([{"key": "cordoned", "effect": "NoSchedule"}]);
-    let clusters = [
+    let small = [cluster("m1", 4), cluster("m2", 40)];
+    let cordoned = [
         cluster("m1", 100),
         with(cluster("m2", 100), "/spec/taints", tainted),
     ];
@@ -100,144 +115,93 @@ fn results_that_differ_from_the_placement_have_a_note() {
         "/clusters",
         json!([{"name": "m1", "replicas": 1}, {"name": "m2", "replicas": 1}]),
     );
-    assert_eq!(
-        report(&clusters, &scaled).notes,
-        [
-            "m2 gets 4 more replicas, although it has a taint that the placement does not tolerate; the feature gate \
-             NoScaleUpOnTaints places them elsewhere"
-        ]
-    );
-    let kept = with(scaled, "/replicas", json!(2));
-    assert!(report(&clusters, &kept).notes.is_empty());
+    let kept = with(scaled.clone(), "/replicas", json!(2));
+    let mut reports = Transcript::new();
+    for (about, clusters, spec) in [
+        ("too few groups", &small, spec(2, spread.clone())),
+        (
+            "fewer replicas than groups",
+            &small,
+            spec(1, spread.clone()),
+        ),
+        ("enough groups", &small, spec(20, spread)),
+        ("more replicas in a tainted cluster", &cordoned, scaled),
+        ("as many replicas in a tainted cluster", &cordoned, kept),
+    ] {
+        show(&mut reports, about, &report(clusters, &spec));
+    }
+    assert_snapshot!(reports);
 }
 
 #[test]
 fn each_cluster_has_a_reason_for_its_stage() {
     let tainted = json!([{"key": "gone", "value": "yes", "effect": "NoSchedule"}]);
-    let clusters = [
+    let deleted = json!("2026-01-01T00:00:00Z");
+    let stages = [
         cluster("m1", 10),
         cluster("m2", 30),
         with(cluster("m3", 9), "/spec/taints", tainted),
-        with(
-            cluster("m4", 9),
-            "/metadata/deletionTimestamp",
-            json!("2026-01-01T00:00:00Z"),
-        ),
+        with(cluster("m4", 9), "/metadata/deletionTimestamp", deleted),
         cluster("m5", 0),
     ];
-    let report = report(&clusters, &spec(5, json!({"replicaScheduling": dynamic()})));
-    assert_eq!(report.verdict.summary, "5 replicas on 2 of 5 clusters");
-    assert_eq!(
-        whys(&report),
-        [
-            ("m1", "1 of 5: free capacity 10 of 40 is 1.25"),
-            (
-                "m2",
-                "4 of 5: free capacity 30 of 40 is 3.75, rounded down to 3 and +1 by the greatest claim"
-            ),
-            (
-                "m3",
-                "TaintToleration: had untolerated taint {gone=yes:NoSchedule}"
-            ),
-            ("m4", "the cluster is being deleted"),
-            ("m5", "no free capacity (general-estimator estimates 0)"),
-        ]
-    );
-    let stages: Vec<Stage> = report.clusters.iter().map(|c| c.stage).collect();
-    assert_eq!(
-        stages,
-        [
-            Stage::Placed,
-            Stage::Placed,
-            Stage::Filtered,
-            Stage::Deleting,
-            Stage::Selected
-        ]
-    );
-}
-
-#[test]
-fn the_reason_names_the_capacity_that_excluded_a_preferred_cluster() {
-    let clusters = [cluster("m0", 1), cluster("m1", 9), cluster("m2", 7)];
-    let placement = json!({"replicaScheduling": dynamic(), "spreadConstraints": [
-        {"spreadByField": "cluster", "minGroups": 1, "maxGroups": 2},
-    ]});
-    let mut spec = spec(16, placement);
-    spec["clusters"] = json!([{"name": "m0", "replicas": 1}]);
-    let report = report(&clusters, &spec);
-    assert_eq!(
-        whys(&report)[0],
-        (
-            "m0",
-            "maxGroups of the spread constraint by cluster is 2, and this cluster has rank 1: \
-             it has too few available replicas (2), although its score 100 is above 0"
-        )
-    );
-}
-
-#[test]
-fn the_reason_names_the_group_choice_that_excluded_a_cluster() {
-    let clusters = [
+    let preferred = [cluster("m0", 1), cluster("m1", 9), cluster("m2", 7)];
+    let group = |field, most| json!({"spreadByField": field, "minGroups": 1, "maxGroups": most});
+    let spread =
+        |groups: &[Value]| json!({"replicaScheduling": dynamic(), "spreadConstraints": groups});
+    let current = json!([{"name": "m0", "replicas": 1}]);
+    let regions = [
         regional("m1", "east", 5),
         regional("m2", "east", 5),
         regional("m3", "west", 2),
     ];
-    let placement = json!({"replicaScheduling": dynamic(), "spreadConstraints": [
-        {"spreadByField": "region", "minGroups": 1, "maxGroups": 1},
-        {"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1},
-    ]});
-    let report = report(&clusters, &spec(4, placement));
-    assert_eq!(
-        whys(&report)[1..],
-        [
-            (
-                "m2",
-                "maxGroups of the spread constraint by cluster is 1, and this cluster has rank 2: \
-                 scores are equal, so the number of available replicas (5) decides, then the name"
+    let mut reports = Transcript::new();
+    for (about, clusters, spec) in [
+        (
+            "each stage",
+            &stages[..],
+            spec(5, json!({"replicaScheduling": dynamic()})),
+        ),
+        (
+            "too little capacity in a preferred cluster",
+            &preferred,
+            with(
+                spec(16, spread(&[group("cluster", 2)])),
+                "/clusters",
+                current,
             ),
-            (
-                "m3",
-                "its region west was not chosen (minGroups 1, maxGroups 1): \
-                 the group score is 2000; chosen groups with 4000 or more: east"
-            ),
-        ]
-    );
+        ),
+        (
+            "a group that was not chosen",
+            &regions,
+            spec(4, spread(&[group("region", 1), group("cluster", 1)])),
+        ),
+    ] {
+        show(&mut reports, about, &report(clusters, &spec));
+    }
+    assert_snapshot!(reports);
 }
 
 #[test]
 fn terms_have_an_outcome_and_failed_decisions_have_a_summary() {
     let clusters = [cluster("m1", 3), cluster("m2", 4)];
-    let placement = json!({"replicaScheduling": dynamic(), "clusterAffinities": [
+    let terms = json!({"replicaScheduling": dynamic(), "clusterAffinities": [
         {"affinityName": "none", "clusterNames": ["m9"]},
         {"affinityName": "small", "clusterNames": ["m1"]},
         {"affinityName": "large", "clusterNames": ["m2"]},
     ]});
-    let found = report(&clusters, &spec(3, placement));
-    let terms: Vec<(Option<&str>, TermOutcome, usize)> = found
-        .terms
-        .iter()
-        .map(|term| (term.name.as_deref(), term.outcome, term.passing))
-        .collect();
-    assert_eq!(
-        terms,
-        [
-            (Some("none"), TermOutcome::Failed, 0),
-            (Some("small"), TermOutcome::Used, 1),
-            (Some("large"), TermOutcome::NotTried, 0),
-        ]
-    );
-    let failed = report(&clusters, &spec(9, json!({"replicaScheduling": dynamic()})));
-    assert_eq!(failed.verdict.reason, ScheduledReason::Unschedulable);
-    assert_eq!(
-        failed.verdict.summary,
-        "2 of 2 clusters fit, but lack capacity for 9 replicas"
-    );
     let nowhere = json!({"clusterAffinity": {"clusterNames": ["m9"]}});
-    let failed = report(&clusters, &spec(9, nowhere));
-    assert_eq!(failed.verdict.reason, ScheduledReason::NoClusterFit);
-    assert_eq!(failed.verdict.summary, "none of 2 clusters fits");
-    assert_eq!(failed.verdict.counts.len(), 1);
-    assert_eq!(failed.verdict.counts[0].clusters, 2);
+    let mut reports = Transcript::new();
+    for (about, spec) in [
+        ("the second of three terms", spec(3, terms)),
+        (
+            "too little capacity",
+            spec(9, json!({"replicaScheduling": dynamic()})),
+        ),
+        ("no such cluster", spec(9, nowhere)),
+    ] {
+        show(&mut reports, about, &report(&clusters, &spec));
+    }
+    assert_snapshot!(reports);
 }
 
 #[test]

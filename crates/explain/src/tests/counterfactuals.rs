@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::{Binding, BindingKey, Cluster};
 use berth_engine::{Assumed, Engine, EngineOptions, Fleet, Outcome, Request, WorkloadPeers};
+use berth_test_transcripts::{Transcript, assert_snapshot};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{cluster, dynamic, spec, with};
+use super::{cluster, dynamic, show, spec, with};
 use crate::{Case, Fix, Limits, Report, explain};
 
 fn clusters(list: &[Value]) -> BTreeMap<String, Cluster> {
@@ -46,10 +47,6 @@ fn analyse_with(list: &[Value], spec: &Value, limits: &Limits) -> Report {
     explain(&mut engine, &case, limits).unwrap()
 }
 
-fn summaries(fixes: &[Fix]) -> Vec<&str> {
-    fixes.iter().map(|fix| &*fix.summary).collect()
-}
-
 fn duplicated(more: Value) -> Value {
     let mut placement = json!({"replicaScheduling": {"replicaSchedulingType": "Duplicated"}});
     for (key, value) in more.as_object().unwrap() {
@@ -71,20 +68,21 @@ fn labelled(name: &str, key: &str, value: &str) -> Value {
     )
 }
 
-/// A description of the case, its clusters, the spec of its binding, and the expected fixes for the cluster m2.
-type Expected<'a> = (&'a str, Vec<Value>, Value, &'a [&'a str]);
+/// A description of the case, its clusters, and the spec of its binding. The snapshot shows the fixes for the cluster m2.
+type Situation<'a> = (&'a str, Vec<Value>, Value);
 
-fn check(cases: &[Expected<'_>]) {
-    for (case, list, spec, expected) in cases {
+fn reports(cases: &[Situation<'_>]) -> Transcript {
+    let mut reports = Transcript::new();
+    for (case, list, spec) in cases {
         let report = analyse(list, spec);
         let cluster = report.cluster("m2").unwrap();
-        assert_eq!(
-            summaries(&cluster.fixes),
-            *expected,
-            "{case}: {}",
-            cluster.why
-        );
+        reports.about(case);
+        reports.lines(&cluster.why);
+        for fix in &cluster.fixes {
+            reports.lines(&format!("  {}", fix.summary));
+        }
     }
+    reports
 }
 
 #[test]
@@ -93,18 +91,16 @@ fn each_mismatch_of_metadata_has_its_smallest_fix() {
         |selector: Value| duplicated(json!({"clusterAffinity": {"labelSelector": selector}}));
     let regional =
         |name: &str, region: &str| with(cluster(name, 10), "/spec/region", json!(region));
-    check(&[
+    assert_snapshot!(reports(&[
         (
             "a label is missing",
             vec![labelled("m1", "tier", "web"), cluster("m2", 10)],
             spec(1, selector(json!({"matchLabels": {"tier": "web"}}))),
-            &["label m2 with tier=web"][..],
         ),
         (
             "two labels are missing",
             vec![cluster("m2", 10)],
             spec(1, selector(json!({"matchLabels": {"a": "1", "b": "2"}}))),
-            &["label m2 with a=1, and label m2 with b=2"],
         ),
         (
             "a label must be absent",
@@ -113,7 +109,6 @@ fn each_mismatch_of_metadata_has_its_smallest_fix() {
                 1,
                 selector(json!({"matchExpressions": [{"key": "old", "operator": "DoesNotExist"}]})),
             ),
-            &["remove the label old of m2"],
         ),
         (
             "a field differs",
@@ -125,7 +120,6 @@ fn each_mismatch_of_metadata_has_its_smallest_fix() {
                 {"key": "region", "operator": "In", "values": ["west"]}]}}}),
                 ),
             ),
-            &["set the region of m2 to west"],
         ),
         (
             "the name is not listed",
@@ -134,7 +128,6 @@ fn each_mismatch_of_metadata_has_its_smallest_fix() {
                 1,
                 duplicated(json!({"clusterAffinity": {"clusterNames": ["m9"]}})),
             ),
-            &["add m2 to clusterNames of clusterAffinity"],
         ),
         (
             "excluded",
@@ -143,43 +136,32 @@ fn each_mismatch_of_metadata_has_its_smallest_fix() {
                 1,
                 duplicated(json!({"clusterAffinity": {"exclude": ["m2"]}})),
             ),
-            &["remove m2 from exclude of clusterAffinity"],
         ),
         (
             "a taint",
             vec![tainted("m2", "gone")],
             spec(1, duplicated(json!({}))),
-            &[
-                "remove the taint gone=x:NoSchedule of m2",
-                "tolerate gone=x:NoSchedule in the policy",
-            ],
         ),
         (
             "cordoned",
             vec![tainted("m2", "cluster.karmada.io/unschedulable")],
             spec(1, duplicated(json!({}))),
-            &[
-                "uncordon m2",
-                "tolerate cluster.karmada.io/unschedulable=x:NoSchedule in the policy",
-            ],
         ),
-    ]);
+    ]));
 }
 
 #[test]
 fn each_lack_of_capacity_or_selection_has_its_smallest_fix() {
-    check(&[
+    assert_snapshot!(reports(&[
         (
             "no API",
             vec![with(cluster("m2", 10), "/status/apiEnablements", json!([]))],
             spec(1, duplicated(json!({}))),
-            &["install the API apps/v1 Deployment in m2"],
         ),
         (
             "no free capacity",
             vec![cluster("m1", 10), cluster("m2", 0)],
             spec(1, json!({"replicaScheduling": dynamic()})),
-            &["raise the free capacity of m2 from 0 to 11 replicas"],
         ),
         (
             "maxGroups",
@@ -189,10 +171,6 @@ fn each_lack_of_capacity_or_selection_has_its_smallest_fix() {
                 duplicated(json!({"spreadConstraints":
                 [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]})),
             ),
-            &[
-                "raise maxGroups of the spread constraint by cluster from 1 to 2",
-                "raise the free capacity of m2 from 5 to 11 replicas",
-            ],
         ),
         (
             "all replicas are elsewhere",
@@ -202,10 +180,6 @@ fn each_lack_of_capacity_or_selection_has_its_smallest_fix() {
                 "/clusters",
                 json!([{"name": "m1", "replicas": 2}]),
             ),
-            &[
-                "request rescheduling with a WorkloadRebalancer",
-                "scale the workload from 2 to 4 replicas",
-            ],
         ),
         (
             "a static weight is missing",
@@ -216,7 +190,6 @@ fn each_lack_of_capacity_or_selection_has_its_smallest_fix() {
                 "replicaDivisionPreference": "Weighted", "weightPreference": {"staticWeightList":
                     [{"targetCluster": {"clusterNames": ["m1"]}, "weight": 4}]}}}),
             ),
-            &["give m2 the static weight 1"],
         ),
         (
             "evicted",
@@ -226,7 +199,6 @@ fn each_lack_of_capacity_or_selection_has_its_smallest_fix() {
                 "/gracefulEvictionTasks",
                 json!([{"fromCluster": "m2", "reason": "r", "producer": "p"}]),
             ),
-            &["end the eviction from m2"],
         ),
         (
             "two reasons",
@@ -236,13 +208,8 @@ fn each_lack_of_capacity_or_selection_has_its_smallest_fix() {
                 "/clusters",
                 json!([{"name": "m1", "replicas": 2}]),
             ),
-            &[
-                "remove the taint gone=x:NoSchedule of m2, and request rescheduling with a WorkloadRebalancer",
-                "tolerate gone=x:NoSchedule in the policy, and request rescheduling with a WorkloadRebalancer",
-                "remove the taint gone=x:NoSchedule of m2, and scale the workload from 2 to 4 replicas",
-            ],
         ),
-    ]);
+    ]));
 }
 
 #[test]
@@ -259,17 +226,9 @@ fn each_affinity_term_has_its_fixes() {
         ],
     });
     let report = analyse(&list, &spec(1, placement));
-    let fixes = |name| summaries(&report.cluster(name).unwrap().fixes);
-    assert_eq!(
-        fixes("m1"),
-        [
-            "remove the taint maintenance=x:NoSchedule of m1",
-            "tolerate maintenance=x:NoSchedule in the policy",
-        ]
-    );
-    assert_eq!(fixes("m2"), ["install the API apps/v1 Deployment in m2"]);
-    let of_binding = summaries(&report.fixes);
-    assert!(of_binding.contains(&fixes("m2")[0]), "{of_binding:?}");
+    let mut reports = Transcript::new();
+    show(&mut reports, "a term for each cluster", &report);
+    assert_snapshot!(reports);
 }
 
 #[test]
@@ -303,22 +262,18 @@ fn an_unscheduled_binding_has_its_smallest_fix_first() {
     assert_eq!(report.fixes[0].result[0].replicas, 2);
 
     let full = [cluster("m1", 3), cluster("m2", 4)];
-    let report = analyse(&full, &spec(9, json!({"replicaScheduling": dynamic()})));
-    assert_eq!(
-        summaries(&report.fixes),
-        [
-            "raise the free capacity of m1 from 3 to 5 replicas",
-            "raise the free capacity of m2 from 4 to 6 replicas",
-            "scale the workload from 9 to 7 replicas",
-        ]
-    );
-
     let few = json!({"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 3, "maxGroups": 3}]});
-    let report = analyse(&full, &spec(1, duplicated(few)));
-    assert_eq!(
-        summaries(&report.fixes),
-        ["lower minGroups of the spread constraint by cluster from 3 to 2"]
-    );
+    let mut reports = Transcript::new();
+    for (about, spec) in [
+        (
+            "too little capacity",
+            spec(9, json!({"replicaScheduling": dynamic()})),
+        ),
+        ("too few groups", spec(1, duplicated(few))),
+    ] {
+        show(&mut reports, about, &analyse(&full, &spec));
+    }
+    assert_snapshot!(reports);
 }
 
 /// Decides with a new fleet and a new engine, after the changes of `fix` are applied to the objects.
