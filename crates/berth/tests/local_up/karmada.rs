@@ -3,7 +3,9 @@
 
 use std::fs;
 
-use crate::machine::{Machine, executed, planned, stderr};
+use berth_test_transcripts::assert_snapshot;
+
+use crate::machine::{Machine, executed, planned, transcript};
 
 /// The Deployment of Karmada's scheduler, which the fake kubectl prints.
 const DEPLOYMENT: &str = "\
@@ -88,14 +90,9 @@ fn down_restores_the_scheduler_and_keeps_the_clusters() {
 #[test]
 fn a_missing_karmada_is_reported_before_the_image_is_built() {
     let machine = Machine::complete();
-    let output = machine.run(&["--with-karmada"]);
-    let printed = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{printed}");
-    assert!(
-        printed.contains("error: no Karmada in the context karmada-host"),
-        "{printed}"
-    );
-    assert!(printed.contains("local-up-karmada.sh"), "{printed}");
+    let mut refusal = transcript();
+    machine.record(&mut refusal, &["--with-karmada"], &[]);
+    assert_snapshot!(refusal);
     assert_eq!(executed(&machine).len(), 2, "{:?}", executed(&machine));
 }
 
@@ -107,10 +104,9 @@ fn a_scheduler_deployment_that_already_runs_berth_is_not_saved() {
         "    image: berth:latest\n",
     )
     .unwrap();
-    let output = machine.run(&["--with-karmada"]);
-    let printed = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{printed}");
-    assert!(printed.contains("is Berth's already"), "{printed}");
+    let mut refusal = transcript();
+    machine.record(&mut refusal, &["--with-karmada"], &[]);
+    assert_snapshot!(refusal);
     assert!(
         !machine
             .path("home/.kube/berth-local-up.karmada-scheduler.yaml")

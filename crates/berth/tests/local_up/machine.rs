@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use berth_test_transcripts::Transcript;
 use tempfile::TempDir;
 
 /// System tools that the script needs besides docker, kind and kubectl.
@@ -16,118 +17,13 @@ pub(crate) const SYSTEM_TOOLS: [&str; 16] = [
 
 /// First lines of each fake tool. They append the name and the arguments of a call to the file `calls`, separated by
 /// the character U+001F.
-pub(crate) const RECORD: &str = r#"#!/usr/bin/env bash
-set -eu
-{ printf '%s' "${0##*/}"; printf '\x1f%s' "$@"; printf '\n'; } >>"$FAKE_TOOLS/calls"
-"#;
+pub(crate) const RECORD: &str = include_str!("fake_tools/record.sh");
 
-pub(crate) const DOCKER: &str = r#"
-case $1 in
-info) [ ! -e "$FAKE_TOOLS/engine-is-down" ] ;;
-exec)
-  case " $* " in
-  *" kubeadm version "*) echo the-version ;;
-  *" cat "*)
-    printf '%s\n' '    server: https://172.18.0.2:5443' '  name: kubernetes' '    cluster: kubernetes' \
-      '    user: kubernetes-super-admin' '  name: kubernetes-super-admin@kubernetes' \
-      'current-context: kubernetes-super-admin@kubernetes' '- name: kubernetes-super-admin'
-    ;;
-  esac
-  ;;
-run)
-  for argument in "$@"; do
-    case $argument in --volume=*:/kubeconfigs:ro) folder=${argument#--volume=}; folder=${folder%%:*} ;; esac
-  done
-  for argument in "$@"; do
-    case $argument in
-    --kubeconfig=/kubeconfigs/* | --cluster-kubeconfig=/kubeconfigs/*) cat "$folder/${argument##*/}" >>"$FAKE_TOOLS/given" ;;
-    esac
-  done
-  ;;
-esac
-"#;
+pub(crate) const DOCKER: &str = include_str!("fake_tools/docker.sh");
 
-pub(crate) const KIND: &str = r#"
-clusters=$FAKE_TOOLS/clusters
-name=
-for argument in "$@"; do
-  case $argument in --name=*) name=${argument#--name=} ;; esac
-done
-touch_clusters() { cat "$clusters" 2>/dev/null || true; }
-case "$1 $2" in
-"get clusters") touch_clusters ;;
-"get kubeconfig") echo "a way into $name" ;;
-"create cluster")
-  echo "$name" >>"$clusters"
-  for argument in "$@"; do
-    case $argument in
-    --kubeconfig=*) echo "contexts of kind" >"${argument#--kubeconfig=}" ;;
-    --config=*) cp "${argument#--config=}" "$FAKE_TOOLS/host.yaml" ;;
-    esac
-  done
-  if [ -e "$FAKE_TOOLS/interrupt" ]; then
-    signal=$(cat "$FAKE_TOOLS/interrupt")
-    rm "$FAKE_TOOLS/interrupt"
-    kill "-$signal" "$PPID"
-  fi
-  ;;
-"delete cluster") rest=$(grep -vxF -- "$name" "$clusters" || true); printf '%s\n' "$rest" >"$clusters" ;;
-esac
-"#;
+pub(crate) const KIND: &str = include_str!("fake_tools/kind.sh");
 
-const KUBECTL: &str = r#"
-saved=$FAKE_TOOLS/scheduler
-case " $* " in
-*" config view "*)
-  for file in ${KUBECONFIG//:/ }; do [ ! -e "$file" ] || cat "$file"; done >"$FAKE_TOOLS/merged"
-  cat "$FAKE_TOOLS/merged"
-  ;;
-*" get deployment karmada-scheduler "*"containers[0].image"*)
-  [ -e "$saved" ] || { echo "not found" >&2; exit 1; }
-  sed -n 's/^ *image: //p' "$saved"
-  ;;
-*" get deployment karmada-scheduler "*) cat "$saved" ;;
-*" get deployments "*) printf '%s\n' karmada-scheduler berth-controllers my-karmada-scheduler ;;
-*" set image "*)
-  sed 's/ image: .*/ image: berth:latest/' "$saved" >"$saved.changed"
-  cp "$saved.changed" "$saved"
-  ;;
-*" replace --filename="*)
-  for argument in "$@"; do
-    case $argument in --filename=*) cat "${argument#--filename=}" >"$saved" ;; esac
-  done
-  ;;
-*" get pod "*) echo the-image ;;
-*"apply --filename="*control-plane.yaml*)
-  for argument in "$@"; do
-    case $argument in --filename=*) cp "${argument#--filename=}" "$FAKE_TOOLS/control-plane.yaml" ;; esac
-  done
-  ;;
-*" get --raw=/readyz "*) echo ok ;;
-*" create secret generic "*)
-  for argument in "$@"; do
-    case $argument in --from-file=*) cat "${argument##*=}" >>"$FAKE_TOOLS/kubeconfigs" ;; esac
-  done
-  echo "kind: Secret"
-  ;;
-*"ca\.crt"*) echo the-certificate ;;
-*".data.token"*)
-  # Without the controller that fills Secrets in, the template gets no value, which base64decode refuses.
-  if [ ! -e "$FAKE_TOOLS/no-token" ]; then
-    printf '%s' the-token
-  else
-    case " $* " in *"{{with .data.token}}"*) ;; *) echo "error executing template" >&2; exit 1 ;; esac
-  fi
-  ;;
-*"apply --filename="*controllers.yaml*)
-  for argument in "$@"; do
-    case $argument in --filename=*controllers.yaml) cp "${argument#--filename=}" "$FAKE_TOOLS/controllers.yaml" ;; esac
-  done
-  ;;
-*" current-context "*) echo karmada-apiserver ;;
-*" wait --for=condition=Ready "*) [ ! -e "$FAKE_TOOLS/members-are-not-ready" ] ;;
-esac
-"#;
+const KUBECTL: &str = include_str!("fake_tools/kubectl.sh");
 
 /// An environment in which the script can run. Dropping it removes its folders.
 pub(crate) struct Machine {
@@ -192,23 +88,6 @@ impl Machine {
         command
     }
 
-    /// Runs hack/local-up.sh with the default reaction to SIGINT. A test that runs in the background may
-    /// inherit an ignored SIGINT, and bash cannot trap a signal that it inherits as ignored.
-    pub(crate) fn run_interruptible(&self, arguments: &[&str]) -> Output {
-        let command = self.command(arguments);
-        let mut wrapped = Command::new(self.path("bin/env"));
-        wrapped
-            .arg("--default-signal=INT")
-            .arg(command.get_program())
-            .args(command.get_args())
-            .env_clear();
-        for (name, value) in command.get_envs() {
-            wrapped.env(name, value.unwrap_or_default());
-        }
-        let folder = command.get_current_dir().expect("a folder");
-        wrapped.current_dir(folder).output().expect("env runs")
-    }
-
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().expect("bash runs")
     }
@@ -223,6 +102,31 @@ impl Machine {
             stderr(&output)
         );
         stdout(&output)
+    }
+
+    /// Runs hack/local-up.sh with these arguments and environment variables, and adds what it printed to a transcript.
+    /// Returns its exit code.
+    pub(crate) fn record(
+        &self,
+        transcript: &mut Transcript,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Option<i32> {
+        let mut command = self.command(arguments);
+        let output = command.envs(variables.iter().copied()).output();
+        let output = output.expect("bash runs");
+        let variables = variables
+            .iter()
+            .map(|(name, value)| format!("{name}={value} "));
+        let program = variables.collect::<String>() + "hack/local-up.sh";
+        transcript.ran(&[&[&*program], arguments].concat(), &output);
+        output.status.code()
+    }
+
+    /// Adds the calls of the fake tools to a transcript.
+    pub(crate) fn record_calls(&self, transcript: &mut Transcript) {
+        transcript.about("calls of docker, kind and kubectl");
+        transcript.lines(&executed(self).join("\n"));
     }
 
     /// Returns the recorded calls of the fake tools. Each call is a list of the name and the arguments.
@@ -248,6 +152,11 @@ impl Machine {
         }
         assert_eq!(self.calls(), Vec::<Vec<String>>::new());
     }
+}
+
+/// Returns a transcript in which the folder of the repository has the same name on every machine.
+pub(crate) fn transcript() -> Transcript {
+    Transcript::new().replacing(repository().display().to_string(), "[repository]")
 }
 
 pub(crate) fn find(tool: &str) -> PathBuf {

@@ -3,64 +3,33 @@
 
 use std::fs;
 
-use crate::machine::{Machine, stderr};
+use berth_test_transcripts::assert_snapshot;
+
+use crate::machine::{Machine, transcript};
 
 #[test]
-fn the_error_lists_all_missing_tools() {
-    const SOURCES: [(&str, &str); 3] = [
-        ("docker", "https://docs.docker.com/get-docker/"),
-        ("kind", "https://kind.sigs.k8s.io/"),
-        ("kubectl", "https://kubernetes.io/docs/tasks/tools/"),
-    ];
+fn missing_tools_and_an_unresponsive_engine_are_reported() {
+    let mut refusals = transcript();
     for present in [
         &[][..],
         &["docker"],
         &["kind", "kubectl"],
         &["docker", "kubectl"],
+        &["docker", "kind", "kubectl"],
     ] {
         let machine = Machine::with(present);
-        let output = machine.run(&[]);
-        let printed = stderr(&output);
-        assert_eq!(output.status.code(), Some(1), "{present:?}: {printed}");
-        for (tool, source) in SOURCES {
-            let missing = !present.contains(&tool);
-            assert_eq!(
-                printed.contains(&format!("  {tool} is not installed")),
-                missing,
-                "{present:?}, {tool}: {printed}"
-            );
-            assert_eq!(
-                printed.contains(source),
-                missing,
-                "{present:?}, {tool}: {printed}"
-            );
+        if present.len() == 3 {
+            fs::write(machine.path("fake-tools/engine-is-down"), "").unwrap();
         }
-        assert_eq!(
-            printed.contains("cargo run -- up"),
-            !present.contains(&"docker"),
-            "{present:?}: {printed}"
-        );
+        refusals.about(&format!("installed: {}", present.join(", ")));
+        let code = machine.record(&mut refusals, &[], &[]);
+        assert_eq!(code, Some(1), "{present:?}");
         assert!(!machine.path("home/.kube").exists());
+        let calls = machine.calls();
         assert!(
-            machine
-                .calls()
-                .iter()
-                .all(|call| call[..] == ["docker", "info"]),
-            "{:?}",
-            machine.calls()
+            calls.iter().all(|call| call[..] == ["docker", "info"]),
+            "{calls:?}"
         );
     }
-}
-
-#[test]
-fn an_unresponsive_docker_engine_is_reported() {
-    let machine = Machine::complete();
-    fs::write(machine.path("fake-tools/engine-is-down"), "").unwrap();
-    let output = machine.run(&[]);
-    let printed = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{printed}");
-    assert!(printed.contains("its engine does not respond"), "{printed}");
-    assert!(printed.contains("cargo run -- up"), "{printed}");
-    assert!(!printed.contains("not installed"), "{printed}");
-    assert_eq!(machine.calls(), [["docker", "info"]]);
+    assert_snapshot!(refusals);
 }
