@@ -11,6 +11,7 @@ mod imports;
 mod kinds;
 mod metrics;
 mod nouns;
+mod snapshots;
 mod source_files;
 mod traces;
 mod trial_size;

@@ -3,9 +3,11 @@
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
 
 use berth_api::Cluster;
 use berth_apiserver::{Server, ServerConfig};
+use berth_test_transcripts::Transcript;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use kube::api::Api;
@@ -16,6 +18,7 @@ pub(crate) struct TestServers {
     pub(crate) member1: Server,
     pub(crate) member2: Server,
     home: tempfile::TempDir,
+    session: Mutex<Transcript>,
 }
 
 /// Exit code and output of a command.
@@ -49,7 +52,18 @@ impl TestServers {
             member1,
             member2,
             home,
+            session: Mutex::default(),
         }
+    }
+
+    /// Returns all commands so far with their outputs.
+    pub(crate) fn session(&self) -> Transcript {
+        self.session.lock().unwrap().clone()
+    }
+
+    /// Adds a line to the commands so far.
+    pub(crate) fn about(&self, line: &str) {
+        self.session.lock().unwrap().about(line);
     }
 
     /// Returns the folder in which the commands run.
@@ -80,7 +94,12 @@ impl TestServers {
             .env_remove("RUST_LOG")
             .stdin(Stdio::null());
         let output = tokio::task::spawn_blocking(move || command.output().unwrap());
-        CommandResult::of(&output.await.unwrap())
+        let result = CommandResult::of(&output.await.unwrap());
+        let out = without_namespace(&result.out);
+        let mut session = self.session.lock().unwrap();
+        session.command(&["berth", words], result.code, &out, &result.err);
+        drop(session);
+        result
     }
 
     /// Runs `berth` like [`Self::berth`], checks that it succeeds, and returns its output.
@@ -136,4 +155,16 @@ impl CommandResult {
 pub(crate) fn entry(secret: &Secret, key: &str) -> String {
     let data = secret.data.as_ref().unwrap();
     String::from_utf8(data[key].0.clone()).unwrap()
+}
+
+/// Removes the lines about the namespace in the control plane, because that namespace may already exist.
+fn without_namespace(text: &str) -> String {
+    let ours = "control plane: Namespace karmada-cluster ";
+    let mut is_ours = false;
+    let others = text.split_inclusive('\n').filter(|line| {
+        // The fields of an object are indented.
+        is_ours = line.starts_with(ours) || is_ours && line.starts_with("  ");
+        !is_ours
+    });
+    others.collect()
 }

@@ -3,15 +3,20 @@
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Output, Stdio};
 
-/// Runs the binary under a name, as if a symbolic link with this name were executed.
-pub(crate) fn run(name: &str, words: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_berth"))
+/// Returns a command that runs the binary under a name, as if a symbolic link with this name were executed.
+pub(crate) fn command(name: &str, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
+    command
         .arg0(name)
         .args(words)
         .env_remove("KUBECONFIG")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs the binary under a name.
+pub(crate) fn run(name: &str, words: &[&str]) -> Output {
+    command(name, words).output().unwrap()
 }
 
 /// Parses a command line without starting the program. Appends `--help`, which succeeds only if the program accepts all

@@ -1,5 +1,7 @@
 //! Tests that help texts, versions and errors contain the name under which the binary is called.
 
+use berth_test_transcripts::{Transcript, assert_snapshot};
+
 use super::command_line::run;
 
 /// For each name of the binary: the path, the command that a user types, and the first word of the printed version.
@@ -40,15 +42,60 @@ fn usage_and_version_contain_the_name() {
     }
 }
 
+/// Each command, in the order of `berth --help`.
+const COMMANDS: &[&str] = &[
+    "up",
+    "status",
+    "down",
+    "watch",
+    "dashboard",
+    "top",
+    "join",
+    "unjoin",
+    "uninstall",
+    "get",
+    "get clusters",
+    "cordon",
+    "uncordon",
+    "taint",
+    "fail",
+    "heal",
+    "controllers",
+    "scheduler",
+    "webhook",
+    "explain",
+    "simulate",
+    "replay",
+    "interpret",
+    "completion",
+    "man",
+    "version",
+];
+
+#[test]
+fn help_shows_every_command_and_flag() {
+    let mut transcript = Transcript::new();
+    transcript.ran(
+        &["kubectl berth --help"],
+        &run("kubectl-berth", &["--help"]),
+    );
+    for command in COMMANDS {
+        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        let output = run("berth", &words);
+        transcript.ran(&[&["berth"], &*words].concat(), &output);
+    }
+    assert_snapshot!(transcript);
+}
+
 #[test]
 fn the_error_about_an_unknown_flag_is_one_line() {
-    for (path, ..) in NAMES {
+    let mut transcript = Transcript::new();
+    for (path, called, _) in NAMES {
         let output = run(path, &["--no-such-flag=1"]);
         assert_eq!(output.status.code(), Some(2), "{path}: {output:?}");
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert!(error.contains("--no-such-flag"), "{path}: {error}");
-        assert_eq!(error.lines().count(), 1, "{path}: {error}");
+        transcript.ran(&[called, "--no-such-flag=1"], &output);
     }
+    assert_snapshot!(transcript);
 }
 
 #[test]

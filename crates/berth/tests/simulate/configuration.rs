@@ -3,7 +3,9 @@
 
 use std::fmt::Write as _;
 
-use crate::program::{CommandOutput, Files, simulate};
+use berth_test_transcripts::{Transcript, assert_snapshot};
+
+use crate::program::{Files, simulate, simulated};
 
 const HEADER: &str = "apiVersion: scheduler.config.berth/v1alpha1
 kind: SchedulerConfiguration
@@ -43,14 +45,17 @@ spec:
 }
 
 /// Runs a simulation with a configuration whose only profile enables the given plugins.
-fn with_plugins(plugins: &str, manifests: &str, flags: &[&str]) -> CommandOutput {
+fn with_plugins(transcript: &mut Transcript, about: &str, plugins: &str, manifests: &[String]) {
     let mut config = format!("{HEADER}profiles:\n- plugins:\n    multiPoint:\n      enabled:\n");
     for plugin in plugins.split(' ') {
         let _ = writeln!(config, "      - name: {plugin}");
     }
-    let files = Files::new(&[("config.yaml", &config), ("manifests.yaml", manifests)]);
+    let manifests = manifests.concat();
+    let files = Files::new(&[("config.yaml", &config), ("manifests.yaml", &manifests)]);
     let (config, manifests) = (files.path("config.yaml"), files.path("manifests.yaml"));
-    simulate(&[&["--config", &config, "-f", &manifests][..], flags].concat())
+    let arguments = ["--config", &config, "-f", &manifests];
+    transcript.about(&format!("{about}: {plugins}"));
+    simulate(&arguments).record(transcript, &arguments);
 }
 
 #[test]
@@ -76,27 +81,14 @@ profiles:
         cluster("m2", 0),
         binding("web", 2, 0, ""),
         binding("other", 2, 0, "  schedulerName: other\n"),
-    ];
-    let files = Files::new(&[("config.yaml", &config), ("all.yaml", &manifests.concat())]);
-    let path = files.path("config.yaml");
-    let out = simulate(&["-f", &files.path("all.yaml"), "--config", &path]).out();
-    assert!(
-        out.contains("m2:2       1/2 clusters: 1 m1 is reserved"),
-        "{out}"
-    );
-    for note in [
-        format!("note: decided with the configuration of {path}\n"),
-        "note: not simulated: plugin Quota, which this program does not contain\n".to_owned(),
-        "note: not simulated: extender https://extender.example, which is not called\n".to_owned(),
-        format!(
-            "note: not simulated: bindings of the scheduler other, for which {path} has no profile\n"
-        ),
-    ] {
-        assert!(out.contains(&note), "{note}\n{out}");
-    }
-    let refused = simulate(&["-f", &files.path("all.yaml"), "--config", "/nonexistent"]);
-    assert_eq!(refused.code, 2, "{refused:?}");
-    assert!(refused.err.contains("--config /nonexistent"), "{refused:?}");
+    ]
+    .concat();
+    let files = Files::new(&[("config.yaml", &config)]);
+    let read = format!("-f - --config {}", files.path("config.yaml"));
+    assert_snapshot!(simulated(&[
+        ("a profile and an extender", &read, &manifests),
+        ("no such file", "-f - --config /nonexistent", &manifests),
+    ]));
 }
 
 #[test]
@@ -109,41 +101,37 @@ fn a_preempted_binding_moves_to_a_cluster_with_free_capacity() {
             "placement: {",
             "placement: {clusterAffinity: {clusterNames: [m1]}, ",
         ),
-    ]
-    .concat();
-    let out = with_plugins("DefaultPreemption", &manifests, &[]).out();
-    let row = |name: &str| {
-        out.lines()
-            .find(|line| line.contains(name))
-            .unwrap_or_default()
-    };
-    assert!(row("lesser").contains("m2:4"), "{out}");
-    assert!(row("urgent").contains("m1:4"), "{out}");
-    assert!(
-        out.contains("note: shop/urgent preempts shop/lesser in m1\n"),
-        "{out}"
-    );
-    // Without the plugin, no binding is preempted.
-    let out = with_plugins("TaintToleration", &manifests, &[]);
-    let out = out.out();
-    assert!(!out.contains("preempts") && out.contains("m1:4"), "{out}");
+    ];
+    let mut transcript = Transcript::new();
+    for (about, plugin) in [
+        ("lesser makes room for urgent", "DefaultPreemption"),
+        ("without the plugin, lesser stays", "TaintToleration"),
+    ] {
+        with_plugins(&mut transcript, about, plugin, &manifests);
+    }
+    assert_snapshot!(transcript);
 }
 
 #[test]
 fn a_gang_that_does_not_fit_completely_is_not_placed() {
-    let members = |count: usize| -> String {
-        let names = ["a", "b", "c"].into_iter().take(count);
-        let members: String = names.map(|name| binding(name, 2, 0, "")).collect();
-        cluster("m1", 0) + &cluster("m2", 0) + &members
-    };
-    let out = with_plugins("Coscheduling", &members(3), &[]).out();
-    assert_eq!(out.matches(":2").count(), 3, "{out}");
-    let out = with_plugins("Coscheduling", &members(2), &[]).out();
-    let reason = "2 of at least 3 members of gang shop/train fit";
-    assert_eq!(out.matches(reason).count(), 2, "{out}");
-    // Without the plugin, the labels have no effect.
-    let out = with_plugins("TaintToleration", &members(2), &[]).out();
-    assert!(!out.contains("gang"), "{out}");
+    let mut transcript = Transcript::new();
+    for (about, plugin, names) in [
+        ("a complete gang", "Coscheduling", &["a", "b", "c"][..]),
+        (
+            "a gang without its third member",
+            "Coscheduling",
+            &["a", "b"],
+        ),
+        ("the labels have no effect", "TaintToleration", &["a", "b"]),
+    ] {
+        let members = names.iter().map(|name| binding(name, 2, 0, ""));
+        let manifests: Vec<String> = [cluster("m1", 0), cluster("m2", 0)]
+            .into_iter()
+            .chain(members)
+            .collect();
+        with_plugins(&mut transcript, about, plugin, &manifests);
+    }
+    assert_snapshot!(transcript);
 }
 
 #[test]
@@ -158,30 +146,22 @@ fn a_no_execute_taint_moves_only_bindings_that_do_not_tolerate_it() {
         binding("web", 2, 0, "  clusters: [{name: m1, replicas: 2}]\n"),
         tolerant,
     ];
-    let files = Files::new(&[("all.yaml", &manifests.concat())]);
-    let taint = ["-f", &files.path("all.yaml"), "--taint=m1=broken:NoExecute"];
-    let out = simulate(&taint).out();
-    assert!(out.contains("web    m1:2   m2:2"), "{out}");
-    assert!(
-        out.contains("2 bindings looked at, 1 would move, 0 would become unschedulable"),
-        "{out}"
-    );
-    assert!(
-        out.contains("note: NoExecute evicts shop/web from m1, if"),
-        "{out}"
-    );
+    assert_snapshot!(simulated(&[(
+        "both run in m1",
+        "-f - --taint=m1=broken:NoExecute",
+        &manifests.concat()
+    )]));
 }
 
 #[test]
 fn more_capacity_lets_an_unschedulable_binding_be_placed() {
-    let manifests = [cluster("m1", 4), binding("web", 2, 0, "")];
-    let files = Files::new(&[("all.yaml", &manifests.concat())]);
-    let manifests = files.path("all.yaml");
-    let out = simulate(&["-f", &manifests, "--capacity", "m1=cpu=8"]).out();
-    assert!(out.contains("web    -      m1:2"), "{out}");
-    let unknown = simulate(&["-f", &manifests, "--capacity", "m9=cpu=8"]).refusal();
-    assert!(
-        unknown.contains("--capacity m9: there is no such cluster"),
-        "{unknown}"
-    );
+    let manifests = cluster("m1", 4) + &binding("web", 2, 0, "");
+    assert_snapshot!(simulated(&[
+        (
+            "4 of 8 CPUs are free",
+            "-f - --capacity m1=cpu=8",
+            &manifests
+        ),
+        ("no such cluster", "-f - --capacity m9=cpu=8", &manifests),
+    ]));
 }

@@ -2,51 +2,12 @@
 //! note about interpreter webhooks.
 
 use berth_test_requirements::needs;
+use berth_test_transcripts::assert_snapshot;
 
 use crate::live_diff::Plane;
-use crate::program::{Files, app, simulate_with_input};
+use crate::program::{Files, app, simulated};
 
-const FLEET: &str = "
-apiVersion: cluster.karmada.io/v1alpha1
-kind: Cluster
-metadata: {name: east}
-spec: {syncMode: Push, apiEndpoint: 'https://127.0.0.1:1'}
-status: {apiEnablements: [{groupVersion: example.com/v1, resources: [{name: tasks, kind: Task}]}]}
----
-apiVersion: cluster.karmada.io/v1alpha1
-kind: Cluster
-metadata: {name: west}
-spec: {syncMode: Push, apiEndpoint: 'https://127.0.0.1:1'}
-status: {apiEnablements: [{groupVersion: example.com/v1, resources: [{name: tasks, kind: Task}]}]}
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: tasks.example.com}
-spec:
-  group: example.com
-  scope: Namespaced
-  names: {plural: tasks, singular: task, kind: Task, listKind: TaskList}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
----
-apiVersion: example.com/v1
-kind: Task
-metadata: {name: web, namespace: shop}
-spec: {size: 3}
----
-apiVersion: policy.karmada.io/v1alpha1
-kind: PropagationPolicy
-metadata: {name: web, namespace: shop}
-spec:
-  resourceSelectors:
-  - {apiVersion: example.com/v1, kind: Task}
-  placement: {replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted,
-    weightPreference: {staticWeightList: [
-      {targetCluster: {clusterNames: [east]}, weight: 2}, {targetCluster: {clusterNames: [west]}, weight: 1}]}}}
-";
+const FLEET: &str = include_str!("manifests/fleet_with_tasks.yaml");
 
 fn customization(api_version: &str, kind: &str, replicas: &str) -> String {
     format!(
@@ -64,17 +25,12 @@ spec:
 
 #[test]
 fn customizations_in_the_manifests_compute_replicas() {
-    let clusters = |text: &str| {
-        let output = simulate_with_input(&["-f", "-", "-o", "json"], text).json();
-        output[0]["clusters"].to_string()
-    };
     let script = customization("example.com/v1", "Task", "object.spec.size");
-    assert_eq!(
-        clusters(&format!("{FLEET}---\n{script}")),
-        r#"[{"name":"east","replicas":2},{"name":"west","replicas":1}]"#
-    );
-    let without = clusters(FLEET);
-    assert!(!without.contains(r#""replicas":2"#), "{without}");
+    let with_script = format!("{FLEET}---\n{script}");
+    assert_snapshot!(simulated(&[
+        ("with a script", "-f -", &with_script),
+        ("without a script", "-f -", FLEET),
+    ]));
 }
 
 /// Returns a ResourceInterpreterWebhookConfiguration whose webhook interprets a kind.
@@ -96,11 +52,7 @@ webhooks:
 fn a_note_says_that_interpreter_webhooks_are_not_called() {
     let webhooks = webhooks("tasks", "example.com", "Task");
     let text = format!("{FLEET}---\n{webhooks}");
-    let output = simulate_with_input(&["-f", "-"], &text).out();
-    let note = "the webhooks of ResourceInterpreterWebhookConfiguration tasks are not called";
-    assert!(output.contains(note), "{output}");
-    let reason = "failed calling webhook \"tasks/tasks.example.com\" for InterpretReplica";
-    assert!(output.contains(reason), "{output}");
+    assert_snapshot!(simulated(&[("a webhook", "-f -", &text)]));
 }
 
 #[needs(kubectl)]

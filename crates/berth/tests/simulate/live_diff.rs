@@ -2,6 +2,7 @@
 //! and compare. They also check that the simulation writes nothing.
 
 use berth_test_requirements::needs;
+use berth_test_transcripts::{Transcript, assert_snapshot};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -239,11 +240,9 @@ async fn predictions_equal_the_placements_after_the_change() {
     }
 
     // A scheduler that becomes the leader would move no binding.
-    let takeover = plane.simulate_unwritten(&[]).await.without_note();
-    assert_eq!(
-        takeover,
-        "3 bindings looked at, 0 would move, 0 would become unschedulable\n"
-    );
+    let mut transcript = Transcript::new();
+    let takeover = plane.simulate_unwritten(&[]).await;
+    takeover.record(&mut transcript, &["--against live"]);
 
     // A Deployment gets more replicas.
     let change = deployment("web", 11);
@@ -286,10 +285,8 @@ async fn predictions_equal_the_placements_after_the_change() {
     let same = plane
         .simulate_unwritten(&["-f", &files.path("same.yaml")])
         .await;
-    assert!(
-        same.out()
-            .starts_with("4 bindings looked at, 0 would move, 0")
-    );
+    same.record(&mut transcript, &["--against live -f same.yaml"]);
+    assert_snapshot!(transcript);
 
     // A policy gets a placement that selects clusters by label.
     let change = policy(
@@ -339,15 +336,11 @@ async fn a_taint_does_not_move_existing_placements() {
     plane
         .wait_for_binding("web-deployment", |b| !b.spec.clusters.is_empty())
         .await;
-    let output = plane
-        .simulate_unwritten(&["--taint", "member1=maintenance:NoSchedule"])
-        .await
-        .out();
-    assert!(
-        output.starts_with("1 binding looked at, 0 would move, 0 would become unschedulable\n")
-            && output.contains("note: a taint keeps new workloads out"),
-        "{output}"
-    );
+    let arguments = ["--taint", "member1=maintenance:NoSchedule"];
+    let mut transcript = Transcript::new();
+    let output = plane.simulate_unwritten(&arguments).await;
+    output.record(&mut transcript, &arguments);
+    assert_snapshot!(transcript);
     plane.server.stop().await;
 }
 
@@ -363,23 +356,14 @@ async fn manifests_that_the_control_plane_would_refuse_are_refused() {
             "{clusterAffinity: {}, clusterAffinities: [{affinityName: a}]}",
         ),
     )]);
-    let error = plane
-        .simulate(&["-f", &files.path("bad.yaml")])
-        .await
-        .refusal();
-    assert!(
-        error.contains("bad.yaml, document 1: PropagationPolicy")
-            && error.contains("spec.placement"),
-        "{error}"
-    );
-    let error = plane.simulate(&["--without", "member9"]).await.refusal();
-    assert!(error.contains("member1, member2, member3"), "{error}");
-    let output = simulate(&[
-        "--against",
-        "nowhere",
-        "--kubeconfig",
-        &plane.files.path("kubeconfig"),
-    ]);
-    assert!(output.refusal().contains("nowhere"));
+    let mut transcript = Transcript::new();
+    for arguments in [["-f", &files.path("bad.yaml")], ["--without", "member9"]] {
+        let output = plane.simulate(&arguments).await;
+        output.record(&mut transcript, &arguments);
+    }
+    let kubeconfig = plane.files.path("kubeconfig");
+    let arguments = ["--against", "nowhere", "--kubeconfig", &kubeconfig];
+    simulate(&arguments).record(&mut transcript, &arguments);
+    assert_snapshot!(transcript);
     plane.server.stop().await;
 }

@@ -4,6 +4,7 @@
 use berth::up::UpArgs;
 use berth_api::feature_gates;
 use berth_test_requirements::needs;
+use berth_test_transcripts::{Transcript, assert_snapshot};
 
 use crate::live_diff::Plane;
 use crate::program::{Files, deployment};
@@ -41,29 +42,28 @@ async fn the_claiming_policy_is_used_although_another_policy_selects_the_templat
     plane.apply(&policy("aaa", "w1", "member2", "")).await;
     plane.wait_for_marker("aaa").await;
 
-    // When the claiming policy no longer selects the template, the other policy claims the template.
+    // The claiming policy no longer selects the template, or no cluster satisfies its placement.
     let released = policy("w1-propagation", "other", "member1", "");
-    let files = Files::new(&[("elsewhere.yaml", &released)]);
-    let output = plane.simulate(&["-f", &files.path("elsewhere.yaml")]).await;
-    let output = output.out();
-    let note =
-        "note: Deployment shop/w1: policy(shop/aaa) claims it from policy(shop/w1-propagation)\n";
-    assert!(output.contains(note), "{output}");
-
     let edited = with(&w1, &policy("w1-propagation", "w1", "nowhere", ""));
-    let files = Files::new(&[("edited.yaml", &edited)]);
-    let file = files.path("edited.yaml");
-    let output = plane
-        .simulate(&["-f", &file, "--fail-on-unscheduled"])
-        .await;
-    assert_eq!(output.code, 1, "{output:?}");
-    assert!(
-        output
-            .out
-            .contains("0 would move, 1 would become unschedulable"),
-        "{output:?}"
-    );
-    assert_eq!(output.err, "error: 1 binding finds no place\n");
+    let files = Files::new(&[("released.yaml", &released), ("edited.yaml", &edited)]);
+    let mut transcript = Transcript::new();
+    for (about, file, flag) in [
+        (
+            "the other policy claims the template",
+            "released.yaml",
+            &[][..],
+        ),
+        ("a failure", "edited.yaml", &["--fail-on-unscheduled"]),
+    ] {
+        let file = files.path(file);
+        let arguments = [&["-f", &file], flag].concat();
+        transcript.about(about);
+        plane
+            .simulate(&arguments)
+            .await
+            .record(&mut transcript, &arguments);
+    }
+    assert_snapshot!(transcript);
     let predicted = plane.predicted_of(&edited).await;
     assert!(predicted["w1-deployment"].is_empty(), "{predicted:?}");
     plane.apply(&edited).await;
@@ -236,12 +236,13 @@ async fn predictions_about_preemption_come_true() {
         "  priority: 20\n  preemption: Always\n",
     );
     let files = Files::new(&[("change.yaml", &preempts)]);
-    let output = plane.simulate(&["-f", &files.path("change.yaml")]).await;
-    let output = output.out();
-    assert!(
-        output.contains(" 0 would move") && output.contains("PropagationPolicyPreemption=true"),
-        "{output}"
-    );
+    let arguments = ["-f", &files.path("change.yaml")];
+    let mut transcript = Transcript::new();
+    plane
+        .simulate(&arguments)
+        .await
+        .record(&mut transcript, &arguments);
+    assert_snapshot!(transcript);
     plane.server.stop().await;
 }
 
@@ -265,20 +266,12 @@ data:
     let typo = policy("web", "web", "member1", "").replace("kind: Deployment,", "kind: Deploymnt,");
     let absent = policy("absent", "wbe", "member1", "");
     let files = Files::new(&[("change.yaml", &format!("{typo}---\n{absent}"))]);
-    let output = plane
-        .simulate(&["-f", &files.path("change.yaml"), "--fail-on-unscheduled"])
-        .await;
-    assert_eq!(output.code, 1, "{output:?}");
-    assert_eq!(
-        output.err,
-        "error: 2 policies or selectors select nothing\n"
-    );
-    for note in [
-        "note: policy(shop/web): spec.resourceSelectors[0] selects nothing: there is no Deploymnt in apps/v1; did you mean Deployment?\n",
-        "note: policy(shop/absent) selects nothing: there is no Deployment wbe; did you mean web?\n",
-        "adds it; there is one in ConfigMap karmada-system/scheduler\n",
-    ] {
-        assert!(output.out.contains(note), "{note}\n{}", output.out);
-    }
+    let arguments = ["-f", &files.path("change.yaml"), "--fail-on-unscheduled"];
+    let mut transcript = Transcript::new();
+    plane
+        .simulate(&arguments)
+        .await
+        .record(&mut transcript, &arguments);
+    assert_snapshot!(transcript);
     plane.server.stop().await;
 }

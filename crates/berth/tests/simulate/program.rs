@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use berth_test_transcripts::Transcript;
 use serde_json::Value;
 
 /// Exit code and output of the program.
@@ -22,24 +23,16 @@ impl CommandOutput {
         self.out
     }
 
-    /// Checks that the program succeeded, and returns its standard output without [`NOTE`].
-    #[track_caller]
-    pub(crate) fn without_note(self) -> String {
-        let out = self.out();
-        out.strip_suffix(NOTE).unwrap().to_owned()
-    }
-
     /// Checks that the program succeeded, and returns its standard output, decoded from JSON.
     #[track_caller]
     pub(crate) fn json(self) -> Value {
         serde_json::from_str(&self.out()).unwrap()
     }
 
-    /// Checks that the program refused the manifests, and returns its standard error.
-    #[track_caller]
-    pub(crate) fn refusal(self) -> String {
-        assert_eq!((self.code, self.out.as_str()), (1, ""), "{self:?}");
-        self.err
+    /// Adds the command with these arguments and what it printed to a transcript.
+    pub(crate) fn record(&self, transcript: &mut Transcript, arguments: &[&str]) {
+        let words = [&["berth", "simulate"], arguments].concat();
+        transcript.command(&words, Some(self.code), &self.out, &self.err);
     }
 }
 
@@ -75,6 +68,20 @@ pub(crate) fn simulate_with_input(arguments: &[&str], input: &str) -> CommandOut
         out: String::from_utf8(output.stdout).unwrap(),
         err: without_progress(&String::from_utf8(output.stderr).unwrap()),
     }
+}
+
+/// A case: its description, the arguments with blanks between them, and the standard input.
+pub(crate) type Case<'a> = (&'a str, &'a str, &'a str);
+
+/// Runs `berth simulate` for each case.
+pub(crate) fn simulated(cases: &[Case]) -> Transcript {
+    let mut transcript = Transcript::new();
+    for (description, arguments, input) in cases {
+        let arguments: Vec<&str> = arguments.split_whitespace().collect();
+        transcript.about(description);
+        simulate_with_input(&arguments, input).record(&mut transcript, &arguments);
+    }
+    transcript
 }
 
 /// Removes progress messages, which appear on slow machines.
@@ -140,10 +147,6 @@ spec:
 "
     )
 }
-
-/// The last note of a simulation without a scheduler configuration.
-pub(crate) const NOTE: &str = "note: not simulated: the scheduler's configuration (profiles, Expressions, other plugins, \
-     extenders); --config or --scheduler-url adds it\n";
 
 /// A placement that divides the replicas in proportion to the free capacity of the clusters.
 pub(crate) const DYNAMIC: &str = "{replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted, \

@@ -16,31 +16,7 @@ fn apply(up: &Up, name: &str, manifest: &str) {
     up.kubectl(&["apply", "-f", file.to_str().unwrap()]);
 }
 
-const NGINX: &str = "apiVersion: apps/v1
-kind: Deployment
-metadata: {name: nginx}
-spec:
-  replicas: 3
-  selector: {matchLabels: {app: nginx}}
-  template:
-    metadata: {labels: {app: nginx}}
-    spec: {containers: [{name: nginx, image: 'nginx:1.19.0'}]}
----
-apiVersion: policy.karmada.io/v1alpha1
-kind: PropagationPolicy
-metadata: {name: nginx}
-spec:
-  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: nginx}]
-  propagateDeps: true
-  placement:
-    clusterAffinity: {clusterNames: [member1, member2]}
-    spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]
-  failover:
-    application:
-      decisionConditions: {tolerationSeconds: 3}
-      purgeMode: Gracefully
-      gracePeriodSeconds: 60
-";
+const NGINX: &str = include_str!("manifests/failing_nginx.yaml");
 
 #[needs(kubectl)]
 #[test]

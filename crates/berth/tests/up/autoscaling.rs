@@ -4,38 +4,7 @@ use berth_test_requirements::needs;
 
 use crate::program::{Up, until};
 
-const WEB: &str = "apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 4
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}, annotations: {simulation.berth/start-delay: 0s}}
-    spec: {containers: [{name: web, image: one, resources: {requests: {cpu: 100m}}}]}
----
-apiVersion: autoscaling/v2
-kind: HorizontalPodAutoscaler
-metadata: {name: web}
-spec:
-  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
-  minReplicas: 2
-  maxReplicas: 8
-  metrics:
-    - type: Resource
-      resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}
----
-apiVersion: policy.karmada.io/v1alpha1
-kind: PropagationPolicy
-metadata: {name: web}
-spec:
-  resourceSelectors:
-    - {apiVersion: apps/v1, kind: Deployment, name: web}
-    - {apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, name: web}
-  placement:
-    clusterAffinity: {clusterNames: [member1, member2]}
-    replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}
-";
+const WEB: &str = include_str!("manifests/autoscaled_web.yaml");
 
 const LABEL: &str = r"{.metadata.labels.resourcetemplate\.karmada\.io/retain-replicas}";
 

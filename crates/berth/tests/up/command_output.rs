@@ -4,8 +4,9 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use berth_test_requirements::needs;
+use berth_test_transcripts::{Transcript, assert_snapshot};
 
-use crate::program::{Up, berth, line, refused, root, until};
+use crate::program::{Up, berth, line, record, root, until};
 
 /// Runs a command, checks that it succeeds, and returns its output.
 fn run(up: &Up, arguments: &[&str]) -> String {
@@ -17,15 +18,11 @@ fn run(up: &Up, arguments: &[&str]) -> String {
 #[test]
 fn fail_and_heal_report_whether_they_changed_the_member() {
     let up = Up::start(&["--members=1"]);
-    for (words, expected) in [
-        (["heal", "member1"], "was already reachable"),
-        (["fail", "member1"], "is unreachable now"),
-        (["fail", "member1"], "is unreachable already"),
-        (["heal", "member1"], "is reachable again"),
-    ] {
-        let message = run(&up, &words);
-        assert!(message.contains(expected), "{words:?}: {message}");
+    let mut transcript = Transcript::new();
+    for command in ["heal", "fail", "fail", "heal"] {
+        up.record(&mut transcript, &format!("{command} member1"));
     }
+    assert_snapshot!(transcript);
 }
 
 #[test]
@@ -49,19 +46,21 @@ fn get_clusters_and_status_can_print_yaml() {
     );
 }
 
+/// Waits until `berth explain` explains the example of a Deployment with a text.
+fn wait_for_explanation(up: &Up, expected: &str) {
+    until(expected, || {
+        let output = berth(up.home.path(), &["explain", "deployment/nginx"]).output();
+        let text = String::from_utf8_lossy(&output.unwrap().stdout).into_owned();
+        if text.contains(expected) {
+            Ok(())
+        } else {
+            Err(text)
+        }
+    });
+}
+
 /// A Deployment whose CPU request exceeds the capacity of every member, and its policy.
-const HUGE: &str = r#"{ "apiVersion": "v1", "kind": "List", "items": [
-  { "apiVersion": "apps/v1", "kind": "Deployment",
-    "metadata": { "name": "huge", "namespace": "default" },
-    "spec": { "replicas": 2, "selector": { "matchLabels": { "app": "huge" } },
-      "template": { "metadata": { "labels": { "app": "huge" } },
-        "spec": { "containers": [{ "name": "c", "image": "i",
-          "resources": { "requests": { "cpu": "100k" } } }] } } } },
-  { "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
-    "metadata": { "name": "huge", "namespace": "default" },
-    "spec": { "resourceSelectors": [{ "apiVersion": "apps/v1", "kind": "Deployment" }],
-      "placement": { "replicaScheduling": { "replicaSchedulingType": "Divided",
-        "replicaDivisionPreference": "Aggregated" } } } } ] }"#;
+const HUGE: &str = include_str!("manifests/huge.json");
 
 #[needs(kubectl)]
 #[test]
@@ -70,24 +69,18 @@ fn top_shows_free_capacity_and_waiting_bindings() {
     let manifest = up.home.path().join("huge.json");
     std::fs::write(&manifest, HUGE).unwrap();
     up.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
-    let output = until("the Deployment to wait", || {
+    until("the Deployment to wait", || {
         let output = run(&up, &["top"]);
         if output.contains("not enough") {
-            Ok(output)
+            Ok(())
         } else {
             Err(output)
         }
     });
-    let lines: Vec<&str> = output.lines().collect();
-    assert!(lines[0].starts_with("NAME      CPU-FREE"), "{output}");
-    assert!(lines[1].starts_with("member1   "), "{output}");
-    assert_eq!(lines[2], "");
-    assert!(lines[4].starts_with("default/huge"), "{output}");
-    assert!(lines[4].contains("cpu=100k"), "{output}");
-    let report: serde_json::Value =
-        serde_json::from_str(&run(&up, &["top", "--output=json"])).unwrap();
-    assert_eq!(report["clusters"][0]["replicas"], 0, "{report}");
-    assert_eq!(report["waiting"][0]["name"], "huge", "{report}");
+    let mut transcript = Transcript::new();
+    up.record(&mut transcript, "top");
+    up.record(&mut transcript, "top --output=json");
+    assert_snapshot!(transcript);
 }
 
 #[needs(kubectl)]
@@ -96,57 +89,20 @@ fn explain_lists_a_cause_and_a_remedy_for_each_cluster() {
     let up = Up::start(&["--members=3"]);
     let manifest = root().join("examples/nginx.yaml");
     up.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
-    let explained = |arguments: &[&str]| {
-        until("the binding", || {
-            let arguments = [&["explain", "deployment/nginx"], arguments].concat();
-            let output = berth(up.home.path(), &arguments).output().unwrap();
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            if text.contains("member1:1, member2:1; equals the decision")
-                || text.contains("\"agrees\": true")
-            {
-                Ok(text)
-            } else {
-                Err(text)
-            }
-        })
-    };
-    let text = explained(&[]);
-    let lines: Vec<&str> = text.lines().collect();
-    assert!(
-        lines[1].starts_with("Decided: ")
-            && lines[1]
-                .ends_with("by default-scheduler (ReconcileSchedule), from the scheduler's record"),
-        "{text}"
-    );
-    assert_eq!(lines[2], "Now: the same decision would be made", "{text}");
-    assert!(text.contains("Placed: member1:1, member2:1"), "{text}");
-    assert!(
-        text.contains("member3: add member3 to clusterNames of clusterAffinity"),
-        "{text}"
-    );
-    let text = explained(&["--cluster=member3"]);
-    assert!(
-        text.contains("Smallest changes that would place the workload on member3"),
-        "{text}"
-    );
-    let report = explained(&["--output=json"]);
-    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
-    assert_eq!(report["apiVersion"], "explain.berth.io/v1", "{report}");
-    assert_eq!(report["source"]["origin"], "record", "{report}");
-    // With --karmada-context and without --scheduler-url, the command reads no record of a scheduler. It recomputes the
-    // decision, and the output reports this.
-    let text = run(
+    wait_for_explanation(&up, "member1:1, member2:1; equals the decision");
+    let mut transcript = Transcript::new();
+    for flag in ["", " --cluster=member3", " --output=json"] {
+        up.record(&mut transcript, &format!("explain deployment/nginx{flag}"));
+    }
+    // With this flag, no scheduler is asked for its record. The rest depends on whether the pods have started.
+    let recomputed = run(
         &up,
         &["explain", "deployment/nginx", "--karmada-context=berth"],
     );
-    let recomputed = "Recomputed from the present clusters: no scheduler was asked";
-    assert!(
-        text.lines().nth(1).unwrap().starts_with(recomputed),
-        "{text}"
-    );
-    let unknown = refused(up.home.path(), &["explain", "deployment/ngin"]);
-    let message = line(&unknown);
-    assert!(message.contains("did you mean"), "{message}");
+    transcript.about("explain deployment/nginx --karmada-context=berth");
+    transcript.lines(&recomputed.lines().take(4).collect::<Vec<_>>().join("\n"));
+    up.record(&mut transcript, "explain deployment/ngin");
+    assert_snapshot!(transcript);
 }
 
 #[needs(kubectl)]
@@ -158,43 +114,19 @@ fn explain_lists_the_cause_and_the_smallest_fix_of_an_unplaced_binding() {
     }
     let manifest = root().join("examples/nginx.yaml");
     up.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
-    let explained = |arguments: &[&str]| {
-        until("the failure", || {
-            let arguments = [&["explain", "deployment/nginx"], arguments].concat();
-            let output = berth(up.home.path(), &arguments).output().unwrap();
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            if output.status.success() && text.contains("0/2 clusters are available") {
-                Ok(text)
-            } else {
-                Err(text)
-            }
-        })
-    };
-    let text = explained(&[]);
-    for expected in [
-        "Not placed (NoClusterFit): none of 2 clusters fits",
-        "Now: the same decision would be made",
-        "Recorded: no cluster; equals the decision",
-        "Condition: NoClusterFit: 0/2 clusters are available: 2 cluster(s) had untolerated taint {maintenance=night:NoSchedule}.",
-        "tolerate maintenance=night:NoSchedule in the policy",
+    wait_for_explanation(&up, "Recorded: no cluster; equals the decision");
+    let mut transcript = Transcript::new();
+    for command in [
+        "explain deployment/nginx",
+        "explain deployment/nginx --output=json",
+        "taint member1 maintenance-",
     ] {
-        assert!(text.contains(expected), "{expected}: {text}");
+        up.record(&mut transcript, command);
     }
-    let report: serde_json::Value = serde_json::from_str(&explained(&["--output=json"])).unwrap();
-    let fixes = report["fixes"].as_array().unwrap();
-    assert_eq!(fixes[0]["changes"].as_array().unwrap().len(), 1, "{report}");
     // Removing the taint of member1 has the result that the command predicts.
-    assert!(text.contains("result: member1:2"), "{text}");
-    run(&up, &["taint", "member1", "maintenance-"]);
-    until("the Deployment to be placed", || {
-        let output = berth(up.home.path(), &["explain", "deployment/nginx"]).output();
-        let text = String::from_utf8_lossy(&output.unwrap().stdout).into_owned();
-        if text.contains("Recorded: member1:2; equals the decision") {
-            Ok(())
-        } else {
-            Err(text)
-        }
-    });
+    assert!(transcript.text().contains("result: member1:2"));
+    wait_for_explanation(&up, "Recorded: member1:2; equals the decision");
+    assert_snapshot!(transcript);
 }
 
 #[test]
@@ -347,8 +279,9 @@ fn completion_scripts_are_valid() {
 #[test]
 fn fault_injection_requires_a_running_control_plane() {
     let home = tempfile::tempdir().unwrap();
+    let mut transcript = Transcript::new();
     for command in ["fail", "heal"] {
-        let line = line(&refused(home.path(), &[command, "member1"]));
-        assert!(line.contains("start one with `berth up`"), "{line}");
+        record(&mut transcript, home.path(), &format!("{command} member1"));
     }
+    assert_snapshot!(transcript);
 }

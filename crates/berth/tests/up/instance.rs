@@ -1,6 +1,7 @@
 //! Tests of the process of `berth up`: `berth status`, `berth down`, a second process, listening addresses and logs.
 
 use berth_test_requirements::needs;
+use berth_test_transcripts::{Transcript, assert_snapshot};
 use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -8,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::program::{Up, berth, line, refused, root, until};
+use crate::program::{Up, berth, listeners, root, until};
 
 fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -34,43 +35,18 @@ fn a_relative_kubeconfig_is_printed_as_an_absolute_path() {
 #[test]
 fn status_shows_servers_members_and_components() {
     let up = Up::start(&["--members=2"]);
-    let text = run(&up, &["status"]);
-    assert!(text.status.success(), "{text:?}");
-    let text = stdout(&text);
-    let json = run(&up, &["status", "-o", "json"]);
-    let json: Value = serde_json::from_slice(&json.stdout).unwrap();
-    let url = json["apiServer"].as_str().unwrap();
-    assert!(url.starts_with("https://127.0.0.1:"), "{url}");
-    assert_eq!(json["process"], up.child.id());
-    let members = json["members"].as_array().unwrap();
-    assert_eq!(members.len(), 2);
-    for (member, nodes) in members.iter().zip(["4/4", "8/8"]) {
-        assert_eq!(
-            (&member["ready"], &member["nodes"]),
-            (&"True".into(), &nodes.into())
-        );
-        assert!(
-            text.contains(member["apiServer"].as_str().unwrap()),
-            "{text}"
-        );
-    }
-    for expected in [
-        url,
-        "member1",
-        "member2",
-        "scheduler",
-        "in memory",
-        json["since"].as_str().unwrap(),
-    ] {
-        assert!(text.contains(expected), "{expected} is not in {text}");
-    }
-    // The banner contains the same URL, and has at most 23 lines.
+    let status = run(&up, &["status", "-o", "json"]);
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert_eq!(status["process"], up.child.id());
+    let url = status["apiServer"].as_str().unwrap();
+    let mut transcript = Transcript::new();
+    transcript.about("what `berth up` prints");
     let banner = up.log();
-    assert!(
-        banner.contains(url) && banner.contains("--context member1"),
-        "{banner}"
-    );
-    assert!(banner.lines().count() < 24, "{banner}");
+    assert!(banner.contains(url), "{banner}");
+    transcript.lines(&banner);
+    up.record(&mut transcript, "status");
+    up.record(&mut transcript, "status -o json");
+    assert_snapshot!(transcript);
 }
 
 #[test]
@@ -85,14 +61,10 @@ fn down_stops_the_control_plane_and_can_be_repeated() {
             .ok_or_else(|| "it still runs".to_owned())
     });
     assert!(ended.success(), "{ended}");
-    let again = run(&up, &["down"]);
-    assert!(
-        again.status.success() && stdout(&again).starts_with("no `berth up` runs"),
-        "{again:?}"
-    );
-    let status = run(&up, &["status"]);
-    assert_eq!(status.status.code(), Some(1));
-    assert!(line(&status).contains("berth up"), "{status:?}");
+    let mut transcript = Transcript::new();
+    up.record(&mut transcript, "down");
+    up.record(&mut transcript, "status");
+    assert_snapshot!(transcript);
     // Only the kubeconfig remains in the folder.
     let left = std::fs::read_dir(up.home.path().join(".berth"))
         .unwrap()
@@ -104,9 +76,9 @@ fn down_stops_the_control_plane_and_can_be_repeated() {
 fn the_error_of_down_contains_the_id_of_a_process_that_does_not_stop() {
     let up = Up::start(&["--members=0"]);
     up.signal("-STOP");
-    let down = run(&up, &["down", "--timeout=1"]);
-    assert_eq!(down.status.code(), Some(1), "{down:?}");
-    assert!(line(&down).contains(&up.child.id().to_string()), "{down:?}");
+    let mut transcript = Transcript::new();
+    up.record(&mut transcript, "down --timeout=1");
+    assert_snapshot!(transcript);
     up.signal("-CONT");
 }
 
@@ -114,22 +86,9 @@ fn the_error_of_down_contains_the_id_of_a_process_that_does_not_stop() {
 #[test]
 fn the_error_of_a_second_up_describes_the_running_control_plane() {
     let up = Up::start(&["--members=0"]);
-    let url = stdout(&run(&up, &["status"]));
-    let url = url
-        .split_whitespace()
-        .find(|word| word.starts_with("https://"))
-        .unwrap();
-    let line = line(&refused(up.home.path(), &["up", "--port=0"]));
-    for expected in [
-        url,
-        &up.child.id().to_string(),
-        "berth status",
-        "berth down",
-        "to run a second one, pass another --kubeconfig",
-        "--data-dir",
-    ] {
-        assert!(line.contains(expected), "{expected} is not in {line}");
-    }
+    let mut transcript = Transcript::new();
+    up.record(&mut transcript, "up --port=0");
+    assert_snapshot!(transcript);
     assert!(
         run(&up, &["status"]).status.success(),
         "the first control plane is affected"
@@ -183,34 +142,30 @@ fn the_environment_selects_the_control_plane() {
         clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\n";
     std::fs::write(&foreign, text).unwrap();
     let foreign = foreign.to_str().unwrap();
+    let mut transcript = Transcript::new();
     for words in [
         &["status"][..],
         &["down"],
         &["fail", "member1"],
         &["heal", "member1"],
     ] {
-        let output = with(up.home.path(), foreign, words);
-        assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
-        let ours = ours.display();
-        let expected = format!(
-            "error: no `berth up` runs with the kubeconfig {foreign}, which KUBECONFIG names; \
-             a `berth up` runs with {ours}: pass --kubeconfig {ours}\n"
+        transcript.ran(
+            &[&["KUBECONFIG=foreign", "berth"], words].concat(),
+            &with(up.home.path(), foreign, words),
         );
-        assert_eq!(line(&output), expected, "{words:?}");
     }
+    transcript.about("with a home folder in which no `berth up` runs");
     let output = with(other_home.path(), foreign, &["status"]);
-    assert!(
-        line(&output).ends_with("start one with `berth up`\n"),
-        "{output:?}"
-    );
+    transcript.ran(&["KUBECONFIG=foreign berth status"], &output);
     assert!(
         run(&up, &["status"]).status.success(),
         "the foreign kubeconfig stopped the control plane"
     );
-    let output = with(other_home.path(), ours.to_str().unwrap(), &["down"]);
-    assert!(output.status.success(), "{output:?}");
-    let output = with(other_home.path(), ours.to_str().unwrap(), &["down"]);
-    assert!(output.status.success() && stdout(&output).starts_with("no `berth up` runs"));
+    for _ in 0..2 {
+        let output = with(other_home.path(), ours.to_str().unwrap(), &["down"]);
+        transcript.ran(&["KUBECONFIG=ours berth down"], &output);
+    }
+    assert_snapshot!(transcript);
 }
 
 #[test]
@@ -218,64 +173,24 @@ fn the_error_about_an_unusable_kubeconfig_contains_the_file_and_the_cause() {
     let home = tempfile::tempdir().unwrap();
     let broken = home.path().join("broken");
     std::fs::write(&broken, "clusters: 1\n").unwrap();
-    let (broken, missing) = (broken.display(), home.path().join("missing"));
-    let missing = missing.display();
-    for (named, file, cause) in [
-        (format!("{missing}"), format!("{missing}"), "No such file"),
-        (format!("{broken}"), format!("{broken}"), "clusters"),
-        (
-            format!("{missing}:{broken}"),
-            format!("{broken}"),
-            "clusters",
-        ),
-    ] {
-        for words in [
-            &["get", "clusters"][..],
-            &["watch"],
-            &["scheduler"],
-            &["controllers"],
-            &["simulate", "--against", "any"],
-            &["unjoin", "member1"],
+    let mut transcript = Transcript::new();
+    for named in ["missing", "broken", "missing:broken"] {
+        for line in [
+            "get clusters",
+            "watch",
+            "scheduler",
+            "controllers",
+            "simulate --against any",
+            "unjoin member1",
         ] {
-            let output = berth(home.path(), words).env("KUBECONFIG", &named).output();
-            let output = output.unwrap();
-            assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
-            let errors = String::from_utf8_lossy(&output.stderr);
-            let last = errors.lines().last().unwrap();
-            let expected = format!("cannot use the kubeconfig {file}: ");
-            assert!(
-                last.starts_with("error: ") && last.contains(&expected),
-                "{words:?}: {errors}"
-            );
-            assert!(
-                last.contains(cause) && !last.contains("set KUBECONFIG"),
-                "{words:?}: {errors}"
-            );
+            let words: Vec<&str> = line.split(' ').collect();
+            let mut command = berth(home.path(), &words);
+            command.current_dir(&home).env("KUBECONFIG", named);
+            let shown = format!("KUBECONFIG={named} berth {line}");
+            transcript.ran(&[&shown], &command.output().unwrap());
         }
     }
-}
-
-/// Returns the TCP addresses at which a process listens, in the hexadecimal format of /proc/net/tcp.
-fn listeners(process: u32) -> Vec<String> {
-    let links = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
-    let sockets: Vec<String> = links
-        .filter_map(|link| std::fs::read_link(link.ok()?.path()).ok())
-        .filter_map(|target| {
-            let inode = target.to_str()?.strip_prefix("socket:[")?;
-            Some(inode.trim_end_matches(']').to_owned())
-        })
-        .collect();
-    let mut listening = Vec::new();
-    for table in ["tcp", "tcp6"] {
-        let table = std::fs::read_to_string(format!("/proc/{process}/net/{table}"));
-        for row in table.unwrap_or_default().lines().skip(1) {
-            let cells: Vec<&str> = row.split_whitespace().collect();
-            if cells[3] == "0A" && sockets.iter().any(|inode| inode == cells[9]) {
-                listening.push(cells[1].to_owned());
-            }
-        }
-    }
-    listening
+    assert_snapshot!(transcript);
 }
 
 #[test]

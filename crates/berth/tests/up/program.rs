@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use berth_test_transcripts::Transcript;
+
 const TIMEOUT: Duration = Duration::from_mins(1);
 /// Minimum pause between two checks of [`until`].
 const STEP: Duration = Duration::from_millis(20);
@@ -33,6 +35,13 @@ pub(crate) fn berth(home: &Path, arguments: &[&str]) -> Command {
         .env_remove("KUBECONFIG")
         .stdin(Stdio::null());
     command
+}
+
+/// Runs a command, given with blanks between its words, and adds what it printed to a transcript.
+pub(crate) fn record(transcript: &mut Transcript, home: &Path, line: &str) {
+    let words: Vec<&str> = line.split(' ').collect();
+    let output = berth(home, &words).output().unwrap();
+    transcript.ran(&["berth", line], &output);
 }
 
 /// Runs a command. Asserts that the exit code is 1 and that standard output is empty.
@@ -99,6 +108,11 @@ impl Up {
         up
     }
 
+    /// Runs a command, and adds what it printed to a transcript, as [`record`].
+    pub(crate) fn record(&self, transcript: &mut Transcript, line: &str) {
+        record(transcript, self.home.path(), line);
+    }
+
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.home.path().join("up.log")).unwrap()
     }
@@ -155,6 +169,29 @@ impl Up {
                 .success()
         );
     }
+}
+
+/// Returns the TCP addresses at which a process listens, in the hexadecimal format of /proc/net/tcp.
+pub(crate) fn listeners(process: u32) -> Vec<String> {
+    let links = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+    let sockets: Vec<String> = links
+        .filter_map(|link| std::fs::read_link(link.ok()?.path()).ok())
+        .filter_map(|target| {
+            let inode = target.to_str()?.strip_prefix("socket:[")?;
+            Some(inode.trim_end_matches(']').to_owned())
+        })
+        .collect();
+    let mut listening = Vec::new();
+    for table in ["tcp", "tcp6"] {
+        let table = std::fs::read_to_string(format!("/proc/{process}/net/{table}"));
+        for row in table.unwrap_or_default().lines().skip(1) {
+            let cells: Vec<&str> = row.split_whitespace().collect();
+            if cells[3] == "0A" && sockets.iter().any(|inode| inode == cells[9]) {
+                listening.push(cells[1].to_owned());
+            }
+        }
+    }
+    listening
 }
 
 /// A `berth` process, such as `berth scheduler`, that runs beside `berth up` and uses its kubeconfig. Dropping it kills

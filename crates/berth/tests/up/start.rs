@@ -1,13 +1,14 @@
 //! Tests of starting and stopping `berth up`, and of flags and files that `berth up` refuses.
 
 use berth_test_requirements::needs;
+use berth_test_transcripts::{Transcript, assert_snapshot};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::program::{Up, line, refused, root, until};
+use crate::program::{Up, listeners, record, root, until};
 
 #[test]
 fn a_signal_stops_the_program_within_ten_seconds() {
@@ -30,38 +31,15 @@ fn a_signal_stops_the_program_within_ten_seconds() {
     }
 }
 
-/// Returns the IPv4 ports on which a process listens.
-fn ports(process: u32) -> Vec<u16> {
-    let files = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
-    let sockets: Vec<String> = files
-        .filter_map(|file| std::fs::read_link(file.ok()?.path()).ok())
-        .filter_map(|link| {
-            let inode = link.to_str()?.strip_prefix("socket:[")?;
-            Some(inode.strip_suffix(']')?.to_owned())
-        })
-        .collect();
-    let table = std::fs::read_to_string(format!("/proc/{process}/net/tcp")).unwrap();
-    let listening = table.lines().filter_map(|line| {
-        let columns: Vec<&str> = line.split_whitespace().collect();
-        let [_, local, _, "0A", ..] = columns[..] else {
-            return None;
-        };
-        let is_own = sockets
-            .iter()
-            .any(|inode| Some(&&**inode) == columns.get(9));
-        let (_, port) = local.split_once(':')?;
-        is_own.then_some(u16::from_str_radix(port, 16).ok()?)
-    });
-    listening.collect()
-}
-
 #[test]
 fn without_dashboard_and_scheduler_only_the_api_servers_listen() {
     let up = Up::start(&["--members=2", "--without=dashboard,scheduler"]);
     assert!(!up.log().contains("http://"), "{}", up.log());
-    let ports = ports(up.child.id());
-    assert_eq!(ports.len(), 3, "{ports:?}");
-    for port in ports {
+    let listening = listeners(up.child.id());
+    assert_eq!(listening.len(), 3, "{listening:?}");
+    for address in listening {
+        let (_, port) = address.split_once(':').unwrap();
+        let port = u16::from_str_radix(port, 16).unwrap();
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
         stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
         let mut answer = String::new();
@@ -88,11 +66,9 @@ fn a_port_in_use_is_reported_and_no_files_are_left() {
     let home = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = taken.local_addr().unwrap().port();
-    let line = line(&refused(home.path(), &["up", &format!("--port={port}")]));
-    assert!(
-        line.contains(&format!("port {port}")) && line.contains("--port"),
-        "{line}"
-    );
+    let mut transcript = Transcript::new().replacing(port.to_string(), "[taken port]");
+    record(&mut transcript, home.path(), &format!("up --port={port}"));
+    assert_snapshot!(transcript);
     let left: Vec<_> = std::fs::read_dir(home.path().join(".berth"))
         .unwrap()
         .collect();
@@ -100,74 +76,52 @@ fn a_port_in_use_is_reported_and_no_files_are_left() {
 }
 
 #[test]
-fn the_error_about_an_address_of_another_machine_contains_the_flag() {
+fn unusable_addresses_kubeconfigs_and_fleet_files_are_refused() {
     let home = tempfile::tempdir().unwrap();
-    // This address is reserved for documentation, so no machine has it.
-    let flags = ["up", "--port=0", "--bind-address=192.0.2.1"];
-    let line = line(&refused(home.path(), &flags));
-    for expected in ["192.0.2.1", "--bind-address", "os error"] {
-        assert!(line.contains(expected), "{line}");
-    }
-}
-
-#[test]
-fn the_error_about_a_kubeconfig_that_cannot_be_written_contains_the_path() {
-    let home = tempfile::tempdir().unwrap();
-    let file = home.path().join("file");
-    std::fs::write(&file, "").unwrap();
-    let path = file.join("kubeconfig");
-    let line = line(&refused(
-        home.path(),
-        &["up", "--port=0", "--kubeconfig", path.to_str().unwrap()],
-    ));
-    assert!(line.contains(path.to_str().unwrap()), "{line}");
-}
-
-#[test]
-fn a_kubeconfig_with_other_contexts_is_not_overwritten() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("config");
+    let file = |name: &str, text: &str| {
+        let path = home.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
     let theirs = "apiVersion: v1\nkind: Config\ncontexts:\n- name: production\n  context: {cluster: c, user: u}\n";
-    std::fs::write(&path, theirs).unwrap();
-    let line = line(&refused(
-        home.path(),
-        &["up", "--port=0", "--kubeconfig", path.to_str().unwrap()],
-    ));
-    assert!(
-        line.contains("has contexts that `berth up` did not write"),
-        "{line}"
-    );
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), theirs);
-}
-
-#[test]
-fn the_error_about_an_invalid_fleet_file_contains_the_document() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("fleet.yaml");
+    let kubeconfig = file("config", theirs);
+    let no_folder = format!("{}/kubeconfig", file("file", ""));
     let cluster = |name: &str| {
         format!(
             "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata: {{name: {name}}}\nspec: {{syncMode: Push}}\n"
         )
     };
-    let cases = [
-        ("{".to_owned(), "fleet.yaml"),
+    let twice = format!("{}---\n{}", cluster("a"), cluster("a"));
+    let mut transcript = Transcript::new();
+    for (about, flag, value) in [
+        // This address is reserved for documentation, so no machine has it.
         (
-            format!("{}---\n{}", cluster("a"), cluster("a")),
-            "document 2",
+            "of another machine",
+            "--bind-address",
+            "192.0.2.1".to_owned(),
         ),
-        // The clusters in a fleet file must satisfy the same rules as Clusters that a user creates.
-        (cluster("name.with.dots"), "name.with.dots"),
-        (String::new(), "no Cluster in it"),
-    ];
-    for (text, expected) in cases {
-        std::fs::write(&path, &text).unwrap();
-        let line = line(&refused(
-            home.path(),
-            &["up", "--port=0", "--fleet", path.to_str().unwrap()],
-        ));
-        assert!(line.contains(expected), "{line}");
+        ("a file is no folder", "--kubeconfig", no_folder),
+        (
+            "with contexts of others",
+            "--kubeconfig",
+            kubeconfig.clone(),
+        ),
+        ("no YAML", "--fleet", file("invalid.yaml", "{")),
+        ("two with one name", "--fleet", file("twice.yaml", &twice)),
+        (
+            "with the rules for Clusters that a user creates",
+            "--fleet",
+            file("dots.yaml", &cluster("name.with.dots")),
+        ),
+        ("no Cluster", "--fleet", file("empty.yaml", "")),
+    ] {
+        transcript.about(about);
+        let line = format!("up --port=0 {flag}={value}");
+        record(&mut transcript, home.path(), &line);
         assert!(!home.path().join(".berth/kubeconfig").exists());
     }
+    assert_snapshot!(transcript);
+    assert_eq!(std::fs::read_to_string(&kubeconfig).unwrap(), theirs);
 }
 
 #[needs(kubectl)]

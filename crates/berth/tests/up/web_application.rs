@@ -6,49 +6,7 @@ use serde_json::Value;
 
 use crate::program::{Up, berth, root, until};
 
-const APPLICATION: &str = "apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, labels: {app: web}}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}, annotations: {simulation.berth/start-delay: 0s}}
-    spec: {containers: [{name: web, image: nginx}]}
----
-apiVersion: v1
-kind: Service
-metadata: {name: web, labels: {app: web}}
-spec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80}]}
----
-apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata: {name: web, labels: {app: web}}
-spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
----
-apiVersion: v1
-kind: ReplicationController
-metadata: {name: old, labels: {app: old}}
-spec:
-  replicas: 1
-  selector: {app: old}
-  template:
-    metadata: {labels: {app: old}, annotations: {simulation.berth/start-delay: 0s}}
-    spec: {containers: [{name: old, image: nginx}]}
----
-apiVersion: policy.karmada.io/v1alpha1
-kind: PropagationPolicy
-metadata: {name: web}
-spec:
-  resourceSelectors:
-    - {apiVersion: apps/v1, kind: Deployment, name: web}
-    - {apiVersion: v1, kind: Service, name: web}
-    - {apiVersion: networking.k8s.io/v1, kind: Ingress, name: web}
-  placement:
-    clusterAffinities:
-      - {affinityName: first, clusterNames: [member1]}
-      - {affinityName: second, clusterNames: [member2]}
-";
+const APPLICATION: &str = include_str!("manifests/web_application.yaml");
 
 fn json(up: &Up, arguments: &[&str]) -> Value {
     let mut all = arguments.to_vec();

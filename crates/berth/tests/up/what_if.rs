@@ -13,36 +13,7 @@ use crate::dashboard_views::is_readable;
 use crate::program::{Up, berth, root, until};
 
 /// A ConfigMap for all clusters, a Deployment that requests the missing resource `example.com/gpu`, and their policies.
-const WORKLOADS: &str = "
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: everywhere}
----
-apiVersion: policy.karmada.io/v1alpha1
-kind: PropagationPolicy
-metadata: {name: everywhere}
-spec:
-  resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: everywhere}]
-  placement: {}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: huge}
-spec:
-  replicas: 2
-  selector: {matchLabels: {app: huge}}
-  template:
-    metadata: {labels: {app: huge}}
-    spec: {containers: [{name: huge, image: huge, resources: {requests: {example.com/gpu: 1}, limits: {example.com/gpu: 1}}}]}
----
-apiVersion: policy.karmada.io/v1alpha1
-kind: PropagationPolicy
-metadata: {name: huge}
-spec:
-  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: huge}]
-  placement:
-    replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}
-";
+const WORKLOADS: &str = include_str!("manifests/what_if.yaml");
 
 /// Starts a control plane, applies workloads, and waits until the scheduler has processed their bindings.
 fn start() -> Up {
