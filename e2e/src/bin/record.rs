@@ -60,7 +60,9 @@ fn main() -> ExitCode {
         .and_then(|runtime| runtime.block_on(record(&arguments.evidence)));
     match result {
         Ok(reports) => {
-            reports.iter().for_each(|report| println!("{report}"));
+            for report in &reports {
+                println!("{report}");
+            }
             ExitCode::SUCCESS
         }
         Err(error) => {

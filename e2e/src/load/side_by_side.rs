@@ -17,7 +17,7 @@ use berth_api::{Cluster, ResourceBinding};
 use clap::Args;
 use futures::{StreamExt as _, stream};
 use kube::ResourceExt as _;
-use kube::api::Api;
+use kube::api::{Api, ListParams};
 
 use self::api_requests::ApiRequests;
 use self::control_plane::ControlPlane;
@@ -162,7 +162,7 @@ async fn wait_until_ready(
         for program in &mut *programs {
             program.check_running()?;
         }
-        let listed = clusters.list(&Default::default()).await?;
+        let listed = clusters.list(&ListParams::default()).await?;
         if listed.iter().filter(|of| has_ready_condition(of)).count() == members {
             return Ok(());
         }

@@ -59,7 +59,8 @@ pub fn record(program: &Program) -> Result<Report, RecordError> {
     let old: BTreeMap<String, Value> = decisions(&read(&file)?)?.into_iter().collect();
     let mut text = format!("{}\n", json!({ "recorded": recorded }));
     for (_, decision) in &decided {
-        text += &format!("{decision}\n");
+        text.push_str(&decision.to_string());
+        text.push('\n');
     }
     write(&file, &text)?;
     Ok(Report::new(file, &old, &decided.into_iter().collect()))

@@ -2,6 +2,7 @@
 //! columns, and the type, default and bounds of each field. Descriptions are omitted.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -50,9 +51,9 @@ pub fn record(release: &Release) -> Result<Report, RecordError> {
     };
     let mut text = format!("{RECORDED}{}\n", json!(recorded));
     for (name, lines) in &found {
-        text += &format!("\n{name}\n");
+        let _ = writeln!(text, "\n{name}");
         for (path, facts) in lines {
-            text += &format!("  {path} {facts}\n");
+            let _ = writeln!(text, "  {path} {facts}");
         }
     }
     let new = sections(&text);

@@ -4,6 +4,7 @@
 //! with another result is written again, with the result as JSON.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -117,7 +118,7 @@ fn record_file(
         if before == result {
             written += block;
         } else {
-            written += &format!("- {}\n", with_result(case, &result));
+            let _ = writeln!(written, "- {}", with_result(case, &result));
         }
         old.insert(name.clone(), before);
         new.insert(name, result);

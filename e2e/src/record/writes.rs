@@ -65,8 +65,8 @@ async fn wait_until_scheduled(
             let mut conditions = binding.status.iter().flat_map(|status| &status.conditions);
             conditions.any(|condition| condition.type_ == "Scheduled")
         });
-        let scheduled = with_condition.count();
-        if scheduled == count {
+        let placed = with_condition.count();
+        if placed == count {
             return Ok(());
         }
         let failed = |message| RecordError::Program {
@@ -76,7 +76,7 @@ async fn wait_until_scheduled(
         if scheduler.exit_status().is_some() || Instant::now() >= end {
             let log = scheduler.tail();
             return Err(failed(format!(
-                "{scheduled} of {count} bindings are scheduled\n{log}"
+                "{placed} of {count} bindings are scheduled\n{log}"
             )));
         }
         tokio::time::sleep(Duration::from_millis(500)).await;

@@ -33,11 +33,12 @@ fn each_snapshot_has_its_test() {
         let text = fs::read_to_string(&snapshot).unwrap();
         let source = text.lines().find_map(|line| line.strip_prefix("source: "));
         let source = root.join(source.unwrap());
-        let test = format!("fn {}()", snapshot.file_stem().unwrap().to_string_lossy());
+        let function = format!("fn {}()", snapshot.file_stem().unwrap().to_string_lossy());
         let sources = fs::read_to_string(&source).unwrap_or_default();
         assert!(
-            sources.contains(&test) && source.parent() == snapshot.parent().and_then(Path::parent),
-            "delete {}: {} has no {test}",
+            sources.contains(&function)
+                && source.parent() == snapshot.parent().and_then(Path::parent),
+            "delete {}: {} has no {function}",
             snapshot.display(),
             source.display()
         );

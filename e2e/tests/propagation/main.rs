@@ -3,11 +3,7 @@
 //!
 //! If `KUBEBUILDER_ASSETS` names a folder with `kube-apiserver` and `etcd`, each member is a real kube-apiserver.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "this is how a test fails"
-)]
+#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 #![expect(
     clippy::needless_pass_by_value,
     reason = "json! literals are passed by value"

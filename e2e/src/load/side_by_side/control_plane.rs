@@ -171,7 +171,7 @@ impl ControlPlane {
         let text = |field: &str| object[field].as_str().unwrap_or_default();
         let (group, version) = text("apiVersion")
             .split_once('/')
-            .unwrap_or(("", text("apiVersion")));
+            .unwrap_or_else(|| ("", text("apiVersion")));
         let kind = GroupVersionKind::gvk(group, version, text("kind"));
         let api: Api<DynamicObject> =
             Api::all_with(self.client.clone(), &ApiResource::from_gvk(&kind));

@@ -49,13 +49,13 @@ pub(super) enum Step {
     For {
         names: Vec<String>,
         rows: Vec<Vec<String>>,
-        steps: Vec<Step>,
+        steps: Vec<Self>,
     },
     /// Repeats the steps for each word of a text.
     ForIn {
         name: String,
         words: String,
-        steps: Vec<Step>,
+        steps: Vec<Self>,
     },
     Request(Request),
 }
@@ -196,8 +196,8 @@ impl Lines {
         let known = METHODS.iter().find(|(name, ..)| *name == first);
         let (_, method, media_type) = known.unwrap_or_else(|| panic!("line {number}: {line}"));
         let (path, body) = word(rest);
-        request.method = (*method).to_owned();
-        request.path = path.to_owned();
+        (*method).clone_into(&mut request.method);
+        path.clone_into(&mut request.path);
         request.body = (!body.is_empty()).then(|| body.to_owned());
         while let Some((number, line)) = self.0.next_if(|(_, line)| belongs_to_request(line)) {
             request.add(number, &line);

@@ -146,7 +146,7 @@ fn merge(target: &mut Value, patch: Value) {
         let parents = parents.split('/').filter(|step| !step.is_empty());
         let parent = parents.fold(&mut *target, |value, step| child(value, &unescaped(step)));
         set(parent, &unescaped(last), value, |target, value| {
-            *target = value
+            *target = value;
         });
     }
 }
