@@ -30,6 +30,8 @@ const FILTERS: &[(&str, &str)] = &[
         r#""(version|resourceVersion)": "\d[\w.-]*""#,
         "\"$1\": \"[version]\"",
     ),
+    // The order of ties depends on the random UID of a binding.
+    (r#""ties": "(first|last)Name""#, "\"ties\": \"[order]\""),
     (r"is ready \(\d+\.\d+ s\)", "is ready ([time] s)"),
     (r"\btoken=[\w-]+", "token=[token]"),
     // An age in the last column of a table, and in another one.
