@@ -7,8 +7,8 @@
 
 use std::collections::BTreeSet;
 
-use berth_api::{BindingKey, Cluster};
 use berth_api::binding::{BindingSpec, BindingStatus};
+use berth_api::{BindingKey, Cluster};
 use berth_engine::{Engine, EngineOptions, Fleet, Request};
 use libfuzzer_sys::{Corpus, fuzz_target};
 

@@ -92,7 +92,7 @@ pub(crate) struct Inputs {
 }
 
 /// The scheduler: what it knows, how it decides, and where it writes. The state that only a leader has is in
-/// [`Leading`](leadership::Leading), which the turns pass to the functions that need it.
+/// [`Leading`], which the turns pass to the functions that need it.
 pub(crate) struct Scheduler {
     /// Profiles, plugins and extenders.
     config: Configurations,
