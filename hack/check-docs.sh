@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks that links between pages lead to existing files and headings, and that paths in backticks exist.
+# Checks that links between pages lead to existing files and headings, that paths in backticks exist, and that no file
+# contains the markers of an unfinished merge.
 # Backticks below are text of the pages.
 # shellcheck disable=SC2016
 set -euo pipefail
@@ -24,6 +25,10 @@ anchors() {
 prose() {
   sed '/^ *```/,/^ *```/d' "$1"
 }
+
+while IFS=: read -r file line _; do
+  report "$file:$line" "marker of an unfinished merge"
+done < <(git grep -InE '^(<{7}|>{7}) ' || true)
 
 for page in "${pages[@]}"; do
   folder=$(dirname "$page")
