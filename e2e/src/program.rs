@@ -60,14 +60,27 @@ impl Program {
     /// # Panics
     /// If the process cannot be started.
     pub fn start(command: &mut Command, log: &Path) -> Self {
+        let started = Self::try_start(command, log);
+        started.unwrap_or_else(|error| panic!("{command:?}: {error}"))
+    }
+
+    /// Starts a process as [`Self::start`] does.
+    ///
+    /// # Errors
+    /// If the log cannot be opened, or the process cannot be started.
+    pub fn try_start(command: &mut Command, log: &Path) -> std::io::Result<Self> {
         let mut options = OpenOptions::new();
-        let output = options.create(true).append(true).open(log).unwrap();
-        command.stdout(output.try_clone().unwrap()).stderr(output);
-        let child = command.spawn();
-        Self {
-            child: child.unwrap_or_else(|error| panic!("{command:?}: {error}")),
+        let output = options.create(true).append(true).open(log)?;
+        command.stdout(output.try_clone()?).stderr(output);
+        Ok(Self {
+            child: command.spawn()?,
             log: log.to_owned(),
-        }
+        })
+    }
+
+    /// Returns the id of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Kills the process with SIGKILL.

@@ -13,10 +13,10 @@ mod table;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use berth_api::{Cluster, ResourceBinding};
+use berth_api::well_known::CONDITION_FULLY_APPLIED;
+use berth_api::{Cluster, ResourceBinding, condition};
 use clap::Args;
 use futures::{StreamExt as _, stream};
-use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 
 use self::api_requests::ApiRequests;
@@ -226,10 +226,8 @@ fn is_applied(binding: &ResourceBinding) -> bool {
     let Some(status) = &binding.status else {
         return false;
     };
-    let mut conditions = status.conditions.iter();
-    conditions.any(|c| c.type_ == "FullyApplied" && c.status == "True")
+    condition::is_true(&status.conditions, CONDITION_FULLY_APPLIED)
         && status.aggregated_status.len() == COPIES
-        && !binding.name_any().is_empty()
 }
 
 impl Turn {

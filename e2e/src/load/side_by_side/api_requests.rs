@@ -18,7 +18,8 @@ impl ApiRequests {
         Ok(Self::parse(&String::from_utf8_lossy(&metrics)))
     }
 
-    fn parse(metrics: &str) -> Self {
+    /// Parses the metrics of an API server.
+    pub(super) fn parse(metrics: &str) -> Self {
         let mut counts = BTreeMap::new();
         for line in metrics.lines() {
             if let Some((request, count)) = counted(line) {
@@ -41,7 +42,8 @@ impl ApiRequests {
     /// Returns the number of writes, with those that the server refused.
     pub(super) fn writes(&self) -> f64 {
         let writes = self.0.iter().filter(|(request, _)| !is_read(request));
-        writes.map(|(_, count)| count).sum()
+        // The sum of no floating-point numbers is -0.0.
+        writes.fold(0.0, |sum, (_, count)| sum + count)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
@@ -59,7 +61,7 @@ fn counted(line: &str) -> Option<(String, f64)> {
     let labels = line.strip_prefix("apiserver_request_total{")?;
     let (labels, count) = labels.rsplit_once("} ")?;
     let label = |name: &str| {
-        let mut pairs = labels.split("\",");
+        let mut pairs = labels.trim_end_matches('"').split("\",");
         pairs.find_map(|pair| pair.strip_prefix(name)?.strip_prefix("=\""))
     };
     let (verb, resource) = (label("verb")?, label("resource")?);
@@ -72,7 +74,7 @@ fn counted(line: &str) -> Option<(String, f64)> {
         name => format!("/{name}"),
     });
     let refused = match label("code") {
-        Some(code) if code.trim_end_matches('"').starts_with('4') => " (refused)",
+        Some(code) if code.starts_with('4') => " (refused)",
         _ => "",
     };
     let request = format!("{verb} {resource}{subresource}{refused}");

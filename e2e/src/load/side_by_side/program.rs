@@ -1,12 +1,12 @@
 //! The programs of a side, as the user names them, and their processes.
 
-use std::fs::File;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::str::FromStr;
 use std::time::Duration;
 
 use super::control_plane::ControlPlane;
 use crate::load::{LoadError, process};
+use crate::program::Program as Process;
 
 /// Text in a command that is replaced by the path of the kubeconfig.
 const KUBECONFIG: &str = "{kubeconfig}";
@@ -58,18 +58,10 @@ impl Program {
     }
 }
 
-/// A running process, whose output is in a file. The process is killed when this value is dropped.
+/// A process whose figures are measured.
 pub(super) struct RunningProgram {
-    child: Child,
+    process: Process,
     name: String,
-    log: std::path::PathBuf,
-}
-
-impl Drop for RunningProgram {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl RunningProgram {
@@ -79,52 +71,40 @@ impl RunningProgram {
         plane: &ControlPlane,
         name: &str,
     ) -> Result<Self, LoadError> {
-        let failed =
-            |error: std::io::Error| LoadError::Unexpected(format!("cannot start {name}: {error}"));
         let log = plane.folder().join(format!("{}.log", uuid::Uuid::new_v4()));
-        let output = File::create(&log).map_err(failed)?;
-        let errors = output.try_clone().map_err(failed)?;
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(output)
-            .stderr(errors)
-            .spawn()
-            .map_err(failed)?;
+        let started = Process::try_start(command.stdin(Stdio::null()), &log);
+        let process = started
+            .map_err(|error| LoadError::Unexpected(format!("cannot start {name}: {error}")))?;
         Ok(Self {
-            child,
+            process,
             name: name.to_owned(),
-            log,
         })
     }
 
     /// Returns what the process has printed.
     pub(super) fn output(&self) -> String {
-        let output = std::fs::read(&self.log).unwrap_or_default();
-        String::from_utf8_lossy(&output).into_owned()
+        self.process.log()
     }
 
     /// Returns an error with the last lines of the output if the process has ended.
     pub(super) fn check_running(&mut self) -> Result<(), LoadError> {
-        let Ok(Some(status)) = self.child.try_wait() else {
+        let Some(status) = self.process.exit_status() else {
             return Ok(());
         };
-        let output = self.output();
-        let lines: Vec<&str> = output.lines().collect();
-        let last = lines[lines.len().saturating_sub(5)..].join("\n");
-        let name = &self.name;
+        let (name, log) = (&self.name, self.process.tail());
         Err(LoadError::Unexpected(format!(
-            "{name} ended with {status}:\n{last}"
+            "{name} ended with {status}\n{log}"
         )))
     }
 
     /// Returns the processor time that the process has used so far.
     pub(super) fn processor_time(&self) -> Duration {
-        process::processor_time(self.child.id())
+        process::processor_time(self.process.id())
     }
 
     /// Returns the peak memory of the process, in MiB.
     pub(super) fn peak_mib(&self) -> u64 {
-        process::peak_kib(self.child.id()) / 1024
+        process::peak_kib(self.process.id()) / 1024
     }
 }
 

@@ -90,3 +90,54 @@ impl fmt::Display for Table {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::api_requests::ApiRequests;
+    use super::*;
+
+    #[test]
+    fn a_row_has_the_turns_of_each_side() {
+        let program = |text: &str| text.parse().unwrap();
+        let load = SideBySide {
+            programs: vec![
+                program("theirs=a {kubeconfig}"),
+                program("ours=b {kubeconfig}"),
+            ],
+            rounds: 2,
+            members: 3,
+            deployments: 10,
+            timeout: 1,
+        };
+        let turn = |requests: u32| Turn {
+            applied: 9,
+            took: Duration::from_secs(3),
+            latencies: vec![Duration::from_secs(1), Duration::from_secs(2)],
+            processor: Duration::from_millis(50),
+            peak_mib: 7,
+            requests: ApiRequests::parse(&format!(
+                "apiserver_request_total{{code=\"200\",resource=\"works\",subresource=\"status\",verb=\"PATCH\"}} {requests}"
+            )),
+        };
+        let mut table = Table::new(&load);
+        table.add("theirs", &turn(40));
+        table.add("ours", &turn(20));
+        table.add("ours", &turn(10));
+        let expected = "\
+| 10 Deployments, 3 members | theirs | ours |
+| --- | --- | --- |
+| applied | 9 | 9, 9 |
+| all applied after, s | 3.0 | 3.0, 3.0 |
+| Deployments/s | 3.0 | 3.0, 3.0 |
+| created to applied p50, s | 1.00 | 1.00, 1.00 |
+| created to applied p99, s | 2.00 | 2.00, 2.00 |
+| processor time each, ms | 5.0 | 5.0, 5.0 |
+| peak memory, MiB | 7 | 7, 7 |
+| writes each | 4.0 | 2.0, 1.0 |
+| PATCH works/status, each | 4.0 | 2.0, 1.0 |
+";
+        assert_eq!(table.to_string(), expected);
+    }
+}
