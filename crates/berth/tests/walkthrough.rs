@@ -94,8 +94,7 @@ exec '{}' \"$@\"
                 "CARGO_PRIMARY_",
             ];
             if own.iter().any(|prefix| name.starts_with(prefix))
-                || name == "CARGO"
-                || name == "CARGO_TARGET_TMPDIR"
+                || ["CARGO", "CARGO_TARGET_TMPDIR", "OUT_DIR"].contains(&name.as_str())
             {
                 command.env_remove(name);
             }
