@@ -18,6 +18,7 @@
 //! `docs/decisions/0001-controller-runtime.md` compares this runtime with kube's `Controller`.
 
 pub(crate) mod informer;
+pub(crate) mod lean_object;
 pub(crate) mod observe;
 pub(crate) mod store;
 pub(crate) mod work_queue;
@@ -29,14 +30,15 @@ use berth_component_base::list_watch::{Config, Error, Start};
 use berth_events::EventRecorder;
 use futures::FutureExt as _;
 use kube::Client;
-use kube::api::{Api, DynamicObject};
+use kube::api::Api;
 use kube::core::ApiResource;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::informer::{ManagedFields, WatchEvent, inform};
+use self::informer::{WatchEvent, inform};
+use self::lean_object::LeanObject;
 use self::work_queue::Timers;
 use crate::monitor::Monitor;
 use crate::monitor::watchdog::LoopActivity;
@@ -119,16 +121,17 @@ impl<E: Send + 'static> Inputs<E> {
     /// objects exceed the limits of the member.
     pub(crate) fn watch_member(
         &mut self,
-        api: Api<DynamicObject>,
+        member: Client,
+        resource: &ApiResource,
         config: Config,
         to_event: impl Fn(Result<WatchEvent, Error>) -> E + Send + Sync + 'static,
     ) -> CancellationToken {
+        let api: Api<LeanObject> = Api::all_with(member, resource);
         let stop = self.shutdown.child_token();
         let (sender, stopped) = (self.sender.clone(), stop.clone());
         self.tasks.spawn(async move {
-            let kept = ManagedFields::OfScale;
             let message = |event| to_event(Ok(event));
-            let ended = inform(api, config, kept, message, sender.clone(), stopped).await;
+            let ended = inform(api, config, message, sender.clone(), stopped).await;
             if let Err(error) = ended {
                 // The channel is closed only after the end of the reconciler.
                 let _ = sender.send(to_event(Err(error))).await;
@@ -143,7 +146,7 @@ impl<E: Send + 'static> Inputs<E> {
         resource: &ApiResource,
         to_event: impl Fn(WatchEvent) -> E + Send + Sync + 'static,
     ) -> CancellationToken {
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        let api: Api<LeanObject> = Api::all_with(self.client.clone(), resource);
         let stop = self.shutdown.child_token();
         let sender = self.sender.clone();
         // Only watches of servers with limits return errors.
@@ -153,7 +156,6 @@ impl<E: Send + 'static> Inputs<E> {
                 start: Start::Stream,
                 ..Config::default()
             },
-            ManagedFields::None,
             to_event,
             sender,
             stop.clone(),

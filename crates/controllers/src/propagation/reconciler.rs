@@ -13,6 +13,7 @@ use super::binding::sync::WorkSyncer;
 use super::execution::member;
 use super::execution::work_executor::WorkExecutor;
 use super::index::{Index, WorkKey};
+use super::status::is_progressing;
 use super::status::writer::StatusWriter;
 use super::{PropagationOptions, QUEUE};
 use crate::interpreter_configuration::{ConfigurationKind, Customizations};
@@ -160,6 +161,14 @@ impl Reconciler for Propagator {
                 self.queue.finish(&job);
                 continue;
             };
+            // A status that is about to change again is not written yet.
+            if matches!(job, Job::Status(_))
+                && self.queue.may_wait(&job)
+                && self.is_progressing(&binding)
+            {
+                self.queue.wait(&job);
+                continue;
+            }
             self.queue.start(job.clone());
             match &job {
                 // 4. The Works, from the template and the overrides. `WorkSyncer::sync` numbers the requests. The
@@ -263,6 +272,14 @@ impl Propagator {
             inputs.spawn(move |_, stop| member::run(name, executor, max_jobs, receiver, stop));
             sender
         })
+    }
+
+    /// Reports whether the status of a binding is about to change again.
+    fn is_progressing(&self, binding: &Binding) -> bool {
+        let works = self.index.works_of(binding).into_iter();
+        let works: Vec<&Arc<Work>> = works.map(|(_, work)| work).collect();
+        !self.override_failures.contains_key(&binding.key)
+            && is_progressing(&binding.status, &binding.spec, &works)
     }
 
     fn finish_job(&mut self, result: JobResult) {

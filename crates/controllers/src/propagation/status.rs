@@ -19,6 +19,7 @@ use berth_apimachinery::timestamp;
 use serde_json::Value;
 
 use crate::propagation::binding::targets::expected_clusters;
+use crate::propagation::execution::work_status::{has_failed, has_unhealthy_object};
 use berth_apimachinery::json_fields::text_at;
 use berth_apimachinery::json_size::json_size;
 
@@ -149,6 +150,42 @@ impl Application {
     }
 }
 
+/// Reports whether the status of a binding is about to change again, because its Works are not applied everywhere yet, or
+/// because they are and their objects are not healthy yet. A failure is no progress, and neither is an object that the
+/// status reports as healthy and that no longer is.
+pub(crate) fn is_progressing(
+    status: &BindingStatus,
+    spec: &BindingSpec,
+    works: &[&Arc<Work>],
+) -> bool {
+    let mut missing = expected_clusters(spec);
+    let mut unhealthy = BTreeSet::new();
+    for work in works {
+        let namespace = work.metadata.namespace.as_deref().unwrap_or_default();
+        let (Some(cluster), Some(report)) =
+            (cluster_of_execution_namespace(namespace), &work.status)
+        else {
+            continue;
+        };
+        if has_failed(work) {
+            return false;
+        }
+        if condition::is_true(&report.conditions, CONDITION_APPLIED) {
+            missing.remove(cluster);
+        }
+        if has_unhealthy_object(report) {
+            unhealthy.insert(cluster);
+        }
+    }
+    let mut items = status.aggregated_status.iter();
+    let has_degraded = items.any(|item| {
+        item.health == Some(ResourceHealth::Healthy)
+            && unhealthy.contains(item.cluster_name.as_str())
+    });
+    let is_applied = condition::is_true(&status.conditions, CONDITION_FULLY_APPLIED);
+    !has_degraded && (!missing.is_empty() || is_applied && !unhealthy.is_empty())
+}
+
 /// Updates a binding's status from its Works. `override_failure` is the reason why an override could not be applied:
 /// the Works are then outdated. Reports whether the status changed.
 pub(crate) fn update(
@@ -256,6 +293,48 @@ mod tests {
             assert_eq!(condition.status == "True", expected == Complete);
             let fails = condition.message.starts_with("Failed");
             assert_eq!(fails, expected == Incomplete, "{clusters:?}");
+        }
+    }
+
+    #[test]
+    fn a_status_waits_for_reports_but_not_for_failures() {
+        let starting = || {
+            let mut status = applied(0);
+            status["manifestStatuses"][0]["health"] = json!("Unhealthy");
+            status
+        };
+        // A written status, and the later reports of the members m1 and m2.
+        for (written, reports, expected) in [
+            (None, [applied(1), json!({})], true),
+            (None, [applied(1), failed()], false),
+            (None, [applied(1), starting()], false),
+            (None, [applied(1), applied(1)], false),
+            (
+                Some([applied(1), starting()]),
+                [applied(1), starting()],
+                true,
+            ),
+            (
+                Some([applied(1), starting()]),
+                [applied(1), applied(1)],
+                false,
+            ),
+            (
+                Some([applied(1), applied(1)]),
+                [applied(1), starting()],
+                false,
+            ),
+        ] {
+            let works = |[one, two]: [Value; 2]| [work("m1", one), work("m2", two)];
+            let (spec, mut status) = (spec(&["m1", "m2"]), BindingStatus::default());
+            if let Some(written) = written.clone() {
+                let written = works(written);
+                update(&mut status, &spec, &written, None);
+            }
+            let works = works(reports.clone());
+            let works: Vec<_> = works.iter().collect();
+            let actual = is_progressing(&status, &spec, &works);
+            assert_eq!(actual, expected, "{written:?} {reports:?}");
         }
     }
 

@@ -7,6 +7,8 @@ use kube::api::{Api, DynamicObject};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::lean_object::LeanObject;
+
 /// An event of a watch.
 #[derive(Clone, Debug)]
 pub(crate) enum WatchEvent {
@@ -21,39 +23,17 @@ pub(crate) enum WatchEvent {
     Unserved,
 }
 
-/// The managed fields that objects keep. Managed fields take most of an object's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ManagedFields {
-    None,
-    /// The entries of the subresource `scale`, which name an autoscaler.
-    OfScale,
-}
-
-impl ManagedFields {
-    fn strip(self, mut object: DynamicObject) -> Box<DynamicObject> {
-        let of_scale = object.metadata.managed_fields.take().map(|mut entries| {
-            entries.retain(|entry| entry.subresource.as_deref() == Some("scale"));
-            entries
-        });
-        if self == Self::OfScale {
-            object.metadata.managed_fields = of_scale.filter(|entries| !entries.is_empty());
-        }
-        Box::new(object)
-    }
-}
-
 /// Watches objects until the token is cancelled, and sends each event as a message. A slow receiver slows down the watch,
 /// and no event is lost. Returns an error if the objects exceed the limits of the server. Other errors are retried.
 pub(crate) async fn inform<M: Send>(
-    api: Api<DynamicObject>,
+    api: Api<LeanObject>,
     config: Config,
-    kept: ManagedFields,
     message: impl Fn(WatchEvent) -> M + Send,
     sender: mpsc::Sender<M>,
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
     let watching = async {
-        let mut informer = Informer::new(api, config, kept);
+        let mut informer = Informer::new(api, config);
         while let Some(event) = informer.next().await? {
             if sender.send(message(event)).await.is_err() {
                 break;
@@ -69,15 +49,13 @@ pub(crate) async fn inform<M: Send>(
 
 /// The watch of one resource. The type is not generic, so that it compiles once for all controllers.
 struct Informer {
-    events: BoxStream<'static, Result<ObjectEvent<DynamicObject>, Error>>,
-    kept: ManagedFields,
+    events: BoxStream<'static, Result<ObjectEvent<LeanObject>, Error>>,
 }
 
 impl Informer {
-    fn new(api: Api<DynamicObject>, config: Config, kept: ManagedFields) -> Self {
+    fn new(api: Api<LeanObject>, config: Config) -> Self {
         Self {
             events: list_watch::objects(api, config),
-            kept,
         }
     }
 
@@ -86,11 +64,11 @@ impl Informer {
         loop {
             return Ok(match self.events.next().await {
                 None => None,
-                Some(Ok(ObjectEvent::Applied(object))) => {
-                    Some(WatchEvent::Applied(self.kept.strip(object)))
+                Some(Ok(ObjectEvent::Applied(LeanObject(object)))) => {
+                    Some(WatchEvent::Applied(Box::new(object)))
                 }
-                Some(Ok(ObjectEvent::Deleted(object))) => {
-                    Some(WatchEvent::Deleted(self.kept.strip(object)))
+                Some(Ok(ObjectEvent::Deleted(LeanObject(object)))) => {
+                    Some(WatchEvent::Deleted(Box::new(object)))
                 }
                 Some(Ok(ObjectEvent::Listed(listing))) => Some(WatchEvent::Listed(listing)),
                 Some(Err(error @ Error::Limit(_))) => return Err(error),
@@ -158,7 +136,6 @@ mod tests {
         let informer = tokio::spawn(inform(
             api,
             Config::default(),
-            ManagedFields::None,
             |event| event,
             sender,
             shutdown.clone(),

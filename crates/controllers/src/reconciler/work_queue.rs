@@ -4,6 +4,8 @@
 //! Keys changed by users have a higher priority than keys changed by policies, so that an edit of a policy with
 //! thousands of templates does not delay a user's deployment.
 
+mod pace;
+
 use berth_apimachinery::api_error::{is_stale, is_unreachable};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -14,6 +16,7 @@ use std::time::Duration;
 use berth_component_base::metrics::workqueue::Ticket;
 use tokio::time::Instant;
 
+use self::pace::Pace;
 use crate::monitor::queue_meter::QueueMeter;
 
 /// The default delay after the first failure. Each further failure in a row doubles the delay.
@@ -22,8 +25,6 @@ const FIRST_DELAY: Duration = Duration::from_millis(5);
 const LONGEST_DELAY: Duration = Duration::from_secs(1000);
 /// An object without changes for this time has settled.
 const QUIET: Duration = Duration::from_millis(100);
-/// Maximum time from the first change of an object until its key is queued, if the object does not settle.
-const LONGEST_UNREST: Duration = Duration::from_millis(500);
 
 /// The priority of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +73,15 @@ impl RetryableError for kube::Error {
     }
 }
 
+/// The delay of a key whose object settles.
+#[derive(Clone, Copy, Debug)]
+struct Settling {
+    /// The time at which the key is queued at the latest.
+    end: Instant,
+    /// The number of the key in `delayed`.
+    number: u64,
+}
+
 /// A queue of keys, each with its merged reasons.
 #[derive(Debug)]
 pub(crate) struct WorkQueue<K, R> {
@@ -81,13 +91,17 @@ pub(crate) struct WorkQueue<K, R> {
     high: VecDeque<K>,
     /// The order of the queued keys with a low priority.
     low: VecDeque<K>,
-    running: HashMap<K, Ticket>,
+    /// The running keys, each with the start of the run.
+    running: HashMap<K, (Ticket, Instant)>,
+    pace: Pace,
     failures: HashMap<K, u32>,
     /// Due times of the delayed keys, each with its number in `delayed`.
     due_times: BinaryHeap<Reverse<(Instant, u64)>>,
     delayed: HashMap<u64, (K, R)>,
-    /// Keys delayed by [`Self::push_settled`], each with the time of the first change and its number in `delayed`.
-    settling: HashMap<K, (Instant, u64)>,
+    /// Keys delayed by [`Self::push_settled`] or [`Self::wait`].
+    settling: HashMap<K, Settling>,
+    /// Keys whose last run ended with [`Self::wait`], each with the time at which it may no longer wait.
+    waits: HashMap<K, Instant>,
     last_delay_number: u64,
     first_delay: Duration,
     longest_delay: Duration,
@@ -113,10 +127,12 @@ impl<K, R> WorkQueue<K, R> {
             high: VecDeque::new(),
             low: VecDeque::new(),
             running: HashMap::new(),
+            pace: Pace::default(),
             failures: HashMap::new(),
             due_times: BinaryHeap::new(),
             delayed: HashMap::new(),
             settling: HashMap::new(),
+            waits: HashMap::new(),
             last_delay_number: 0,
             first_delay: first,
             longest_delay: longest,
@@ -157,8 +173,8 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
                 {
                     self.meter.taken(since.elapsed());
                     // This run also handles the changes whose settling was awaited.
-                    if let Some((_, number)) = self.settling.remove(&key) {
-                        self.delayed.remove(&number);
+                    if let Some(settling) = self.settling.remove(&key) {
+                        self.delayed.remove(&settling.number);
                     }
                     return Some((key, reason));
                 }
@@ -170,7 +186,8 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
     /// Marks a key as running. [`Self::next`] does not return the key until its run ends.
     pub(crate) fn start(&mut self, key: K) {
         let ticket = self.meter.started();
-        if let Some(unfinished) = self.running.insert(key, ticket) {
+        let run = (ticket, Instant::now());
+        if let Some((unfinished, _)) = self.running.insert(key, run) {
             self.meter.ended(unfinished);
         }
     }
@@ -183,6 +200,7 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
     /// Ends a successful run of a key.
     pub(crate) fn finish(&mut self, key: &K) {
         self.failures.remove(key);
+        self.waits.remove(key);
         self.end(key);
     }
 
@@ -200,6 +218,7 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
         *failures = failures.saturating_add(1);
         let failures = *failures;
         self.meter.retried();
+        self.waits.remove(key);
         self.delay(key.clone(), reason, delay);
         self.end(key);
         failures
@@ -233,7 +252,8 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
     }
 
     fn end(&mut self, key: &K) {
-        if let Some(ticket) = self.running.remove(key) {
+        if let Some((ticket, since)) = self.running.remove(key) {
+            self.pace.record(since.elapsed());
             self.meter.ended(ticket);
         }
         if self.waiting.contains_key(key) {
@@ -253,7 +273,7 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
                 if self
                     .settling
                     .get(&key)
-                    .is_some_and(|(_, own)| *own == number)
+                    .is_some_and(|settling| settling.number == number)
                 {
                     self.settling.remove(&key);
                 }
@@ -279,23 +299,44 @@ impl<K: Clone + Eq + Hash, R: Reason> Timers for WorkQueue<K, R> {
 
 impl<K: Clone + Eq + Hash> WorkQueue<K, ()> {
     /// Queues a key once its object has settled, so that several changes cause one run: after [`QUIET`] without a further
-    /// call for the key, and at the latest [`LONGEST_UNREST`] after the first call. Does nothing if the key is already
-    /// queued.
+    /// call for the key, and at the latest after the longest wait of the queue's [`Pace`]. Does nothing if the key is
+    /// already queued.
     pub(crate) fn push_settled(&mut self, key: K) {
         if self.waiting.contains_key(&key) {
             return;
         }
         let now = Instant::now();
-        let first = match self.settling.get(&key) {
-            Some((first, number)) => {
-                self.delayed.remove(number);
-                *first
+        let end = match self.settling.get(&key) {
+            Some(settling) => {
+                self.delayed.remove(&settling.number);
+                settling.end
             }
-            None => now,
+            None => now + self.pace.longest_wait(),
         };
-        let due = (now + QUIET).min(first + LONGEST_UNREST);
+        self.settle(key, end.min(now + QUIET), end);
+    }
+
+    /// Reports whether a run of a key may end with [`Self::wait`]. It may not once the longest wait has passed since the
+    /// first of several such runs.
+    pub(crate) fn may_wait(&self, key: &K) -> bool {
+        self.waits.get(key).is_none_or(|end| Instant::now() < *end)
+    }
+
+    /// Ends a run of a key without a result, because its object is known to change soon. The next run comes after the
+    /// change, of which [`Self::push_settled`] tells, or when the key may no longer wait.
+    pub(crate) fn wait(&mut self, key: &K) {
+        let end = Instant::now() + self.pace.longest_wait();
+        let end = *self.waits.entry(key.clone()).or_insert(end);
+        if !self.waiting.contains_key(key) && !self.settling.contains_key(key) {
+            self.settle(key.clone(), end, end);
+        }
+        self.failures.remove(key);
+        self.end(key);
+    }
+
+    fn settle(&mut self, key: K, due: Instant, end: Instant) {
         let number = self.delay_until(due, key.clone(), ());
-        self.settling.insert(key, (first, number));
+        self.settling.insert(key, Settling { end, number });
     }
 
     /// Queues a key at the time `due`.
@@ -306,6 +347,7 @@ impl<K: Clone + Eq + Hash> WorkQueue<K, ()> {
 
 #[cfg(test)]
 mod tests {
+    use super::pace::SHORTEST;
     use super::*;
 
     impl Reason for Vec<u32> {
@@ -374,7 +416,7 @@ mod tests {
             queue.push_settled("a");
             tokio::time::advance(QUIET / 4).await;
         }
-        assert_eq!(start.elapsed(), LONGEST_UNREST);
+        assert_eq!(start.elapsed(), SHORTEST);
     }
 
     #[tokio::test(start_paused = true)]
@@ -383,8 +425,30 @@ mod tests {
         queue.push_settled("a");
         queue.push("a", (), Priority::High);
         assert_eq!(queue.next(), Some(("a", ())));
-        tokio::time::advance(LONGEST_UNREST).await;
+        tokio::time::advance(SHORTEST).await;
         assert_eq!(queue.take_due(Instant::now()), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_waits_for_a_change_that_is_known_to_come_but_not_for_ever() {
+        let mut queue: WorkQueue<&str, ()> = WorkQueue::default();
+        let start = Instant::now();
+        queue.wait(&"a");
+        tokio::time::advance(QUIET).await;
+        queue.push_settled("a");
+        tokio::time::advance(QUIET).await;
+        queue.requeue_due();
+        assert_eq!(queue.next(), Some(("a", ())), "after the change");
+        assert!(queue.may_wait(&"a"));
+        queue.wait(&"a");
+        tokio::time::advance(SHORTEST - QUIET * 2).await;
+        queue.requeue_due();
+        assert_eq!(queue.next(), Some(("a", ())), "without another change");
+        assert_eq!(start.elapsed(), SHORTEST);
+        assert!(!queue.may_wait(&"a"));
+        queue.finish(&"a");
+        assert!(queue.may_wait(&"a"));
+        assert_eq!(queue.next_due(), None);
     }
 
     #[tokio::test(start_paused = true)]

@@ -12,7 +12,6 @@ use std::time::Duration;
 use berth_api::well_known::{MANAGED, MANAGED_VALUE};
 use berth_api::{Cluster, Work, names};
 use berth_component_base::list_watch::{self, Budget, Limits};
-use kube::api::{Api, DynamicObject};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -207,7 +206,7 @@ impl Reconciler for Member {
                     .collect(),
                 applied: record.applied().to_vec(),
                 removed: record.removed_objects(),
-                may_defer_report: !record.is_report_deferred(),
+                may_defer_report: self.queue.may_wait(&job),
             };
             // 6. The requests to the member, and then the status of the Work, which reports them. `finish_work` handles
             //    the result in a later turn.
@@ -365,7 +364,6 @@ impl Member {
                 .is_some_and(|work| record.update(Arc::new(work)));
             record.set_applied(result.applied);
             record.forget_former(&result.removed);
-            record.set_report_deferred(result.is_report_deferred);
         }
         let authorized = !result.kinds.is_empty() && !result.unauthorized;
         for resource in result.kinds {
@@ -376,11 +374,10 @@ impl Member {
         }
         if newer {
             self.enqueue(name.to_owned(), Priority::High);
-        } else if result.is_report_deferred {
-            self.queue.push_settled(Job::Work(name.to_owned()));
         }
         let job = Job::Work(name.to_owned());
         match result.failure {
+            None if result.is_report_deferred => self.queue.wait(&job),
             None => self.queue.finish(&job),
             Some(error) => {
                 let failures = self.queue.fail(&job, ());
@@ -411,13 +408,12 @@ impl Member {
         if self.objects.has_kind(&resource) {
             return;
         }
-        let api: Api<DynamicObject> = Api::all_with(kinds.client(), &resource.api);
         let config = list_watch::Config {
             labels: Some(format!("{MANAGED}={MANAGED_VALUE}")),
             ..member_client::watch_config(self.budget.clone())
         };
         let (connection_id, kind) = (self.connection_id, kind_key(&resource));
-        let stop = inputs.watch_member(api, config, move |event| {
+        let stop = inputs.watch_member(kinds.client(), &resource.api, config, move |event| {
             Message::Watch(MemberEvent {
                 connection_id,
                 kind: kind.clone(),

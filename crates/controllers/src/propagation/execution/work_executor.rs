@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use berth_api::well_known::{CONDITION_APPLIED, EXECUTION_FINALIZER, TRACEPARENT};
-use berth_api::work::ResourceIdentifier;
+use berth_api::work::{ResourceIdentifier, WorkStatus};
 use berth_api::{Work, condition};
 use berth_events::EventRecorder;
 use berth_telemetry::Span;
@@ -21,7 +21,8 @@ use super::recorded_events;
 use super::removed_objects::identifying_manifest;
 use super::work_action::WorkAction;
 use super::work_status::{
-    ApplyOutcome, ManifestOutcome, NextStatus, Observations, StatusChanges, next_status,
+    ApplyOutcome, ManifestOutcome, NextStatus, Observations, StatusChanges, has_unhealthy_object,
+    next_status,
 };
 use crate::monitor::{MemberKind, Monitor, Outcome};
 use crate::resource_interpreter::ResourceInterpreter;
@@ -46,7 +47,7 @@ pub(super) struct WorkInput {
     pub(super) applied: Vec<Option<AppliedState>>,
     /// The objects that the Work has applied and no longer contains.
     pub(super) removed: Vec<ResourceIdentifier>,
-    /// False if the report about the last application was deferred already.
+    /// False if the report was deferred for the longest time already.
     pub(super) may_defer_report: bool,
 }
 
@@ -90,7 +91,7 @@ pub(super) struct WorkResult {
     pub(super) removed: Vec<ResourceIdentifier>,
     /// True if the member rejected the credentials of the connection. The Secret may contain new credentials.
     pub(super) unauthorized: bool,
-    /// True if the status was not written, because written objects have to settle first.
+    /// True if the status was not written, because the objects have to settle first.
     pub(super) is_report_deferred: bool,
     /// The error, if the action must be retried.
     pub(super) failure: Option<WorkError>,
@@ -231,8 +232,12 @@ impl WorkExecutor {
         if result.failure.is_none() && next.must_retry() {
             result.failure = Some(WorkError::Interpret(next.failure_messages()));
         }
-        // The members' controllers change the status of a written object at once. One report contains both.
-        if input.may_defer_report && result.failure.is_none() && has_only_written(&observations) {
+        // The members' controllers change a written object at once, and again when its pods are ready. One report
+        // contains all of it.
+        if input.may_defer_report
+            && result.failure.is_none()
+            && is_progressing(&input.work, &observations, &next.status)
+        {
             self.record_templates(&input, &observations, next.changes);
             result.is_report_deferred = next.changes.any();
             return result;
@@ -556,12 +561,17 @@ fn missing_objects(work: &Work, missing: &[String]) -> Option<ApplyOutcome> {
     })
 }
 
-/// Reports whether objects were written, and nothing failed or was removed.
-fn has_only_written(observations: &Observations) -> bool {
+/// Reports whether the objects of a Work are about to change: they have just been written, or are not healthy yet.
+/// Failures and removals are no progress, and neither is an object that was reported as healthy and no longer is.
+fn is_progressing(work: &Work, observations: &Observations, next: &WorkStatus) -> bool {
     let is_written = |outcome: &ManifestOutcome| matches!(outcome, ManifestOutcome::Written { .. });
+    let was_healthy = work.status.as_ref().is_some_and(|status| {
+        !status.manifest_statuses.is_empty() && !has_unhealthy_object(status)
+    });
     matches!(observations.applied, Some(ApplyOutcome::Succeeded))
-        && observations.outcomes.iter().any(is_written)
         && observations.removed.is_empty()
+        && (observations.outcomes.iter().any(is_written)
+            || has_unhealthy_object(next) && !was_healthy)
 }
 
 /// Records a span for an application of a Work that wrote an object or failed. The parent of the span is in an

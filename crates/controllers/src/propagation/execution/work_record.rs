@@ -16,8 +16,6 @@ pub(super) struct WorkRecord {
     applied: Vec<Option<AppliedState>>,
     /// The objects that former versions of the Work contained, and that may exist in the member.
     former: Vec<ResourceIdentifier>,
-    /// True if the status of the last application is not written yet, because the objects have to settle first.
-    is_report_deferred: bool,
 }
 
 impl WorkRecord {
@@ -27,7 +25,6 @@ impl WorkRecord {
             work,
             applied,
             former: Vec::new(),
-            is_report_deferred: false,
         }
     }
 
@@ -38,14 +35,6 @@ impl WorkRecord {
     /// Returns the applied state of each manifest.
     pub(super) fn applied(&self) -> &[Option<AppliedState>] {
         &self.applied
-    }
-
-    pub(super) fn is_report_deferred(&self) -> bool {
-        self.is_report_deferred
-    }
-
-    pub(super) fn set_report_deferred(&mut self, deferred: bool) {
-        self.is_report_deferred = deferred;
     }
 
     /// Stores a Work, unless a later version is stored. Reports whether the Work must be reconciled. If only the status

@@ -83,6 +83,12 @@ pub(crate) fn has_failed(work: &Work) -> bool {
     applied.is_some_and(|applied| applied.status == "False")
 }
 
+/// Reports whether a Work's status contains an unhealthy object, such as a Deployment whose pods are not ready yet.
+pub(crate) fn has_unhealthy_object(status: &WorkStatus) -> bool {
+    let mut reports = status.manifest_statuses.iter();
+    reports.any(|report| report.health == Some(ResourceHealth::Unhealthy))
+}
+
 /// The parts of a status that have changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StatusChanges {
