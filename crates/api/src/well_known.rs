@@ -77,6 +77,13 @@ pub const PREEMPTIBLE_COPIED: &str = "scheduling.berth/preemptible-copied";
 /// Annotation of bindings and Works, specific to Berth: the trace of the change that produced the object, in the format
 /// of the W3C header `traceparent`.
 pub const TRACEPARENT: &str = "tracing.berth/traceparent";
+
+/// Berth's reason in the events and eviction tasks of preempted bindings.
+pub const PREEMPTED: &str = "Preempted";
+
+/// Berth's annotation on a template with the maximum number of additional replicas while it migrates between clusters: a
+/// number, or a percentage such as `25%`.
+pub const MAX_SURGE: &str = "migration.berth/max-surge";
 /// Prefix of label keys on a binding. Each such label refers to another binding that depends on the labelled binding.
 /// Its value is the permanent id of the dependent binding.
 pub const DEPENDED_BY_PREFIX: &str = "resourcebinding.karmada.io/depended-by-";
@@ -123,3 +130,5 @@ pub const CONDITION_DISPATCHING: &str = "Dispatching";
 pub const CONDITION_READY: &str = "Ready";
 /// Condition type of bindings: all Works were applied.
 pub const CONDITION_FULLY_APPLIED: &str = "FullyApplied";
+/// Berth's condition of a binding whose old copies wait until the new ones are ready.
+pub const CONDITION_MIGRATING: &str = "Migrating";

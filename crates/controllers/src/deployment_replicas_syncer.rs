@@ -10,8 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 use berth_api::names::binding_name;
 use berth_api::placement::ReplicaSchedulingType;
-use berth_api::well_known::CONDITION_READY;
-use berth_api::well_known::RETAIN_REPLICAS;
+use berth_api::well_known::{CONDITION_MIGRATING, CONDITION_READY, RETAIN_REPLICAS};
 use berth_api::{Cluster, ResourceBinding, condition};
 use berth_apimachinery::api_error::has_code;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -81,7 +80,14 @@ impl Division {
             // An autoscaler keeps at least one replica, so zero means that the status is not collected yet.
             (replicas > 0).then_some(replicas)
         });
-        let complete = status.aggregated_status.len() == spec.clusters.len();
+        // While the workload migrates, old and new replicas run at the same time.
+        let is_target = |name: &String| spec.clusters.iter().any(|target| target.name == *name);
+        let complete = status.aggregated_status.len() == spec.clusters.len()
+            && status
+                .aggregated_status
+                .iter()
+                .all(|item| is_target(&item.cluster_name))
+            && !condition::is_true(&status.conditions, CONDITION_MIGRATING);
         Some(Self {
             replicas: i64::from(spec.replicas),
             scheduled: status.scheduler_observed_generation == binding.metadata.generation,
@@ -335,6 +341,7 @@ mod tests {
             },
             "status": {
                 "schedulerObservedGeneration": 3,
+                "conditions": [],
                 "aggregatedStatus": [
                     { "clusterName": "m1", "status": { "replicas": 3 } },
                     { "clusterName": "m2", "status": { "replicas": 2 } },
@@ -378,6 +385,18 @@ mod tests {
                 ("/status/schedulerObservedGeneration", json!(2)),
             ),
             ("clusters", ("/spec/clusters", json!([{ "name": "m1" }]))),
+            (
+                "a former cluster",
+                ("/status/aggregatedStatus/0/clusterName", json!("m0")),
+            ),
+            (
+                "a migration",
+                (
+                    "/status/conditions",
+                    json!([{ "type": "Migrating", "status": "True", "reason": "WaitingForReplicas", "message": "",
+                        "lastTransitionTime": "2026-01-01T00:00:00Z" }]),
+                ),
+            ),
             (
                 "empty status",
                 ("/status/aggregatedStatus/1/status", json!(null)),

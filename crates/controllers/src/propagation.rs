@@ -10,7 +10,7 @@
 //!
 //! | layer | modules |
 //! |---|---|
-//! | pure | [`binding`], [`binding::targets`], [`binding::desired_work`], [`binding::work_patch`], [`status`], [`execution::work_action`], [`execution::drift`], [`execution::work_status`] |
+//! | pure | [`binding`], [`binding::targets`], [`binding::migration`], [`binding::desired_work`], [`binding::work_patch`], [`status`], [`execution::work_action`], [`execution::drift`], [`execution::work_status`] |
 //! | requests | [`binding::sync`], [`status::writer`], `execution::member_object`, `execution::work_executor` |
 //! | state | [`index`], `reconciler` with `watch_events`, [`execution::member`] |
 //!
@@ -27,6 +27,7 @@ pub(crate) mod status;
 mod watch_events;
 
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -56,6 +57,9 @@ pub struct PropagationOptions {
     /// True to add the preserved state of an evicted application as labels to its new copy, as Karmada's feature gate
     /// `StatefulFailoverInjection` does.
     pub inject_state: bool,
+    /// The time after which the old copies of a workload that moves to other clusters leave although the new ones are
+    /// not ready, as the feature gate `GracefulMigration` does. `None` if old copies leave at once, as in Karmada.
+    pub migration_timeout: Option<Duration>,
     /// True to record an event for each successful step, as the feature gate `RoutineEvents` does.
     pub routine_events: bool,
     /// The enabled parts of the propagation.
@@ -91,6 +95,7 @@ impl Default for PropagationOptions {
             concurrent_bindings: NonZeroUsize::new(32).unwrap_or(NonZeroUsize::MIN),
             concurrent_works: NonZeroUsize::new(8).unwrap_or(NonZeroUsize::MIN),
             inject_state: false,
+            migration_timeout: Some(Duration::from_mins(10)),
             routine_events: false,
             parts: PropagationParts::default(),
         }
@@ -134,6 +139,7 @@ pub async fn run(
         interpreter.clone(),
         templates,
         options.inject_state,
+        options.migration_timeout,
     );
     let executor = WorkExecutor {
         id: ControlPlaneId::new(client.clone()),

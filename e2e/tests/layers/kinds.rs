@@ -13,12 +13,13 @@ fn derived_kinds(text: &str) -> impl Iterator<Item = &str> {
     attributes.filter_map(|attribute| attribute.split_once("kind = \"")?.1.split('"').next())
 }
 
-/// Reports whether a line implements a trait of kinds by hand. A generic wrapper has the kind of its parameter.
+/// Reports whether a line implements a trait of kinds by hand. A wrapper has the kind of its content.
 fn is_written_by_hand(line: &str) -> bool {
     let line = line.trim_start();
     let traits = ["Resource for ", "CustomResourceExt for "];
     line.starts_with("impl")
         && !line.starts_with("impl<K: Resource>")
+        && !line.contains("Resource for LeanObject")
         && traits
             .iter()
             .any(|name| line.contains(&format!(" {name}")) || line.contains(&format!("::{name}")))

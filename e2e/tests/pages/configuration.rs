@@ -63,7 +63,7 @@ They are off in `berth scheduler`, so that replacing karmada-scheduler moves not
 ";
 
 /// The effects of the feature gates, by the name of the gate.
-const EFFECTS: [(&str, &str); 23] = [
+const EFFECTS: [(&str, &str); 24] = [
     (
         "PriorityBasedScheduling",
         "bindings of higher priority are scheduled first; failed bindings wait in separate queues",
@@ -111,6 +111,10 @@ const EFFECTS: [(&str, &str); 23] = [
     (
         "RoutineEvents",
         "Berth's own: scheduler and controllers record an event for each successful step, as Karmada does: replicas read, object applied, status collected, and a copy of each event of the template on the binding",
+    ),
+    (
+        "GracefulMigration",
+        "Berth's own: old replicas of a workload that moves stay until new ones are ready, and the last healthy copy stays ([failover](failover.md#new-replicas-before-old-ones))",
     ),
     (
         "MultiClusterService",

@@ -23,6 +23,7 @@ mod interpreter_webhooks;
 mod jobs;
 mod manifests;
 mod member_defaults;
+mod migration;
 mod namespace_sync;
 mod override_policies;
 mod overriders;

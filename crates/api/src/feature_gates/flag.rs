@@ -59,6 +59,9 @@ pub struct ControllerGates {
     pub failover: Option<bool>,
     /// GracefulEviction: an evicted workload keeps running until its replacement is healthy or a timeout ends.
     pub graceful_eviction: bool,
+    /// GracefulMigration (specific to Berth): a workload that moves to other clusters keeps its old replicas until new ones
+    /// are ready or the timeout of graceful evictions ends, and never loses its last healthy copy.
+    pub graceful_migration: bool,
     /// PropagateDeps: the dependencies of a resource are propagated with the resource if its policy requires it.
     pub propagate_deps: bool,
     /// PropagationPolicyPreemption: enables `preemption: Always`.
@@ -74,6 +77,7 @@ impl Default for ControllerGates {
         Self {
             failover: None,
             graceful_eviction: true,
+            graceful_migration: true,
             propagate_deps: true,
             policy_preemption: false,
             stateful_failover_injection: false,
@@ -209,6 +213,11 @@ const GATES: &[(&str, Stage, Effect)] = &[
         "GracefulEviction",
         Stage::Beta,
         Set(|gates, on| gates.controllers.graceful_eviction = on),
+    ),
+    (
+        "GracefulMigration",
+        Stage::Own,
+        Set(|gates, on| gates.controllers.graceful_migration = on),
     ),
     (
         "PropagateDeps",

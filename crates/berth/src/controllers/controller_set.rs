@@ -130,6 +130,10 @@ impl ControllerSet {
                     binding_status: selection.has(Controller::BindingStatus),
                     members: selection.has(Controller::Execution),
                 },
+                migration_timeout: gates
+                    .controllers
+                    .graceful_migration
+                    .then_some(flags.failover.graceful_eviction_timeout),
                 ..flags.propagation.options(gates)
             },
             clusters: flags.clusters.clone(),

@@ -43,7 +43,7 @@ impl PropagationArgs {
                 .unwrap_or(default.concurrent_works),
             inject_state: gates.controllers.stateful_failover_injection,
             routine_events: gates.routine_events,
-            parts: default.parts,
+            ..default
         }
     }
 }

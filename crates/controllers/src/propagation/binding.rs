@@ -1,14 +1,16 @@
 //! The binding controller. It creates, updates and deletes the Works of a binding, one Work per target cluster.
 //!
-//! [`targets`] selects the clusters, [`desired_work`] computes the content of a Work, and [`work_patch`] compares it
-//! with the stored Work. These three modules are pure. [`sync`] sends the requests. This module must not depend on the
+//! [`targets`] selects the clusters, [`migration`] decides how many replicas each of them gets now, [`desired_work`]
+//! computes the content of a Work, and [`work_patch`] compares it with the stored Work. These four modules are pure. [`sync`] sends the requests. This module must not depend on the
 //! module `execution`, which applies the Works in members.
 
 mod completions;
 pub(crate) mod desired_work;
 mod inject_preserved_state;
+pub(crate) mod migration;
 mod recorded_events;
 pub(crate) mod sync;
+pub(crate) mod sync_input;
 pub(crate) mod targets;
 pub(crate) mod work_patch;
 

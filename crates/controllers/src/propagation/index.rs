@@ -16,6 +16,8 @@
 //! that need a sync or a new status. Works name their binding by its permanent id, and not by its name, so that a binding
 //! of the same name does not adopt the Works of its predecessor.
 
+mod followers;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -23,8 +25,9 @@ use berth_api::names::cluster_of_execution_namespace;
 use berth_api::well_known::{CLUSTER_RESOURCE_BINDING_PERMANENT_ID, RESOURCE_BINDING_PERMANENT_ID};
 use berth_api::{Binding, BindingKey, Cluster, Work};
 
-use super::binding::sync::SyncInput;
-use super::binding::targets::targets;
+use self::followers::Followers;
+use super::binding::sync_input::SyncInput;
+use super::binding::targets::{awaits_deletions, targets};
 use crate::overrides::{OverrideKind, OverridePolicy, OverrideSet};
 
 /// The cluster and name of a Work.
@@ -51,6 +54,9 @@ pub(crate) struct Index {
     by_id: HashMap<String, BindingKey>,
     works: HashMap<WorkKey, Arc<Work>>,
     works_of: HashMap<String, BTreeSet<WorkKey>>,
+    /// The Works whose replicas changed after the last report, each with the least number since.
+    unreported: HashMap<WorkKey, i64>,
+    followers: Followers,
     pub(crate) clusters: BTreeMap<String, Arc<Cluster>>,
     /// Override policies by namespace and name. The namespace of a ClusterOverridePolicy is empty.
     overrides: BTreeMap<String, BTreeMap<String, Arc<OverridePolicy>>>,
@@ -72,15 +78,57 @@ impl Index {
         if !id.is_empty() {
             self.by_id.insert(id.to_owned(), key.clone());
         }
-        self.bindings.insert(key, binding)
+        let old = self.bindings.insert(key, Arc::clone(&binding));
+        if let Some(old) = &old {
+            self.followers.remove(old);
+        }
+        self.followers.insert(&binding);
+        old
     }
 
     pub(crate) fn remove_binding(&mut self, key: &BindingKey) {
-        if let Some(binding) = self.bindings.remove(key)
-            && self.by_id.get(binding.permanent_id()) == Some(key)
-        {
+        let Some(binding) = self.bindings.remove(key) else {
+            return;
+        };
+        self.followers.remove(&binding);
+        if self.by_id.get(binding.permanent_id()) == Some(key) {
             self.by_id.remove(binding.permanent_id());
         }
+    }
+
+    /// Returns the bindings whose resources may leave a cluster only after the workload of a binding.
+    pub(crate) fn followers_of(&self, key: &BindingKey) -> BTreeSet<BindingKey> {
+        let binding = self.bindings.get(key);
+        binding.map_or_else(BTreeSet::new, |binding| self.followers.of(binding))
+    }
+
+    /// Returns the clusters from which a workload that needs a binding's resource has not gone yet.
+    fn needed_in(&self, binding: &Binding) -> BTreeSet<String> {
+        let mut needed = BTreeSet::new();
+        if binding.spec.is_workload() {
+            return needed;
+        }
+        let leaders = self.followers.leaders(binding).into_iter();
+        for leader in leaders.filter_map(|key| self.bindings.get(&key)) {
+            let spec = &leader.spec;
+            if !spec.is_workload() {
+                continue;
+            }
+            // The policy may have changed the placement of only one of the two so far.
+            let is_decided = spec.placement == binding.spec.placement
+                && leader.status.scheduler_observed_generation == Some(leader.generation());
+            let targets: BTreeSet<String> = targets(spec).into_iter().map(|t| t.name).collect();
+            // A member that does not respond may never confirm a deletion.
+            let is_going = |work: &Work| work.metadata.deletion_timestamp.is_some();
+            let responds =
+                |name: &String| self.clusters.get(name).is_some_and(|c| awaits_deletions(c));
+            let works = self.works_of(leader).into_iter();
+            let works = works.filter(|(key, work)| !is_going(work) || responds(&key.cluster));
+            let clusters = works.map(|(key, _)| &key.cluster);
+            let leaving = clusters.filter(|cluster| !is_decided || !targets.contains(*cluster));
+            needed.extend(leaving.cloned());
+        }
+        needed
     }
 
     /// Returns the binding of a Work.
@@ -100,6 +148,7 @@ impl Index {
     /// Stores a Work. Returns the previous version.
     pub(crate) fn insert_work(&mut self, key: WorkKey, work: Arc<Work>) -> Option<Arc<Work>> {
         let old = self.works.insert(key.clone(), Arc::clone(&work));
+        self.record_report(&key, old.as_deref(), &work);
         if let Some(old) = &old
             && binding_id(old) != binding_id(&work)
         {
@@ -111,7 +160,25 @@ impl Index {
         old
     }
 
+    /// Records whether the report in a Work is older than its replicas. After a restart, reports count as recent.
+    fn record_report(&mut self, key: &WorkKey, old: Option<&Work>, new: &Work) {
+        let Some(old) = old.filter(|old| old.metadata.uid == new.metadata.uid) else {
+            self.unreported.remove(key);
+            return;
+        };
+        if old.status != new.status {
+            self.unreported.remove(key);
+        }
+        if let (Some(before), Some(after)) = (replicas(old), replicas(new))
+            && before != after
+        {
+            let least = self.unreported.entry(key.clone()).or_insert(before);
+            *least = before.min(after).min(*least);
+        }
+    }
+
     pub(crate) fn remove_work(&mut self, key: &WorkKey) -> Option<Arc<Work>> {
+        self.unreported.remove(key);
         let work = self.works.remove(key)?;
         self.unlink_work(key, &work);
         Some(work)
@@ -146,17 +213,28 @@ impl Index {
     /// Returns the input for a sync of a binding's Works.
     pub(crate) fn sync_input(&self, binding: &Arc<Binding>) -> SyncInput {
         let mut works: BTreeMap<String, Vec<Arc<Work>>> = BTreeMap::new();
+        let mut unreported = BTreeMap::new();
         for (key, work) in self.works_of(binding) {
+            if let Some(replicas) = self.unreported.get(key) {
+                unreported.insert(key.cluster.clone(), *replicas);
+            }
             let cluster_works = works.entry(key.cluster.clone()).or_default();
             cluster_works.push(Arc::clone(work));
         }
         let targets = targets(&binding.spec).into_iter().map(|target| target.name);
-        let names = targets.chain(works.keys().cloned());
+        let targets: BTreeSet<String> = targets.collect();
+        let names = targets.iter().chain(works.keys());
         let clusters = names.filter_map(|name| {
-            let cluster = Arc::clone(self.clusters.get(&name)?);
-            Some((name, cluster))
+            let cluster = Arc::clone(self.clusters.get(name)?);
+            Some((name.clone(), cluster))
         });
         let clusters = clusters.collect();
+        // Only a resource with a Work outside its targets has to know its workloads.
+        let needed_in = if works.keys().all(|cluster| targets.contains(cluster)) {
+            BTreeSet::new()
+        } else {
+            self.needed_in(binding)
+        };
         let resource = &binding.spec.resource;
         let namespace = resource.namespace.as_deref().unwrap_or_default();
         let in_namespace = |namespace: &str| -> Vec<Arc<OverridePolicy>> {
@@ -168,6 +246,8 @@ impl Index {
                 .collect()
         };
         SyncInput {
+            needed_in,
+            unreported,
             binding: Arc::clone(binding),
             works,
             clusters,
@@ -264,6 +344,12 @@ impl Index {
     }
 }
 
+/// Returns the number of replicas in a Work's manifest.
+fn replicas(work: &Work) -> Option<i64> {
+    let manifest = work.spec.workload.manifests.first()?;
+    manifest.pointer("/spec/replicas")?.as_i64()
+}
+
 /// Returns the permanent id of a Work's binding.
 fn binding_id(work: &Work) -> Option<&str> {
     let labels = work.metadata.labels.as_ref()?;
@@ -272,3 +358,6 @@ fn binding_id(work: &Work) -> Option<&str> {
         .or_else(|| labels.get(CLUSTER_RESOURCE_BINDING_PERMANENT_ID))?;
     Some(id.as_str()).filter(|id| !id.is_empty())
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,18 +3,22 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use berth_api::{Binding, BindingKey, BindingKind, Work};
+use berth_api::well_known::CONDITION_MIGRATING;
+use berth_api::{Binding, BindingKey, BindingKind, Work, condition};
+use berth_apimachinery::timestamp;
 use kube::core::ApiResource;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::binding::migration::observed::Wait;
 use super::binding::sync::WorkSyncer;
 use super::execution::member;
 use super::execution::work_executor::WorkExecutor;
 use super::index::{Index, WorkKey};
-use super::status::is_progressing;
 use super::status::writer::StatusWriter;
+use super::status::{KnownMigration, SyncReport, is_progressing};
 use super::{PropagationOptions, QUEUE};
 use crate::interpreter_configuration::{ConfigurationKind, Customizations};
 use crate::monitor::{Monitor, Outcome};
@@ -22,6 +26,8 @@ use crate::overrides::OverrideKind;
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::work_queue::{Priority, Timers, WorkQueue};
 use crate::reconciler::{Inputs, Reconciler, Workers};
+
+const SECOND: Duration = Duration::from_secs(1);
 
 /// The source of a watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,6 +82,8 @@ pub(super) enum Job {
 /// The result of a job.
 pub(super) struct JobResult {
     job: Job,
+    /// The reason for which old copies wait, after a sync.
+    wait: Option<Wait>,
     failure: Option<Failure>,
     /// The Works that the job has written, even if the job failed later.
     written: Vec<Work>,
@@ -114,6 +122,8 @@ pub(super) struct Propagator {
     concurrent_events: HashMap<BindingKey, ConcurrentEvents>,
     /// The reasons why overrides of bindings could not be applied in the last sync.
     pub(super) override_failures: HashMap<BindingKey, String>,
+    /// The migrations of bindings, after the last sync.
+    pub(super) migrations: HashMap<BindingKey, KnownMigration>,
     /// Sources whose first list is complete.
     pub(super) listed: HashSet<Source>,
     members: HashMap<String, mpsc::UnboundedSender<member::Message>>,
@@ -202,6 +212,7 @@ impl Propagator {
             monitor,
             concurrent_events: HashMap::new(),
             override_failures: HashMap::new(),
+            migrations: HashMap::new(),
             listed: HashSet::new(),
             members: HashMap::new(),
             outbox: Vec::new(),
@@ -274,17 +285,26 @@ impl Propagator {
         })
     }
 
-    /// Reports whether the status of a binding is about to change again.
+    /// Reports whether the status of a binding is about to change again. The start and the end of a migration are reported
+    /// at once.
     fn is_progressing(&self, binding: &Binding) -> bool {
         let works = self.index.works_of(binding).into_iter();
         let works: Vec<&Arc<Work>> = works.map(|(_, work)| work).collect();
-        !self.override_failures.contains_key(&binding.key)
-            && is_progressing(&binding.status, &binding.spec, &works)
+        let (migration, conditions) = (self.migration(&binding.key), &binding.status.conditions);
+        // After a restart, the first sync tells which copies are kept.
+        let awaits_sync = *migration == KnownMigration::Unknown
+            && condition::find(conditions, CONDITION_MIGRATING).is_some();
+        let is_shown = !migration.differs_from(conditions);
+        awaits_sync
+            || !self.override_failures.contains_key(&binding.key)
+                && is_shown
+                && is_progressing(&binding.status, &binding.spec, &works)
     }
 
     fn finish_job(&mut self, result: JobResult) {
         let JobResult {
             job,
+            wait,
             failure,
             written,
         } = result;
@@ -292,6 +312,9 @@ impl Propagator {
             self.store_written(binding, written);
             let override_failure = failure.as_ref().and_then(|f| f.refused_override.clone());
             self.store_override_failure(binding, override_failure);
+            if failure.is_none() {
+                self.store_migration(binding, wait);
+            }
         }
         match failure {
             None => self.queue.finish(&job),
@@ -331,6 +354,58 @@ impl Propagator {
         }
         if is_changed {
             self.enqueue(Job::Status(binding.clone()));
+        }
+    }
+
+    /// Returns the migration of a binding.
+    pub(super) fn migration(&self, binding: &BindingKey) -> &KnownMigration {
+        self.migrations
+            .get(binding)
+            .unwrap_or(&KnownMigration::Unknown)
+    }
+
+    /// Stores the migration that a sync has found. A change enqueues the status of the binding, and the end of the wait
+    /// enqueues another sync.
+    fn store_migration(&mut self, binding: &BindingKey, wait: Option<Wait>) {
+        let Some(observed) = self.index.binding(binding) else {
+            self.migrations.remove(binding);
+            return;
+        };
+        let migration = wait.map_or(KnownMigration::None, KnownMigration::Waits);
+        let is_shown_wrongly = migration.differs_from(&observed.status.conditions);
+        let until = |migration: &KnownMigration| migration.wait().and_then(|wait| wait.until);
+        let known = self.migration(binding);
+        let is_changed = *known != migration;
+        let next_sync = until(&migration).filter(|next| until(known) != Some(*next));
+        if let Some(end) = next_sync {
+            let left = Duration::try_from(end.duration_since(timestamp::now()));
+            let job = Job::Sync(binding.clone());
+            // The time in the condition is rounded to seconds.
+            let due = Instant::now() + left.unwrap_or_default() + SECOND;
+            self.queue.push_at(job, due);
+        }
+        let has_wait = migration.wait().is_some();
+        self.migrations.insert(binding.clone(), migration);
+        if is_shown_wrongly || is_changed && has_wait {
+            self.enqueue_settled_status(binding.clone());
+        }
+    }
+
+    /// Enqueues a sync of a binding whose old copies wait, or become ready while they are evicted, because a member has
+    /// reported.
+    pub(super) fn check_wait(&mut self, binding: &BindingKey) {
+        let observed = self.index.binding(binding);
+        let is_evicted =
+            observed.is_some_and(|found| !found.spec.graceful_eviction_tasks.is_empty());
+        if is_evicted || self.migration(binding).wait().is_some() {
+            self.enqueue(Job::Sync(binding.clone()));
+        }
+    }
+
+    /// Enqueues a sync of each resource that may leave a cluster after the workload of a binding.
+    pub(super) fn check_followers(&mut self, binding: &BindingKey) {
+        for follower in self.index.followers_of(binding) {
+            self.enqueue(Job::Sync(follower));
         }
     }
 
@@ -378,13 +453,18 @@ impl Propagator {
             let (mut written, since) = (Vec::new(), Instant::now());
             let result = syncer.sync(input, &mut written).await;
             monitor.works_synced(Outcome::of(&result), since.elapsed());
-            let failure = result.err().map(|error| Failure {
+            let (wait, failure) = match result {
+                Ok(wait) => (wait, None),
+                Err(error) => (None, Some(error)),
+            };
+            let failure = failure.map(|error| Failure {
                 message: error.to_string(),
                 transient: error.is_transient(),
                 refused_override: error.override_failure(),
             });
             JobResult {
                 job,
+                wait,
                 failure,
                 written,
             }
@@ -395,9 +475,12 @@ impl Propagator {
         let works = self.index.works_of(&binding).into_iter();
         let works: Vec<Arc<Work>> = works.map(|(_, work)| Arc::clone(work)).collect();
         let writer = self.status_writer.clone();
-        let override_failure = self.override_failures.get(&binding.key).cloned();
+        let sync = SyncReport {
+            override_failure: self.override_failures.get(&binding.key).cloned(),
+            migration: self.migration(&binding.key).clone(),
+        };
         workers.start(async move {
-            let failure = writer.write(binding, works, override_failure).await.err();
+            let failure = writer.write(binding, works, sync).await.err();
             let failure = failure.map(|error| Failure {
                 message: error.to_string(),
                 transient: false,
@@ -405,6 +488,7 @@ impl Propagator {
             });
             JobResult {
                 job,
+                wait: None,
                 failure,
                 written: Vec::new(),
             }

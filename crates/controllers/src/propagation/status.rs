@@ -11,13 +11,16 @@ use std::sync::Arc;
 use berth_api::binding::{
     AggregatedStatusItem, BindingSpec, BindingStatus, ObjectReference, ResourceHealth,
 };
+use berth_api::condition::Status;
 use berth_api::names::cluster_of_execution_namespace;
-use berth_api::well_known::{CONDITION_APPLIED, CONDITION_FULLY_APPLIED};
+use berth_api::well_known::{CONDITION_APPLIED, CONDITION_FULLY_APPLIED, CONDITION_MIGRATING};
 use berth_api::work::ResourceIdentifier;
 use berth_api::{Work, condition};
 use berth_apimachinery::timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 
+use crate::propagation::binding::migration::observed::Wait;
 use crate::propagation::binding::targets::expected_clusters;
 use crate::propagation::execution::work_status::{has_failed, has_unhealthy_object};
 use berth_apimachinery::json_fields::text_at;
@@ -117,8 +120,10 @@ enum Application {
 }
 
 impl Application {
-    fn of(spec: &BindingSpec, items: &[AggregatedStatusItem]) -> Self {
-        let expected = expected_clusters(spec);
+    /// `kept` are the clusters that are no targets, and keep a copy while the workload migrates.
+    fn of(spec: &BindingSpec, items: &[AggregatedStatusItem], kept: &BTreeSet<String>) -> Self {
+        let mut expected = expected_clusters(spec);
+        expected.extend(kept.iter().cloned());
         let reported: BTreeSet<String> =
             items.iter().map(|item| item.cluster_name.clone()).collect();
         let is_applied = |item: &AggregatedStatusItem| item.applied == Some(true);
@@ -186,16 +191,58 @@ pub(crate) fn is_progressing(
     !has_degraded && (!missing.is_empty() || is_applied && !unhealthy.is_empty())
 }
 
-/// Updates a binding's status from its Works. `override_failure` is the reason why an override could not be applied:
-/// the Works are then outdated. Reports whether the status changed.
+/// The result of the last sync of a binding's Works.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SyncReport {
+    /// The reason why an override could not be applied: the Works are then outdated.
+    pub(crate) override_failure: Option<String>,
+    /// The migration, if it is known.
+    pub(crate) migration: KnownMigration,
+}
+
+/// The migration of a binding, as the last sync has found it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum KnownMigration {
+    /// No sync has succeeded since the start of the process.
+    #[default]
+    Unknown,
+    /// Each cluster has the replicas that the scheduler decided.
+    None,
+    /// Old copies wait.
+    Waits(Wait),
+}
+
+impl KnownMigration {
+    /// Returns the reason for which old copies wait.
+    pub(crate) fn wait(&self) -> Option<&Wait> {
+        match self {
+            Self::Waits(wait) => Some(wait),
+            Self::Unknown | Self::None => None,
+        }
+    }
+
+    /// Reports whether the conditions of a binding differ from the migration, because another client has written them.
+    pub(crate) fn differs_from(&self, conditions: &[Condition]) -> bool {
+        let is_shown = condition::find(conditions, CONDITION_MIGRATING).is_some();
+        match self {
+            Self::Unknown => false,
+            Self::None => is_shown,
+            Self::Waits(_) => !is_shown,
+        }
+    }
+}
+
+/// Updates a binding's status from its Works and their last sync. Reports whether the status changed.
 pub(crate) fn update(
     status: &mut BindingStatus,
     spec: &BindingSpec,
     works: &[Arc<Work>],
-    override_failure: Option<&str>,
+    sync: &SyncReport,
 ) -> bool {
     let items = aggregated_items(works, &spec.resource);
-    let application = Application::of(spec, &items);
+    let kept = sync.migration.wait().map(|wait| &wait.kept);
+    let application = Application::of(spec, &items, kept.unwrap_or(&BTreeSet::new()));
+    let override_failure = sync.override_failure.as_deref();
     let is_complete = override_failure.is_none() && application == Application::Complete;
     let (reason, message) = override_failure.map_or_else(
         || application.describe(),
@@ -210,9 +257,33 @@ pub(crate) fn update(
         message,
         timestamp::now(),
     );
+    let wait_changed = set_migrating(conditions, &sync.migration);
     let items_changed = status.aggregated_status != items;
     status.aggregated_status = items;
-    condition_changed || items_changed
+    condition_changed || wait_changed || items_changed
+}
+
+/// Sets the condition `Migrating`, which a binding has only while old copies wait. Its transition time is the start of the
+/// wait. Reports whether the condition changed.
+fn set_migrating(conditions: &mut Vec<Condition>, migration: &KnownMigration) -> bool {
+    let wait = match migration {
+        KnownMigration::Waits(wait) => wait,
+        KnownMigration::Unknown => return false,
+        KnownMigration::None => {
+            let before = conditions.len();
+            conditions.retain(|known| known.type_ != CONDITION_MIGRATING);
+            return conditions.len() != before;
+        }
+    };
+    let (kind, now) = (CONDITION_MIGRATING, timestamp::now());
+    condition::set(
+        conditions,
+        kind,
+        Status::True,
+        wait.reason,
+        &wait.message,
+        now,
+    )
 }
 
 #[cfg(test)]
@@ -286,9 +357,10 @@ mod tests {
         ] {
             let spec = spec(clusters);
             let items = aggregated_items(&works, &spec.resource);
-            assert_eq!(Application::of(&spec, &items), expected, "{clusters:?}");
+            let actual = Application::of(&spec, &items, &BTreeSet::new());
+            assert_eq!(actual, expected, "{clusters:?}");
             let mut status = BindingStatus::default();
-            update(&mut status, &spec, &works, None);
+            update(&mut status, &spec, &works, &SyncReport::default());
             let condition = condition::find(&status.conditions, CONDITION_FULLY_APPLIED).unwrap();
             assert_eq!(condition.status == "True", expected == Complete);
             let fails = condition.message.starts_with("Failed");
@@ -329,13 +401,53 @@ mod tests {
             let (spec, mut status) = (spec(&["m1", "m2"]), BindingStatus::default());
             if let Some(written) = written.clone() {
                 let written = works(written);
-                update(&mut status, &spec, &written, None);
+                update(&mut status, &spec, &written, &SyncReport::default());
             }
             let works = works(reports.clone());
             let works: Vec<_> = works.iter().collect();
             let actual = is_progressing(&status, &spec, &works);
             assert_eq!(actual, expected, "{written:?} {reports:?}");
         }
+    }
+
+    #[test]
+    fn a_kept_copy_is_expected_and_the_condition_says_until_when() {
+        let (spec, works) = (
+            spec(&["m2"]),
+            [work("m1", applied(2)), work("m2", applied(0))],
+        );
+        let wait = |message: &str| SyncReport {
+            override_failure: None,
+            migration: KnownMigration::Waits(Wait {
+                kept: ["m1".to_owned()].into(),
+                reason: "WaitingForReplicas",
+                message: message.to_owned(),
+                until: None,
+            }),
+        };
+        let mut status = BindingStatus::default();
+        assert!(update(&mut status, &spec, &works, &wait("m1 keeps 2")));
+        assert!(!update(&mut status, &spec, &works, &wait("m1 keeps 2")));
+        assert!(condition::is_true(
+            &status.conditions,
+            CONDITION_FULLY_APPLIED
+        ));
+        let migrating = |status: &BindingStatus| {
+            let found = condition::find(&status.conditions, CONDITION_MIGRATING);
+            found.map(|found| (found.status.clone(), found.message.clone()))
+        };
+        let expected = ("True".to_owned(), "m1 keeps 2".to_owned());
+        assert_eq!(migrating(&status), Some(expected));
+        // After a restart, the condition stays until the first sync.
+        let unknown = SyncReport::default();
+        update(&mut status, &spec, &works, &unknown);
+        assert!(migrating(&status).is_some());
+        let ended = SyncReport {
+            override_failure: None,
+            migration: KnownMigration::None,
+        };
+        assert!(update(&mut status, &spec, &works[1..], &ended));
+        assert_eq!(migrating(&status), None);
     }
 
     #[test]
@@ -366,12 +478,16 @@ mod tests {
     fn a_second_update_changes_nothing() {
         let (spec, works) = (spec(&["m1"]), [work("m1", applied(1))]);
         let mut status = BindingStatus::default();
-        let failure = update(&mut status, &spec, &works, Some("policy \"p\" fails"));
-        assert!(failure);
+        let failed = SyncReport {
+            override_failure: Some("policy \"p\" fails".to_owned()),
+            migration: KnownMigration::None,
+        };
+        assert!(update(&mut status, &spec, &works, &failed));
         assert_eq!(status.conditions[0].status, "False");
         assert_eq!(status.conditions[0].message, "policy \"p\" fails");
-        assert!(update(&mut status, &spec, &works, None));
-        assert!(!update(&mut status, &spec, &works, None));
+        let synced = SyncReport::default();
+        assert!(update(&mut status, &spec, &works, &synced));
+        assert!(!update(&mut status, &spec, &works, &synced));
         assert!(condition::is_true(
             &status.conditions,
             CONDITION_FULLY_APPLIED

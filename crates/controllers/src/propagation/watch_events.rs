@@ -90,7 +90,11 @@ impl Propagator {
         let newly_scheduled = scheduled(&binding) && !old.is_some_and(|old| scheduled(&old));
         let has_status = !binding.deleting()
             && (scheduled(&binding) || !self.index.works_of(&binding).is_empty());
-        if has_status && (changed || newly_scheduled) {
+        // The scheduler writes all conditions, and may not have seen the newest ones.
+        let is_overwritten = self
+            .migration(&key)
+            .differs_from(&binding.status.conditions);
+        if has_status && (changed || newly_scheduled || is_overwritten) {
             self.enqueue_settled_status(key);
         }
     }
@@ -126,6 +130,10 @@ impl Propagator {
                 let version = work.metadata.resource_version.clone();
                 self.check_spec_change(binding.clone(), version.unwrap_or_default());
             }
+            self.check_wait(&binding);
+            if deleting(&work) {
+                self.check_followers(&binding);
+            }
             // A failure is not delayed, because a user may have to act on it.
             if has_failed(&work) && old.is_none_or(|old| !has_failed(old)) {
                 self.enqueue(Job::Status(binding));
@@ -148,6 +156,7 @@ impl Propagator {
         if let Some(binding) = self.index.binding_of_work(&work).cloned() {
             self.note_deleted_work(&binding, key.clone());
             // The sync of the binding may have waited for this deletion, or may have to create the Work again.
+            self.check_followers(&binding);
             self.enqueue(Job::Sync(binding.clone()));
             self.enqueue(Job::Status(binding));
         }
@@ -183,6 +192,14 @@ impl Propagator {
         if affects_works {
             for binding in self.index.bindings_targeting(&name) {
                 self.enqueue(Job::Sync(binding));
+            }
+        }
+        if old
+            .as_ref()
+            .is_some_and(|old| awaits_deletions(old) != awaits_deletions(&cluster))
+        {
+            for binding in self.migrations.keys().cloned().collect::<Vec<_>>() {
+                self.check_wait(&binding);
             }
         }
         if old.is_some_and(|old| awaits_deletions(&old) && !awaits_deletions(&cluster)) {
@@ -268,6 +285,7 @@ impl Observe for Propagator {
             Source::Bindings(_) => {
                 let key = BindingKey::new(namespace, name);
                 self.override_failures.remove(&key);
+                self.migrations.remove(&key);
                 self.index.remove_binding(&key);
             }
             Source::Works => self.handle_deleted_work(namespace, name),

@@ -1,7 +1,7 @@
 //! The objects of a watch, without most of their managed fields.
 //!
-//! Managed fields take a third of an object, and nobody reads them but the entries of the subresource `scale`, which name
-//! an autoscaler. They are skipped while the object is parsed. The other fields are parsed once: the derived parser of
+//! Managed fields take a third of an object, and of these fields, only the entries of the subresource `scale` are used,
+//! which name an autoscaler. They are skipped while the object is parsed. The other fields are parsed once: the derived parser of
 //! [`DynamicObject`] reads each field twice, because it flattens them.
 
 use std::borrow::Cow;

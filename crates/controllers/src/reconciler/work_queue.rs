@@ -441,7 +441,7 @@ mod tests {
         assert_eq!(queue.next(), Some(("a", ())), "after the change");
         assert!(queue.may_wait(&"a"));
         queue.wait(&"a");
-        tokio::time::advance(SHORTEST - QUIET * 2).await;
+        tokio::time::advance(SHORTEST.saturating_sub(QUIET * 2)).await;
         queue.requeue_due();
         assert_eq!(queue.next(), Some(("a", ())), "without another change");
         assert_eq!(start.elapsed(), SHORTEST);

@@ -8,7 +8,7 @@ use berth_engine::{Assumed, AssumedWorkload};
 
 use super::assumed_capacity::assumed_workload;
 use crate::framework::Victim;
-use crate::framework::traits::PREEMPTED;
+use berth_api::well_known::PREEMPTED;
 
 /// Maximum time to wait for the next report of a cluster.
 const REPORT_TIMEOUT: Duration = Duration::from_mins(1);

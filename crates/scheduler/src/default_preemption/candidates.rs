@@ -7,8 +7,8 @@ use berth_engine::Bits;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::is_preemptible;
-use crate::framework::traits::PREEMPTED;
 use crate::framework::{PostFilterContext, Victim};
+use berth_api::well_known::PREEMPTED;
 
 /// Assignments that the scheduler may evict for a binding. Each list starts with the least important assignment.
 #[derive(Debug, Default)]

@@ -26,9 +26,6 @@ use super::plugin_messages::{PermitDecision, PluginMessage};
 pub use crate::queue::Rank;
 use crate::writer::Report;
 
-/// The reason in the events and eviction tasks of preempted bindings.
-pub(crate) const PREEMPTED: &str = "Preempted";
-
 /// Gates bindings before their scheduling cycle.
 ///
 /// ```

@@ -21,10 +21,10 @@ use super::bindings::Bindings;
 use super::object_references::{binding_reference, template_reference};
 use super::post_filter::VictimSearchOutcome;
 use crate::framework::Victim;
-use crate::framework::traits::PREEMPTED;
 use crate::queue::Verdict;
 use crate::rules::plan::Plan;
 use crate::writer::{Report, Writer};
+use berth_api::well_known::PREEMPTED;
 
 /// Grace period of an eviction task in seconds, equal to the default termination grace period of a pod. The replicas in
 /// the old cluster wait at most this time for a replacement in another cluster. If no other cluster fits, their

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{SideBySide, Turn};
 
-/// Requests with fewer than this number for each Deployment have no row.
+/// Requests with fewer than this number for each Deployment in all turns have no row.
 const SHOWN: f64 = 0.1;
 
 pub(super) struct Table {
@@ -14,8 +14,10 @@ pub(super) struct Table {
     sides: Vec<String>,
     /// The cells of each row, in the order of the sides. Each cell contains the figures of the turns.
     rows: Vec<(String, Vec<Vec<String>>)>,
-    /// The numbers of requests for each Deployment, by request and side.
-    requests: BTreeMap<String, BTreeMap<String, Vec<f64>>>,
+    /// The number of turns of each side.
+    turns: Vec<usize>,
+    /// The numbers of requests for each Deployment, by request, side and turn.
+    requests: BTreeMap<String, Vec<Vec<f64>>>,
 }
 
 impl Table {
@@ -29,6 +31,7 @@ impl Table {
         Self {
             deployments: load.deployments,
             members: load.members,
+            turns: vec![0; sides.len()],
             sides,
             rows: Vec::new(),
             requests: BTreeMap::new(),
@@ -49,12 +52,14 @@ impl Table {
             });
             self.rows[at].1[column].push(figure);
         }
+        let turn_number = self.turns[column];
+        self.turns[column] += 1;
         for (request, count) in turn.requests.iter() {
             let each = count / f64::from(self.deployments.max(1));
-            if each >= SHOWN {
-                let sides = self.requests.entry(request.to_owned()).or_default();
-                sides.entry(side.to_owned()).or_default().push(each);
-            }
+            let sides = self.requests.entry(request.to_owned());
+            let sides = sides.or_insert_with(|| vec![Vec::new(); self.sides.len()]);
+            sides[column].resize(turn_number, 0.0);
+            sides[column].push(each);
         }
     }
 }
@@ -74,15 +79,13 @@ impl fmt::Display for Table {
                 &[name.clone()].into_iter().chain(cells).collect::<Vec<_>>(),
             )?;
         }
-        for (request, sides) in &self.requests {
-            let cells = self.sides.iter().map(|side| {
-                let figures = sides.get(side).into_iter().flatten();
+        let has_row = |sides: &Vec<Vec<f64>>| sides.iter().flatten().any(|each| *each >= SHOWN);
+        for (request, sides) in self.requests.iter().filter(|(_, sides)| has_row(sides)) {
+            let cells = sides.iter().zip(&self.turns).map(|(figures, turns)| {
+                let missing = std::iter::repeat(&0.0);
+                let figures = figures.iter().chain(missing).take(*turns);
                 let figures: Vec<String> = figures.map(|each| format!("{each:.1}")).collect();
-                if figures.is_empty() {
-                    "0".to_owned()
-                } else {
-                    figures.join(", ")
-                }
+                figures.join(", ")
             });
             let name = format!("{request}, each");
             line(f, &[name].into_iter().chain(cells).collect::<Vec<_>>())?;
@@ -124,7 +127,7 @@ mod tests {
         let mut table = Table::new(&load);
         table.add("theirs", &turn(40));
         table.add("ours", &turn(20));
-        table.add("ours", &turn(10));
+        table.add("ours", &turn(0));
         let expected = "\
 | 10 Deployments, 3 members | theirs | ours |
 | --- | --- | --- |
@@ -135,8 +138,8 @@ mod tests {
 | created to applied p99, s | 2.00 | 2.00, 2.00 |
 | processor time each, ms | 5.0 | 5.0, 5.0 |
 | peak memory, MiB | 7 | 7, 7 |
-| writes each | 4.0 | 2.0, 1.0 |
-| PATCH works/status, each | 4.0 | 2.0, 1.0 |
+| writes each | 4.0 | 2.0, 0.0 |
+| PATCH works/status, each | 4.0 | 2.0, 0.0 |
 ";
         assert_eq!(table.to_string(), expected);
     }

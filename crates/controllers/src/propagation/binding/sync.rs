@@ -1,56 +1,39 @@
 //! Requests that create, update and delete the Works of a binding on the control plane.
 
+mod orphans;
+
 use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_apimachinery::conflict_retry::Attempts;
-use std::collections::BTreeMap;
+use berth_apimachinery::timestamp;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use berth_api::names::cluster_of_execution_namespace;
-use berth_api::{Binding, Cluster, Work};
+use berth_api::{Binding, Work};
 use berth_events::EventRecorder;
 use berth_interpreter::{InterpretError, Interpreter};
 use berth_telemetry::Span;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
+use self::orphans::following;
 use super::desired_work::{
     DesiredWork, RenderError, desired_work, divided_completions, missing_completions,
 };
 use super::inject_preserved_state::labels_to_inject;
-use super::targets::{awaits_deletions, directly_purged, expected_clusters, targets};
+use super::migration::observed::{Migration, Wait};
+use super::sync_input::SyncInput;
+use super::targets::directly_purged;
 use super::work_patch::{new_work, patch_for};
 use super::{recorded_events, trace};
 use crate::binding_api::binding_api;
 use crate::execution_namespace::create_execution_namespace;
 use crate::object_reference::object_reference;
+use crate::overrides::OverrideError;
 use crate::overrides::recorded_events as override_events;
-use crate::overrides::{OverrideError, OverrideSet};
 use crate::recent_templates::RecentTemplates;
 use crate::resource_interpreter::ResourceInterpreter;
 use crate::rest_mapper::{KindError, RestMapper};
-use crate::suspension::is_suspended;
-
-/// The observed state on which a sync is based.
-#[derive(Clone, Debug)]
-pub(crate) struct SyncInput {
-    pub(crate) binding: Arc<Binding>,
-    /// Works of the binding, by cluster.
-    pub(crate) works: BTreeMap<String, Vec<Arc<Work>>>,
-    /// The clusters that exist: target clusters, and clusters of Works.
-    pub(crate) clusters: BTreeMap<String, Arc<Cluster>>,
-    pub(crate) overrides: OverrideSet,
-}
-
-impl SyncInput {
-    /// Reports whether the deletion of the binding waits for the deletion of a Work.
-    fn awaits_deletion(&self, work: &Work) -> bool {
-        let namespace = work.metadata.namespace.as_deref().unwrap_or_default();
-        let cluster = cluster_of_execution_namespace(namespace);
-        let cluster = cluster.and_then(|name| self.clusters.get(name));
-        cluster.is_some_and(|cluster| awaits_deletions(cluster))
-    }
-}
 
 /// An error of a sync.
 #[derive(Debug, thiserror::Error)]
@@ -128,6 +111,9 @@ pub(crate) struct WorkSyncer {
     templates: RecentTemplates,
     /// True to add preserved state as labels, as Karmada's feature gate `StatefulFailoverInjection` does.
     inject_state: bool,
+    /// The time after which old copies of a migrating workload leave although the new ones are not ready. `None` if they
+    /// leave at once, as in Karmada.
+    migration_timeout: Option<Duration>,
 }
 
 impl WorkSyncer {
@@ -138,6 +124,7 @@ impl WorkSyncer {
         interpreter: ResourceInterpreter,
         templates: RecentTemplates,
         inject_state: bool,
+        migration_timeout: Option<Duration>,
     ) -> Self {
         Self {
             kinds,
@@ -145,17 +132,18 @@ impl WorkSyncer {
             interpreter,
             templates,
             inject_state,
+            migration_timeout,
         }
     }
 
     /// Creates, updates and deletes the Works of a binding. Adds each written Work to `written`, even if a later
-    /// request fails. The comments number the phases. Most phases end the sync after a write, because the watch event of
-    /// this write starts the next sync.
+    /// request fails. Returns what old copies wait for, or `None` if nothing waits. The comments number the phases. Most
+    /// phases end the sync after a write, because the watch event of this write starts the next sync.
     pub(crate) async fn sync(
         &self,
         input: SyncInput,
         written: &mut Vec<Work>,
-    ) -> Result<(), SyncError> {
+    ) -> Result<Option<Wait>, SyncError> {
         let binding = &input.binding;
         // 1. The end. The finalizer of the binding stays until the Works are gone, because only the Works can delete the
         //    objects in the members.
@@ -166,60 +154,65 @@ impl WorkSyncer {
             }
             if works.iter().any(|work| input.awaits_deletion(work)) {
                 // The deletion of the Work starts the next sync.
-                return Ok(());
+                return Ok(None);
             }
-            return self.remove_finalizer(binding).await;
+            self.remove_finalizer(binding).await?;
+            return Ok(None);
         }
         // 2. The permanent id and the finalizer. They come before the first Work: the Works are found by the id, and
         //    without the finalizer they would outlive the binding.
         if self.initialize(binding).await? {
-            return Ok(());
+            return Ok(None);
         }
-        // 3. The Works in clusters that are no longer targets. They come before new Works, so that an error in a new
+        // 3. The newest template, and what each cluster gets of it now. A migration is decided before any Work is
+        //    written, because what leaves one cluster depends on what is ready in the others.
+        let Some(template) = self.template(binding).await? else {
+            return Ok(None);
+        };
+        let reference = object_reference(&template);
+        let template = serde_json::to_value(&*template)?;
+        let migration = self.migration(&input, &template).await?;
+        // 4. The Works in clusters that are no longer targets. They come before new Works, so that an error in a new
         //    target does not keep the objects in a former target.
-        let expected = expected_clusters(&binding.spec);
-        let orphans = input.works.iter();
-        let orphans = orphans.filter(|(cluster, _)| !expected.contains(*cluster));
-        for (cluster, works) in orphans {
-            for work in works {
-                if let Err(error) = self.remove_orphan(&input, cluster, work, written).await {
-                    if !error.is_transient() {
-                        recorded_events::cleanup_failed(&self.events, binding, &error.to_string());
-                    }
-                    return Err(error);
-                }
-            }
-        }
-        // 4. The purged clusters. No Work is written while one of them has a Work, because two copies of the
+        let kept = self.write_orphans(&input, &migration, written).await?;
+        let wait = migration.wait.clone().or_else(|| following(&kept));
+        // 5. The purged clusters. No Work is written while one of them has a Work, because two copies of the
         //    application must not run at the same time. The deletion of that Work starts the next sync.
         let purged = directly_purged(&binding.spec);
-        if input
-            .works
-            .keys()
-            .any(|cluster| purged.contains(cluster.as_str()))
-        {
-            return Ok(());
+        let mut clusters = input.works.keys();
+        if clusters.any(|cluster| purged.contains(cluster.as_str())) {
+            return Ok(wait);
         }
-        // 5. The Works of the targets, from the newest template.
-        let Some(template) = self.template(binding).await? else {
-            return Ok(());
+        // 6. The Works of the targets.
+        self.write_works(&input, &reference, &template, &migration, written)
+            .await?;
+        Ok(wait)
+    }
+
+    /// Decides what each cluster gets now.
+    async fn migration(&self, input: &SyncInput, template: &Value) -> Result<Migration, SyncError> {
+        let Some(timeout) = self.migration_timeout else {
+            return Ok(Migration::default());
         };
-        self.write_works(&input, &template, written).await
+        let now = timestamp::now();
+        let observe =
+            |rules: &Interpreter| Migration::observe(input, template, timeout, now, rules);
+        Ok(self.interpreter.interpret(observe).await?)
     }
 
     /// Writes the Works of all target clusters.
     async fn write_works(
         &self,
         input: &SyncInput,
-        template: &DynamicObject,
+        reference: &ObjectReference,
+        template: &Value,
+        migration: &Migration,
         written: &mut Vec<Work>,
     ) -> Result<(), SyncError> {
         let binding = &input.binding;
         let start = SystemTime::now();
-        let reference = object_reference(template);
-        let template = serde_json::to_value(template)?;
-        let targets = targets(&binding.spec);
-        let completions = divided_completions(binding, &template, &targets, &input.works);
+        let targets = migration.targets(&binding.spec);
+        let completions = divided_completions(binding, template, &targets, &input.works);
         let mut is_overridden = false;
         let mut errors = Vec::new();
         for target in &targets {
@@ -232,7 +225,7 @@ impl WorkSyncer {
                 let overrides = &input.overrides;
                 desired_work(
                     binding,
-                    &template,
+                    template,
                     target,
                     completions,
                     overrides,
@@ -244,7 +237,7 @@ impl WorkSyncer {
             let (mut desired, applied) = match rendered {
                 Ok(rendered) => rendered,
                 Err(RenderError::Override(error)) => {
-                    override_events::failed(&self.events, &reference, &target.name, &error);
+                    override_events::failed(&self.events, reference, &target.name, &error);
                     errors.push(error.into());
                     continue;
                 }
@@ -274,7 +267,7 @@ impl WorkSyncer {
                 Ok(None) => {}
                 Ok(Some(work)) => {
                     written.push(work);
-                    override_events::applied(&self.events, &reference, &target.name, &applied);
+                    override_events::applied(&self.events, reference, &target.name, &applied);
                 }
                 Err(error) => errors.push(error),
             }
@@ -288,9 +281,9 @@ impl WorkSyncer {
             }
         };
         if !written.is_empty() {
-            let missing = missing_completions(&template, &completions);
+            let missing = missing_completions(template, &completions);
             if missing > 0 && !is_overridden {
-                recorded_events::completions_missing(&self.events, binding, &reference, missing);
+                recorded_events::completions_missing(&self.events, binding, reference, missing);
             }
             let parent = trace(binding).and_then(|text| text.parse().ok());
             let mut span = Span::start("sync_works", parent.as_ref(), start);
@@ -302,10 +295,10 @@ impl WorkSyncer {
         }
         match &result {
             Ok(()) if !written.is_empty() => {
-                recorded_events::works_synced(&self.events, binding, &reference);
+                recorded_events::works_synced(&self.events, binding, reference);
             }
             Err(error) if !error.is_transient() => {
-                recorded_events::sync_failed(&self.events, binding, &reference, &error.to_string());
+                recorded_events::sync_failed(&self.events, binding, reference, &error.to_string());
             }
             _ => {}
         }
@@ -360,55 +353,6 @@ impl WorkSyncer {
         match create_execution_namespace(self.kinds.client(), cluster).await {
             Err(error) if has_code(&error, 409) => Ok(()),
             created => created,
-        }
-    }
-
-    /// Deletes a Work whose cluster is no longer a target. While dispatching to the cluster is suspended, the Work stays
-    /// and is only marked as suspended. `preserveResourcesOnDeletion` concerns the deletion of the template: a workload
-    /// that moves to another cluster leaves no object behind.
-    async fn remove_orphan(
-        &self,
-        input: &SyncInput,
-        cluster: &str,
-        work: &Arc<Work>,
-        written: &mut Vec<Work>,
-    ) -> Result<(), SyncError> {
-        if work.metadata.deletion_timestamp.is_some() {
-            return Ok(());
-        }
-        let spec = &input.binding.spec;
-        if is_suspended(spec, cluster) {
-            if work.spec.suspend_dispatching != Some(true) {
-                let suspended = json!({ "suspendDispatching": true });
-                written.extend(self.patch_work_spec(work, suspended).await?);
-            }
-            return Ok(());
-        }
-        // A dependency whose last requiring template is deleted keeps the setting of this template.
-        let is_move = spec.placement.is_some() || spec.preserve_resources_on_deletion == Some(true);
-        let cluster = input.clusters.get(cluster);
-        let stays = cluster.is_some_and(|cluster| cluster.metadata.deletion_timestamp.is_none());
-        if work.spec.preserve_resources_on_deletion == Some(true) && is_move && stays {
-            let removed = json!({ "preserveResourcesOnDeletion": false });
-            written.extend(self.patch_work_spec(work, removed).await?);
-        }
-        self.delete(work).await
-    }
-
-    /// Changes fields of a Work's spec. Returns the written Work, or `None` if the Work no longer exists.
-    async fn patch_work_spec(&self, work: &Work, spec: Value) -> Result<Option<Work>, SyncError> {
-        let meta = &work.metadata;
-        let patch =
-            json!({ "metadata": { "resourceVersion": meta.resource_version }, "spec": spec });
-        let name = meta.name.as_deref().unwrap_or_default();
-        let patched = self
-            .works(work)
-            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await;
-        match patched {
-            Ok(work) => Ok(Some(work)),
-            Err(error) if has_code(&error, 404) => Ok(None),
-            Err(error) => Err(error.into()),
         }
     }
 

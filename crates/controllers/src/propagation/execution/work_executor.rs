@@ -59,6 +59,18 @@ impl WorkInput {
         }
     }
 
+    /// Returns the error of an application that the member refused.
+    fn refusal(&self, observations: &Observations) -> Option<WorkError> {
+        match &observations.applied {
+            Some(ApplyOutcome::Failed { reasons, .. })
+                if self.action == WorkAction::Apply && self.member.is_ok() =>
+            {
+                Some(WorkError::Member(reasons.clone()))
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the cached object of each manifest, except those that another control plane owns.
     fn own_objects(&self, id: Option<&str>) -> Vec<Option<Value>> {
         let manifests = self.work.spec.workload.manifests.iter().zip(&self.cached);
@@ -219,12 +231,7 @@ impl WorkExecutor {
                 observations.outcomes = outcomes;
             }
         }
-        if let Some(ApplyOutcome::Failed { reasons, .. }) = &observations.applied
-            && input.action == WorkAction::Apply
-            && input.member.is_ok()
-        {
-            result.failure = Some(WorkError::Member(reasons.clone()));
-        }
+        result.failure = result.failure.or_else(|| input.refusal(&observations));
         let next = self
             .interpreter
             .interpret(|rules| next_status(&input.work, &observations, rules))

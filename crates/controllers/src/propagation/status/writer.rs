@@ -15,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::update;
+use super::{SyncReport, update};
 use crate::binding_api::binding_api;
 use crate::object_reference::object_reference;
 use crate::propagation::binding::decode;
@@ -73,10 +73,9 @@ impl StatusWriter {
         &self,
         binding: Arc<Binding>,
         works: Vec<Arc<Work>>,
-        override_failure: Option<String>,
+        sync: SyncReport,
     ) -> Result<(), StatusError> {
-        let override_failure = override_failure.as_deref();
-        let written = self.write_binding(&binding, &works, override_failure).await;
+        let written = self.write_binding(&binding, &works, &sync).await;
         let Some(items) = written? else {
             return Ok(());
         };
@@ -93,7 +92,7 @@ impl StatusWriter {
         &self,
         binding: &Arc<Binding>,
         works: &[Arc<Work>],
-        override_failure: Option<&str>,
+        sync: &SyncReport,
     ) -> Result<Option<Vec<AggregatedStatusItem>>, StatusError> {
         let api = binding_api(self.kinds.client(), &binding.key);
         let name = &binding.key.name;
@@ -104,7 +103,7 @@ impl StatusWriter {
                 return Ok(None);
             };
             let mut status = current.status.clone();
-            if !update(&mut status, &current.spec, works, override_failure) {
+            if !update(&mut status, &current.spec, works, sync) {
                 return Ok(Some(status.aggregated_status));
             }
             let patch = Patch::Merge(json!({

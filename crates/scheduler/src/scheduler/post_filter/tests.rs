@@ -10,7 +10,7 @@ use super::*;
 use crate::default_preemption::DefaultPreemption;
 use crate::framework::DecisionFate;
 use crate::framework::plugin_calls::Named;
-use crate::framework::traits::PREEMPTED;
+use berth_api::well_known::PREEMPTED;
 
 /// Returns a cluster with `cores` cores, of which `taken` cores are allocated.
 fn cluster(name: &str, cores: i32, taken: i32) -> Cluster {

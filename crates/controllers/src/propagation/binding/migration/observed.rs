@@ -1,0 +1,364 @@
+//! The observation of a migration: the shares of a binding, from its spec and the reports in its Works, and the reason for
+//! which the binding waits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use berth_api::binding::{BindingSpec, ResourceHealth, TargetCluster};
+use berth_api::placement::ReplicaSchedulingType;
+use berth_api::well_known::{
+    CONDITION_APPLIED, CONDITION_MIGRATING, CONDITION_READY, MAX_SURGE, PREEMPTED,
+};
+use berth_api::{Binding, Cluster, Work, condition};
+use berth_apimachinery::json_fields::kind_of;
+use berth_apimachinery::timestamp::whole_seconds;
+use berth_interpreter::{InterpretError, Interpreter};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{Limits, MemberState, Patience, Share, plan};
+use crate::propagation::binding::sync_input::SyncInput;
+use crate::propagation::binding::targets::{directly_purged, targets};
+
+/// The unit of the numbers of a share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    /// The replicas are divided among the clusters.
+    Replicas,
+    /// Each cluster has a copy with all replicas.
+    Copies,
+}
+
+/// The numbers that the clusters of a binding get now, and the reason to wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Migration {
+    granted: BTreeMap<String, Grant>,
+    /// The reason to wait, or `None` if each cluster has the number that the scheduler decided.
+    pub(crate) wait: Option<Wait>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Grant {
+    unit: Unit,
+    applied: i64,
+    now: i64,
+}
+
+/// The Work of a cluster, as the migration leaves it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// The Work is deleted.
+    Delete,
+    /// The Work stays as it is.
+    Keep,
+    /// The Work stays with fewer replicas.
+    Reduce(i32),
+}
+
+/// The reason of the condition while old copies wait for new ones.
+pub(crate) const WAITING: &str = "WaitingForReplicas";
+
+/// The reason for which old copies of a binding wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wait {
+    /// The clusters that are no targets, and keep a copy.
+    pub(crate) kept: BTreeSet<String>,
+    /// The reason of the condition: [`PREEMPTED`] if a copy leaves for a binding of higher priority.
+    pub(crate) reason: &'static str,
+    /// The message for people.
+    pub(crate) message: String,
+    /// The time at which the wait ends at the latest, or `None` if it lasts as long as its reason.
+    pub(crate) until: Option<Timestamp>,
+}
+
+impl Migration {
+    /// Observes the migration of a binding. `timeout` is the time after which old copies leave although the new ones are
+    /// not ready.
+    ///
+    /// # Errors
+    /// When the replicas of a Work cannot be interpreted.
+    pub(crate) fn observe(
+        input: &SyncInput,
+        template: &Value,
+        timeout: Duration,
+        now: Timestamp,
+        rules: &Interpreter,
+    ) -> Result<Self, InterpretError> {
+        let binding = &input.binding;
+        let Some(unit) = unit(&binding.spec, template) else {
+            return Ok(Self::default());
+        };
+        let targets: BTreeMap<String, i64> = targets(&binding.spec)
+            .into_iter()
+            .map(|target| (target.name, i64::from(target.replicas)))
+            .collect();
+        let names: BTreeSet<&String> = targets.keys().chain(input.works.keys()).collect();
+        let names: Vec<&String> = names.into_iter().collect();
+        let mut shares = Vec::with_capacity(names.len());
+        for name in &names {
+            let desired = match unit {
+                Unit::Replicas => targets.get(*name).copied().unwrap_or(0),
+                Unit::Copies => i64::from(targets.contains_key(*name)),
+            };
+            let works = input.works.get(*name).map_or(&[][..], Vec::as_slice);
+            let mut share = reported(works, unit, rules)?;
+            share.desired = desired;
+            if let Some(least) = input.unreported.get(*name) {
+                // The report may count replicas that have been removed since.
+                share.ready = share.ready.min(*least);
+            }
+            share.member = member_state(&binding.spec, input.clusters.get(*name), name);
+            if has_been_preempted(binding) && desired == 0 {
+                share.member = MemberState::Gone;
+            }
+            shares.push(share);
+        }
+        let desired: i64 = shares.iter().map(|share| share.desired).sum();
+        let wanted = match unit {
+            _ if desired > 0 => desired,
+            Unit::Replicas => binding.spec.replicas.into(),
+            Unit::Copies => 1,
+        };
+        let timeout = grace_period(&binding.spec).unwrap_or(timeout);
+        let since = waiting_since(binding).unwrap_or(now);
+        let until = since.saturating_add(timeout).unwrap_or(Timestamp::MAX);
+        let limits = Limits {
+            wanted,
+            surge: max_surge(template, wanted),
+            patience: if now < until {
+                Patience::Waiting
+            } else {
+                Patience::Expired
+            },
+        };
+        let granted = plan(&shares, &limits);
+        let mut wait = wait(&names, &shares, &granted, &limits, until);
+        if is_preempted(binding)
+            && let Some(wait) = &mut wait
+        {
+            wait.reason = PREEMPTED;
+            "a binding of higher priority takes the place; the old copy stays for its grace period"
+                .clone_into(&mut wait.message);
+        }
+        let granted = names.iter().zip(&shares).zip(granted);
+        let granted = granted.map(|((name, share), now)| {
+            let applied = share.applied;
+            ((*name).clone(), Grant { unit, applied, now })
+        });
+        Ok(Self {
+            granted: granted.collect(),
+            wait,
+        })
+    }
+
+    /// Returns what happens to the Work of a cluster that is no target.
+    pub(crate) fn leaving(&self, cluster: &str) -> Leaving {
+        match self.granted.get(cluster) {
+            None => Leaving::Delete,
+            Some(grant) if grant.now == 0 => Leaving::Delete,
+            Some(grant) if grant.unit == Unit::Copies || grant.now >= grant.applied => {
+                Leaving::Keep
+            }
+            Some(grant) => Leaving::Reduce(replicas(grant.now)),
+        }
+    }
+
+    /// Returns the targets that get a Work now, with their replicas.
+    pub(crate) fn targets(&self, spec: &BindingSpec) -> Vec<TargetCluster> {
+        let targets = targets(spec).into_iter().filter_map(|mut target| {
+            target.replicas = self.replicas(&target.name, target.replicas)?;
+            Some(target)
+        });
+        targets.collect()
+    }
+
+    /// Returns the replicas that a target gets now, or `None` if it gets no Work yet. `decided` is the number of the
+    /// scheduler.
+    fn replicas(&self, cluster: &str, decided: i32) -> Option<i32> {
+        match self.granted.get(cluster) {
+            None => Some(decided),
+            Some(grant) => match grant.unit {
+                Unit::Copies => (grant.now > 0).then_some(decided),
+                // A target without replicas has a Work, too.
+                Unit::Replicas => (grant.now > 0 || decided == 0 || grant.applied > 0)
+                    .then_some(replicas(grant.now)),
+            },
+        }
+    }
+}
+
+/// Converts a number to the type of the API.
+fn replicas(number: i64) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// Returns the unit in which a workload migrates, or `None` if its copies need not wait for each other. A Job must not run
+/// twice, and an object without pods only follows its workload.
+fn unit(spec: &BindingSpec, template: &Value) -> Option<Unit> {
+    let kind = kind_of(template);
+    if kind == ("batch/v1", "Job") || !spec.is_workload() && kind != ("apps/v1", "DaemonSet") {
+        return None;
+    }
+    let placement = spec.placement.as_ref()?;
+    let is_divided = placement.scheduling_type() == ReplicaSchedulingType::Divided;
+    Some(if is_divided && spec.replicas > 0 {
+        Unit::Replicas
+    } else {
+        Unit::Copies
+    })
+}
+
+/// Returns the share that the Works of a cluster report.
+fn reported(works: &[Arc<Work>], unit: Unit, rules: &Interpreter) -> Result<Share, InterpretError> {
+    let mut share = Share::default();
+    for work in works {
+        let Some(manifest) = work.spec.workload.manifests.first() else {
+            continue;
+        };
+        let (api_version, kind) = kind_of(manifest);
+        let replicas = match unit {
+            Unit::Copies => 1,
+            Unit::Replicas => rules
+                .replicas(api_version, kind, manifest)?
+                .map_or(0, |read| read.replicas.into()),
+        };
+        let status = work.status.clone().unwrap_or_default();
+        let report = status.manifest_statuses.first();
+        // A member may report any number.
+        let number = |field: &str| {
+            let number = report?.status.as_ref()?.get(field)?.as_i64()?;
+            Some(number.clamp(0, i32::MAX.into()))
+        };
+        let is_applied = condition::is_true(&status.conditions, CONDITION_APPLIED);
+        let is_healthy = is_applied
+            && report.is_some_and(|report| report.health != Some(ResourceHealth::Unhealthy));
+        let (ready, running) = match unit {
+            Unit::Copies => (i64::from(is_healthy), 1),
+            Unit::Replicas => (
+                number("readyReplicas").unwrap_or(if is_healthy { replicas } else { 0 }),
+                number("replicas").unwrap_or(replicas),
+            ),
+        };
+        share.ready += ready;
+        share.running += running;
+        // A Work that is being deleted gives its replicas up.
+        if work.metadata.deletion_timestamp.is_none() {
+            share.applied += replicas;
+        }
+    }
+    Ok(share)
+}
+
+fn member_state(spec: &BindingSpec, cluster: Option<&Arc<Cluster>>, name: &str) -> MemberState {
+    let Some(cluster) = cluster else {
+        return MemberState::Gone;
+    };
+    if cluster.metadata.deletion_timestamp.is_some() || directly_purged(spec).contains(name) {
+        return MemberState::Gone;
+    }
+    let conditions = cluster.status.as_ref().map(|status| &status.conditions[..]);
+    if condition::is_true(conditions.unwrap_or_default(), CONDITION_READY) {
+        MemberState::Reporting
+    } else {
+        MemberState::Silent
+    }
+}
+
+/// Reports whether a copy of a binding leaves for a binding of higher priority.
+fn is_preempted(binding: &Binding) -> bool {
+    let mut tasks = binding.spec.graceful_eviction_tasks.iter();
+    tasks.any(|task| task.reason == PREEMPTED)
+}
+
+/// Reports whether the grace period of a preempted copy has ended. The condition says that there was such a copy.
+fn has_been_preempted(binding: &Binding) -> bool {
+    let migrating = condition::find(&binding.status.conditions, CONDITION_MIGRATING);
+    migrating.is_some_and(|migrating| migrating.reason == PREEMPTED) && !is_preempted(binding)
+}
+
+/// Returns the time since which a binding waits: since its condition says so, or since a later decision of the scheduler.
+fn waiting_since(binding: &Binding) -> Option<Timestamp> {
+    let migrating = condition::find(&binding.status.conditions, CONDITION_MIGRATING)?;
+    let decided = binding
+        .status
+        .last_scheduled_time
+        .as_ref()
+        .map(|time| time.0);
+    Some(migrating.last_transition_time.0).max(decided)
+}
+
+/// Returns the time for which the failover of a policy lets old copies wait.
+fn grace_period(spec: &BindingSpec) -> Option<Duration> {
+    let seconds = spec
+        .failover
+        .as_ref()?
+        .application
+        .as_ref()?
+        .grace_period_seconds?;
+    u64::try_from(seconds).ok().map(Duration::from_secs)
+}
+
+/// Returns the maximum number of additional replicas from the annotation of the template: a number or a percentage of
+/// `wanted`, which is rounded up. An annotation of another form has no effect.
+fn max_surge(template: &Value, wanted: i64) -> Option<i64> {
+    let annotation = template.pointer("/metadata/annotations")?.get(MAX_SURGE)?;
+    let text = annotation.as_str()?.trim();
+    match text.strip_suffix('%') {
+        None => text.parse().ok().filter(|number| *number >= 0),
+        Some(percent) => {
+            let percent: i64 = percent.trim().parse().ok().filter(|number| *number >= 0)?;
+            Some(percent.saturating_mul(wanted).saturating_add(99) / 100)
+        }
+    }
+}
+
+/// Returns the reason for which the binding waits.
+fn wait(
+    names: &[&String],
+    shares: &[Share],
+    granted: &[i64],
+    limits: &Limits,
+    until: Timestamp,
+) -> Option<Wait> {
+    let all = || names.iter().zip(shares).zip(granted);
+    let kept: Vec<String> = all()
+        .filter(|((_, share), granted)| **granted > share.desired)
+        .map(|((name, share), granted)| format!("{name} keeps {}", granted - share.desired))
+        .collect();
+    let held: Vec<&str> = all()
+        .filter(|((_, share), granted)| **granted < share.desired)
+        .map(|((name, _), _)| name.as_str())
+        .collect();
+    if kept.is_empty() && held.is_empty() {
+        return None;
+    }
+    let ready: i64 = shares.iter().map(|share| share.secured()).sum();
+    let wanted = limits.wanted;
+    let mut message = format!("{ready} of {wanted} are ready where the scheduler put them");
+    if !kept.is_empty() {
+        message = format!("{message}; {}", kept.join(", "));
+    }
+    if !held.is_empty() {
+        message = format!("{message}; {} wait for room", held.join(", "));
+    }
+    let has_place = shares.iter().any(|share| share.desired > 0);
+    let until = (has_place && limits.patience == Patience::Waiting).then_some(until);
+    if let Some(until) = until {
+        message = format!("{message}; until {}", whole_seconds(until));
+    } else if !kept.is_empty() {
+        message.push_str(", the last healthy copy");
+    }
+    Some(Wait {
+        kept: all()
+            .filter(|((_, share), granted)| share.desired == 0 && **granted > 0)
+            .map(|((name, _), _)| (*name).clone())
+            .collect(),
+        reason: WAITING,
+        message,
+        until,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+use berth_api::BindingKey;
+use serde_json::json;
+
+use super::*;
+use crate::overrides::OverrideSet;
+
+const NOW: &str = "2026-01-01T00:00:00Z";
+const TIMEOUT: Duration = Duration::from_mins(10);
+
+/// A cluster of a test: its name, the replicas that the scheduler decided, and the replicas and ready replicas in its
+/// Work.
+type Cluster3<'a> = (&'a str, Option<i32>, Option<(i32, i32)>);
+
+fn deployment(replicas: i32) -> Value {
+    json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web", "namespace": "shop" },
+        "spec": { "replicas": replicas } })
+}
+
+fn work(cluster: &str, replicas: i32, ready: i32) -> Arc<Work> {
+    let health = if ready == replicas {
+        "Healthy"
+    } else {
+        "Unhealthy"
+    };
+    let work = json!({
+        "metadata": { "name": "w", "namespace": format!("karmada-es-{cluster}") },
+        "spec": { "workload": { "manifests": [deployment(replicas)] } },
+        "status": {
+            "conditions": [{ "type": "Applied", "status": "True", "reason": "R", "message": "",
+                "lastTransitionTime": NOW }],
+            "manifestStatuses": [{ "health": health, "status": { "replicas": replicas, "readyReplicas": ready },
+                "identifier": { "ordinal": 0, "group": "apps", "version": "v1", "kind": "Deployment",
+                    "resource": "", "namespace": "shop", "name": "web" } }],
+        },
+    });
+    Arc::new(serde_json::from_value(work).unwrap())
+}
+
+fn ready_cluster(name: &str) -> Arc<Cluster> {
+    let cluster = json!({ "metadata": { "name": name }, "spec": { "syncMode": "Push" }, "status": { "conditions": [
+        { "type": "Ready", "status": "True", "reason": "R", "message": "", "lastTransitionTime": NOW }] } });
+    Arc::new(serde_json::from_value(cluster).unwrap())
+}
+
+fn input(scheduling: &str, clusters: &[Cluster3<'_>]) -> SyncInput {
+    let targets = clusters
+        .iter()
+        .filter_map(|(name, desired, _)| Some(json!({ "name": name, "replicas": (*desired)? })));
+    let spec = json!({
+        "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web" },
+        "replicas": 4,
+        "placement": { "replicaScheduling": { "replicaSchedulingType": scheduling } },
+        "clusters": targets.collect::<Vec<_>>(),
+    });
+    let binding = Binding {
+        key: BindingKey::new("shop", "web-deployment"),
+        metadata: kube::core::ObjectMeta::default(),
+        spec: serde_json::from_value(spec).unwrap(),
+        status: berth_api::binding::BindingStatus::default(),
+    };
+    let works = clusters.iter().filter_map(|(name, _, reported)| {
+        let (replicas, ready) = (*reported)?;
+        Some(((*name).to_owned(), vec![work(name, replicas, ready)]))
+    });
+    SyncInput {
+        binding: Arc::new(binding),
+        works: works.collect(),
+        clusters: clusters
+            .iter()
+            .map(|(name, ..)| ((*name).to_owned(), ready_cluster(name)))
+            .collect(),
+        overrides: OverrideSet {
+            cluster: Vec::new(),
+            namespaced: Vec::new(),
+        },
+        needed_in: BTreeSet::new(),
+        unreported: BTreeMap::new(),
+    }
+}
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn observe(input: &SyncInput, template: &Value, now: &str) -> Migration {
+    Migration::observe(input, template, TIMEOUT, at(now), &Interpreter::default()).unwrap()
+}
+
+#[test]
+fn divided_replicas_stay_until_new_ones_are_ready() {
+    let moving = input(
+        "Divided",
+        &[("m1", None, Some((4, 4))), ("m2", Some(4), Some((4, 1)))],
+    );
+    let migration = observe(&moving, &deployment(4), NOW);
+    assert_eq!(migration.leaving("m1"), Leaving::Reduce(3));
+    assert_eq!(migration.replicas("m2", 4), Some(4));
+    let wait = migration.wait.unwrap();
+    assert_eq!(wait.kept, BTreeSet::from(["m1".to_owned()]));
+    assert_eq!(wait.until, Some(at("2026-01-01T00:10:00Z")));
+    assert_eq!(
+        wait.message,
+        "1 of 4 are ready where the scheduler put them; m1 keeps 3; until 2026-01-01T00:10:00Z"
+    );
+    let moved = input(
+        "Divided",
+        &[("m1", None, Some((3, 3))), ("m2", Some(4), Some((4, 4)))],
+    );
+    let migration = observe(&moved, &deployment(4), NOW);
+    assert_eq!(migration.leaving("m1"), Leaving::Delete);
+    assert_eq!(migration.wait, None);
+}
+
+#[test]
+fn a_copy_stays_as_it_is_until_another_copy_is_healthy() {
+    for (ready, expected) in [(3, Leaving::Keep), (4, Leaving::Delete)] {
+        let moving = input(
+            "Duplicated",
+            &[
+                ("m1", None, Some((4, 4))),
+                ("m2", Some(4), Some((4, ready))),
+            ],
+        );
+        let migration = observe(&moving, &deployment(4), NOW);
+        assert_eq!(migration.leaving("m1"), expected, "{ready} ready");
+        assert_eq!(migration.replicas("m2", 4), Some(4));
+    }
+}
+
+#[test]
+fn a_reduced_target_keeps_its_ready_replicas() {
+    let moving = input(
+        "Divided",
+        &[("m1", Some(1), Some((4, 4))), ("m2", Some(3), None)],
+    );
+    let migration = observe(&moving, &deployment(4), NOW);
+    assert_eq!(migration.replicas("m1", 1), Some(4));
+    assert_eq!(migration.replicas("m2", 3), Some(3));
+    assert_eq!(migration.wait.unwrap().kept, BTreeSet::new());
+}
+
+#[test]
+fn the_deadline_counts_from_the_condition_and_leaves_the_last_copy() {
+    let clusters = [("m1", None, Some((4, 4))), ("m2", Some(4), Some((4, 0)))];
+    let mut moving = input("Divided", &clusters);
+    let condition = json!([{ "type": "Migrating", "status": "True", "reason": "R", "message": "",
+        "lastTransitionTime": NOW }]);
+    Arc::get_mut(&mut moving.binding).unwrap().status.conditions =
+        serde_json::from_value(condition).unwrap();
+    let late = observe(&moving, &deployment(4), "2026-01-01T00:10:00Z");
+    assert_eq!(late.leaving("m1"), Leaving::Keep);
+    let wait = late.wait.unwrap();
+    assert_eq!(
+        (wait.until, wait.message.ends_with("the last healthy copy")),
+        (None, true)
+    );
+    moving.works.insert("m2".to_owned(), vec![work("m2", 4, 1)]);
+    let early = observe(&moving, &deployment(4), "2026-01-01T00:09:59Z");
+    assert_eq!(early.leaving("m1"), Leaving::Reduce(3));
+    let late = observe(&moving, &deployment(4), "2026-01-01T00:10:00Z");
+    assert_eq!(late.leaving("m1"), Leaving::Delete);
+    // A new decision starts a new wait.
+    let decided = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at("2026-01-01T00:05:00Z"));
+    let binding = Arc::get_mut(&mut moving.binding).unwrap();
+    binding.status.last_scheduled_time = Some(decided);
+    let moved = observe(&moving, &deployment(4), "2026-01-01T00:10:00Z");
+    assert_eq!(moved.leaving("m1"), Leaving::Reduce(3));
+}
+
+#[test]
+fn a_report_that_is_older_than_the_replicas_does_not_count() {
+    let mut reversed = input(
+        "Divided",
+        &[("m1", Some(4), Some((4, 4))), ("m2", None, Some((4, 3)))],
+    );
+    reversed.unreported.insert("m1".to_owned(), 1);
+    let migration = observe(&reversed, &deployment(4), NOW);
+    assert_eq!(migration.leaving("m2"), Leaving::Reduce(3));
+}
+
+#[test]
+fn a_preempted_copy_leaves_at_the_end_of_its_grace_period() {
+    let mut victim = input("Divided", &[("m1", None, Some((4, 4)))]);
+    let binding = Arc::get_mut(&mut victim.binding).unwrap();
+    let task =
+        json!([{ "fromCluster": "m1", "reason": PREEMPTED, "producer": "DefaultPreemption" }]);
+    binding.spec.graceful_eviction_tasks = serde_json::from_value(task).unwrap();
+    let wait = observe(&victim, &deployment(4), NOW).wait.unwrap();
+    assert_eq!(wait.reason, PREEMPTED);
+    let binding = Arc::get_mut(&mut victim.binding).unwrap();
+    binding.spec.graceful_eviction_tasks.clear();
+    let condition = json!([{ "type": "Migrating", "status": "True", "reason": PREEMPTED, "message": "",
+        "lastTransitionTime": NOW }]);
+    binding.status.conditions = serde_json::from_value(condition).unwrap();
+    let migration = observe(&victim, &deployment(4), NOW);
+    assert_eq!(
+        (migration.leaving("m1"), migration.wait),
+        (Leaving::Delete, None)
+    );
+}
+
+#[test]
+fn jobs_and_objects_without_pods_do_not_wait() {
+    let moving = input(
+        "Divided",
+        &[("m1", None, Some((4, 4))), ("m2", Some(4), None)],
+    );
+    let job = json!({ "apiVersion": "batch/v1", "kind": "Job" });
+    assert_eq!(observe(&moving, &job, NOW), Migration::default());
+    let mut config = input(
+        "Duplicated",
+        &[("m1", None, Some((4, 4))), ("m2", Some(0), None)],
+    );
+    Arc::get_mut(&mut config.binding).unwrap().spec.replicas = 0;
+    let template = json!({ "apiVersion": "v1", "kind": "ConfigMap" });
+    assert_eq!(
+        observe(&config, &template, NOW).leaving("m1"),
+        Leaving::Delete
+    );
+}
+
+#[test]
+fn the_surge_is_a_number_or_a_percentage() {
+    let template = |surge: &str| json!({ "metadata": { "annotations": { MAX_SURGE: surge } } });
+    for (text, expected) in [
+        ("0", Some(0)),
+        ("3", Some(3)),
+        ("25%", Some(3)),
+        ("0%", Some(0)),
+        ("many", None),
+        ("-1", None),
+    ] {
+        assert_eq!(max_surge(&template(text), 9), expected, "{text}");
+    }
+    assert_eq!(max_surge(&json!({}), 9), None);
+}
+
+#[test]
+fn without_room_a_target_gets_no_work_yet() {
+    let moving = input(
+        "Divided",
+        &[("m1", None, Some((4, 4))), ("m2", Some(4), None)],
+    );
+    let mut template = deployment(4);
+    template["metadata"]["annotations"] = json!({ MAX_SURGE: "0" });
+    let migration = observe(&moving, &template, NOW);
+    assert_eq!(migration.leaving("m1"), Leaving::Delete);
+    assert_eq!(migration.replicas("m2", 4), None);
+    let wait = migration.wait.unwrap();
+    assert!(
+        wait.message
+            .ends_with("m2 wait for room; until 2026-01-01T00:10:00Z"),
+        "{}",
+        wait.message
+    );
+}
