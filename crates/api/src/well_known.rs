@@ -77,12 +77,10 @@ pub const PREEMPTIBLE_COPIED: &str = "scheduling.berth/preemptible-copied";
 /// Annotation of bindings and Works, specific to Berth: the trace of the change that produced the object, in the format
 /// of the W3C header `traceparent`.
 pub const TRACEPARENT: &str = "tracing.berth/traceparent";
-
-/// Berth's reason in the events and eviction tasks of preempted bindings.
+/// Reason of events, eviction tasks and conditions of preempted bindings, specific to Berth.
 pub const PREEMPTED: &str = "Preempted";
-
-/// Berth's annotation on a template with the maximum number of additional replicas while it migrates between clusters: a
-/// number, or a percentage such as `25%`.
+/// Annotation of templates, specific to Berth: the maximum number of additional replicas while the workload moves between
+/// clusters, or a percentage of the wanted number, such as `25%`.
 pub const MAX_SURGE: &str = "migration.berth/max-surge";
 /// Prefix of label keys on a binding. Each such label refers to another binding that depends on the labelled binding.
 /// Its value is the permanent id of the dependent binding.
@@ -130,5 +128,5 @@ pub const CONDITION_DISPATCHING: &str = "Dispatching";
 pub const CONDITION_READY: &str = "Ready";
 /// Condition type of bindings: all Works were applied.
 pub const CONDITION_FULLY_APPLIED: &str = "FullyApplied";
-/// Berth's condition of a binding whose old copies wait until the new ones are ready.
+/// Condition type of bindings, specific to Berth: old copies wait until the new ones are ready.
 pub const CONDITION_MIGRATING: &str = "Migrating";

@@ -323,3 +323,29 @@ async fn run_failover(
     tokio::try_join!(tainting, failover)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use berth_api::feature_gates;
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        controllers: ControllerFlags,
+    }
+
+    #[test]
+    fn old_copies_wait_for_the_timeout_of_graceful_evictions_unless_the_gate_is_off() {
+        let timeout = |gates: &str| {
+            let program = Program::parse_from(["p", "--graceful-eviction-timeout=2m"]);
+            let gates = feature_gates::parse(gates).unwrap();
+            let set = ControllerSet::new(&program.controllers, gates, MemberKind::Real).unwrap();
+            set.propagation.migration_timeout
+        };
+        assert_eq!(timeout(""), Some(std::time::Duration::from_mins(2)));
+        assert_eq!(timeout("GracefulMigration=false"), None);
+    }
+}

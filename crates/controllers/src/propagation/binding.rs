@@ -1,8 +1,9 @@
 //! The binding controller. It creates, updates and deletes the Works of a binding, one Work per target cluster.
 //!
 //! [`targets`] selects the clusters, [`migration`] decides how many replicas each of them gets now, [`desired_work`]
-//! computes the content of a Work, and [`work_patch`] compares it with the stored Work. These four modules are pure. [`sync`] sends the requests. This module must not depend on the
-//! module `execution`, which applies the Works in members.
+//! computes the content of a Work, and [`work_patch`] compares it with the stored Work. These four modules are pure.
+//! [`sync`] sends the requests. This module must not depend on the module `execution`, which applies the Works in
+//! members.
 
 mod completions;
 pub(crate) mod desired_work;

@@ -16,7 +16,7 @@
 //! that need a sync or a new status. Works name their binding by its permanent id, and not by its name, so that a binding
 //! of the same name does not adopt the Works of its predecessor.
 
-mod followers;
+mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -25,7 +25,8 @@ use berth_api::names::cluster_of_execution_namespace;
 use berth_api::well_known::{CLUSTER_RESOURCE_BINDING_PERMANENT_ID, RESOURCE_BINDING_PERMANENT_ID};
 use berth_api::{Binding, BindingKey, Cluster, Work};
 
-use self::followers::Followers;
+use self::workloads::Workloads;
+use super::binding::migration::observed::runs_pods;
 use super::binding::sync_input::SyncInput;
 use super::binding::targets::{awaits_deletions, targets};
 use crate::overrides::{OverrideKind, OverridePolicy, OverrideSet};
@@ -56,7 +57,7 @@ pub(crate) struct Index {
     works_of: HashMap<String, BTreeSet<WorkKey>>,
     /// The Works whose replicas changed after the last report, each with the least number since.
     unreported: HashMap<WorkKey, i64>,
-    followers: Followers,
+    workloads: Workloads,
     pub(crate) clusters: BTreeMap<String, Arc<Cluster>>,
     /// Override policies by namespace and name. The namespace of a ClusterOverridePolicy is empty.
     overrides: BTreeMap<String, BTreeMap<String, Arc<OverridePolicy>>>,
@@ -80,9 +81,9 @@ impl Index {
         }
         let old = self.bindings.insert(key, Arc::clone(&binding));
         if let Some(old) = &old {
-            self.followers.remove(old);
+            self.workloads.remove(old);
         }
-        self.followers.insert(&binding);
+        self.workloads.insert(&binding);
         old
     }
 
@@ -90,28 +91,22 @@ impl Index {
         let Some(binding) = self.bindings.remove(key) else {
             return;
         };
-        self.followers.remove(&binding);
+        self.workloads.remove(&binding);
         if self.by_id.get(binding.permanent_id()) == Some(key) {
             self.by_id.remove(binding.permanent_id());
         }
     }
 
-    /// Returns the bindings whose resources may leave a cluster only after the workload of a binding.
-    pub(crate) fn followers_of(&self, key: &BindingKey) -> BTreeSet<BindingKey> {
-        let binding = self.bindings.get(key);
-        binding.map_or_else(BTreeSet::new, |binding| self.followers.of(binding))
-    }
-
     /// Returns the clusters from which a workload that needs a binding's resource has not gone yet.
     fn needed_in(&self, binding: &Binding) -> BTreeSet<String> {
         let mut needed = BTreeSet::new();
-        if binding.spec.is_workload() {
+        if runs_pods(&binding.spec) {
             return needed;
         }
-        let leaders = self.followers.leaders(binding).into_iter();
+        let leaders = self.workloads.of(binding).into_iter();
         for leader in leaders.filter_map(|key| self.bindings.get(&key)) {
             let spec = &leader.spec;
-            if !spec.is_workload() {
+            if !runs_pods(spec) {
                 continue;
             }
             // The policy may have changed the placement of only one of the two so far.

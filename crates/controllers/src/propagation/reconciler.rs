@@ -12,13 +12,14 @@ use kube::core::ApiResource;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::binding::migration::observed::Wait;
-use super::binding::sync::WorkSyncer;
+use super::binding::migration::known::KnownMigration;
+use super::binding::migration::observed::Cause;
+use super::binding::sync::{SyncOutcome, WorkSyncer};
 use super::execution::member;
 use super::execution::work_executor::WorkExecutor;
 use super::index::{Index, WorkKey};
 use super::status::writer::StatusWriter;
-use super::status::{KnownMigration, SyncReport, is_progressing};
+use super::status::{SyncReport, is_progressing};
 use super::{PropagationOptions, QUEUE};
 use crate::interpreter_configuration::{ConfigurationKind, Customizations};
 use crate::monitor::{Monitor, Outcome};
@@ -27,6 +28,7 @@ use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::work_queue::{Priority, Timers, WorkQueue};
 use crate::reconciler::{Inputs, Reconciler, Workers};
 
+/// Margin after the end of a wait, because the times of conditions are rounded to seconds.
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The source of a watch event.
@@ -82,11 +84,9 @@ pub(super) enum Job {
 /// The result of a job.
 pub(super) struct JobResult {
     job: Job,
-    /// The reason for which old copies wait, after a sync.
-    wait: Option<Wait>,
     failure: Option<Failure>,
-    /// The Works that the job has written, even if the job failed later.
-    written: Vec<Work>,
+    /// The results of a sync, even if it failed later.
+    outcome: SyncOutcome,
 }
 
 /// The failure of a job, which is retried.
@@ -121,9 +121,11 @@ pub(super) struct Propagator {
     queue: WorkQueue<Job, ()>,
     concurrent_events: HashMap<BindingKey, ConcurrentEvents>,
     /// The reasons why overrides of bindings could not be applied in the last sync.
-    pub(super) override_failures: HashMap<BindingKey, String>,
+    override_failures: HashMap<BindingKey, String>,
     /// The migrations of bindings, after the last sync.
-    pub(super) migrations: HashMap<BindingKey, KnownMigration>,
+    migrations: HashMap<BindingKey, KnownMigration>,
+    /// The bindings whose resource stays in a cluster for a workload.
+    following: HashSet<BindingKey>,
     /// Sources whose first list is complete.
     pub(super) listed: HashSet<Source>,
     members: HashMap<String, mpsc::UnboundedSender<member::Message>>,
@@ -213,6 +215,7 @@ impl Propagator {
             concurrent_events: HashMap::new(),
             override_failures: HashMap::new(),
             migrations: HashMap::new(),
+            following: HashSet::new(),
             listed: HashSet::new(),
             members: HashMap::new(),
             outbox: Vec::new(),
@@ -304,17 +307,14 @@ impl Propagator {
     fn finish_job(&mut self, result: JobResult) {
         let JobResult {
             job,
-            wait,
             failure,
-            written,
+            outcome: SyncOutcome { written, migration },
         } = result;
         if let Job::Sync(binding) = &job {
             self.store_written(binding, written);
             let override_failure = failure.as_ref().and_then(|f| f.refused_override.clone());
             self.store_override_failure(binding, override_failure);
-            if failure.is_none() {
-                self.store_migration(binding, wait);
-            }
+            self.store_migration(binding, migration);
         }
         match failure {
             None => self.queue.finish(&job),
@@ -366,12 +366,14 @@ impl Propagator {
 
     /// Stores the migration that a sync has found. A change enqueues the status of the binding, and the end of the wait
     /// enqueues another sync.
-    fn store_migration(&mut self, binding: &BindingKey, wait: Option<Wait>) {
+    fn store_migration(&mut self, binding: &BindingKey, migration: KnownMigration) {
+        // A sync that ended before its decision leaves the earlier one.
+        if migration == KnownMigration::Unknown {
+            return;
+        }
         let Some(observed) = self.index.binding(binding) else {
-            self.migrations.remove(binding);
             return;
         };
-        let migration = wait.map_or(KnownMigration::None, KnownMigration::Waits);
         let is_shown_wrongly = migration.differs_from(&observed.status.conditions);
         let until = |migration: &KnownMigration| migration.wait().and_then(|wait| wait.until);
         let known = self.migration(binding);
@@ -380,11 +382,16 @@ impl Propagator {
         if let Some(end) = next_sync {
             let left = Duration::try_from(end.duration_since(timestamp::now()));
             let job = Job::Sync(binding.clone());
-            // The time in the condition is rounded to seconds.
             let due = Instant::now() + left.unwrap_or_default() + SECOND;
             self.queue.push_at(job, due);
         }
-        let has_wait = migration.wait().is_some();
+        let wait = migration.wait();
+        let has_wait = wait.is_some();
+        if wait.is_some_and(|wait| wait.cause == Cause::Workload) {
+            self.following.insert(binding.clone());
+        } else {
+            self.following.remove(binding);
+        }
         self.migrations.insert(binding.clone(), migration);
         if is_shown_wrongly || is_changed && has_wait {
             self.enqueue_settled_status(binding.clone());
@@ -402,11 +409,35 @@ impl Propagator {
         }
     }
 
-    /// Enqueues a sync of each resource that may leave a cluster after the workload of a binding.
-    pub(super) fn check_followers(&mut self, binding: &BindingKey) {
-        for follower in self.index.followers_of(binding) {
+    /// Enqueues a sync of each resource that stays in a cluster for a workload, because a workload leaves the cluster.
+    pub(super) fn check_followers(&mut self, cluster: &str) {
+        let is_kept = |key: &&BindingKey| {
+            let wait = self.migration(key).wait();
+            wait.is_some_and(|wait| wait.kept.contains(cluster))
+        };
+        let followers = self.following.iter().filter(is_kept);
+        for follower in followers.cloned().collect::<Vec<_>>() {
             self.enqueue(Job::Sync(follower));
         }
+    }
+
+    /// Enqueues a sync of each binding whose old copies wait, because the readiness of a cluster has changed.
+    pub(super) fn check_waits(&mut self) {
+        let waiting = self
+            .migrations
+            .iter()
+            .filter(|(_, known)| known.wait().is_some());
+        let keys: Vec<BindingKey> = waiting.map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            self.enqueue(Job::Sync(key));
+        }
+    }
+
+    /// Forgets the results of the last sync of a deleted binding.
+    pub(super) fn forget_sync(&mut self, binding: &BindingKey) {
+        self.override_failures.remove(binding);
+        self.migrations.remove(binding);
+        self.following.remove(binding);
     }
 
     /// Stores the written Works, so that the next sync does not compare with older versions. Enqueues another sync if
@@ -450,23 +481,18 @@ impl Propagator {
         let input = self.index.sync_input(binding);
         let (syncer, monitor) = (self.syncer.clone(), self.monitor.clone());
         workers.start(async move {
-            let (mut written, since) = (Vec::new(), Instant::now());
-            let result = syncer.sync(input, &mut written).await;
+            let (mut outcome, since) = (SyncOutcome::default(), Instant::now());
+            let result = syncer.sync(input, &mut outcome).await;
             monitor.works_synced(Outcome::of(&result), since.elapsed());
-            let (wait, failure) = match result {
-                Ok(wait) => (wait, None),
-                Err(error) => (None, Some(error)),
-            };
-            let failure = failure.map(|error| Failure {
+            let failure = result.err().map(|error| Failure {
                 message: error.to_string(),
                 transient: error.is_transient(),
                 refused_override: error.override_failure(),
             });
             JobResult {
                 job,
-                wait,
                 failure,
-                written,
+                outcome,
             }
         });
     }
@@ -488,9 +514,8 @@ impl Propagator {
             });
             JobResult {
                 job,
-                wait: None,
                 failure,
-                written: Vec::new(),
+                outcome: SyncOutcome::default(),
             }
         });
     }

@@ -20,7 +20,7 @@ use berth_apimachinery::timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 
-use crate::propagation::binding::migration::observed::Wait;
+use crate::propagation::binding::migration::known::KnownMigration;
 use crate::propagation::binding::targets::expected_clusters;
 use crate::propagation::execution::work_status::{has_failed, has_unhealthy_object};
 use berth_apimachinery::json_fields::text_at;
@@ -200,38 +200,6 @@ pub(crate) struct SyncReport {
     pub(crate) migration: KnownMigration,
 }
 
-/// The migration of a binding, as the last sync has found it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum KnownMigration {
-    /// No sync has succeeded since the start of the process.
-    #[default]
-    Unknown,
-    /// Each cluster has the replicas that the scheduler decided.
-    None,
-    /// Old copies wait.
-    Waits(Wait),
-}
-
-impl KnownMigration {
-    /// Returns the reason for which old copies wait.
-    pub(crate) fn wait(&self) -> Option<&Wait> {
-        match self {
-            Self::Waits(wait) => Some(wait),
-            Self::Unknown | Self::None => None,
-        }
-    }
-
-    /// Reports whether the conditions of a binding differ from the migration, because another client has written them.
-    pub(crate) fn differs_from(&self, conditions: &[Condition]) -> bool {
-        let is_shown = condition::find(conditions, CONDITION_MIGRATING).is_some();
-        match self {
-            Self::Unknown => false,
-            Self::None => is_shown,
-            Self::Waits(_) => !is_shown,
-        }
-    }
-}
-
 /// Updates a binding's status from its Works and their last sync. Reports whether the status changed.
 pub(crate) fn update(
     status: &mut BindingStatus,
@@ -280,7 +248,7 @@ fn set_migrating(conditions: &mut Vec<Condition>, migration: &KnownMigration) ->
         conditions,
         kind,
         Status::True,
-        wait.reason,
+        wait.cause.reason(),
         &wait.message,
         now,
     )
@@ -291,6 +259,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::propagation::binding::migration::observed::{Cause, Wait};
 
     fn work(cluster: &str, status: Value) -> Arc<Work> {
         let work = json!({"metadata": {"name": "w", "namespace": format!("karmada-es-{cluster}")},
@@ -420,7 +389,7 @@ mod tests {
             override_failure: None,
             migration: KnownMigration::Waits(Wait {
                 kept: ["m1".to_owned()].into(),
-                reason: "WaitingForReplicas",
+                cause: Cause::Replicas,
                 message: message.to_owned(),
                 until: None,
             }),

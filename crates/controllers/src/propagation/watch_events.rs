@@ -132,7 +132,7 @@ impl Propagator {
             }
             self.check_wait(&binding);
             if deleting(&work) {
-                self.check_followers(&binding);
+                self.check_followers(&key.cluster);
             }
             // A failure is not delayed, because a user may have to act on it.
             if has_failed(&work) && old.is_none_or(|old| !has_failed(old)) {
@@ -156,7 +156,7 @@ impl Propagator {
         if let Some(binding) = self.index.binding_of_work(&work).cloned() {
             self.note_deleted_work(&binding, key.clone());
             // The sync of the binding may have waited for this deletion, or may have to create the Work again.
-            self.check_followers(&binding);
+            self.check_followers(&key.cluster);
             self.enqueue(Job::Sync(binding.clone()));
             self.enqueue(Job::Status(binding));
         }
@@ -198,9 +198,7 @@ impl Propagator {
             .as_ref()
             .is_some_and(|old| awaits_deletions(old) != awaits_deletions(&cluster))
         {
-            for binding in self.migrations.keys().cloned().collect::<Vec<_>>() {
-                self.check_wait(&binding);
-            }
+            self.check_waits();
         }
         if old.is_some_and(|old| awaits_deletions(&old) && !awaits_deletions(&cluster)) {
             for binding in self.index.deleted_bindings_in(&name) {
@@ -284,8 +282,7 @@ impl Observe for Propagator {
         match source {
             Source::Bindings(_) => {
                 let key = BindingKey::new(namespace, name);
-                self.override_failures.remove(&key);
-                self.migrations.remove(&key);
+                self.forget_sync(&key);
                 self.index.remove_binding(&key);
             }
             Source::Works => self.handle_deleted_work(namespace, name),

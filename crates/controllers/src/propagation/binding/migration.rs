@@ -14,6 +14,7 @@
 //! So the sum of `min(ready, kept)` never falls below what is wanted while it was ready, and each replica that becomes
 //! ready lets an old one go.
 
+pub(crate) mod known;
 pub(crate) mod observed;
 
 use std::cmp::Reverse;

@@ -16,12 +16,12 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use self::orphans::following;
 use super::desired_work::{
     DesiredWork, RenderError, desired_work, divided_completions, missing_completions,
 };
 use super::inject_preserved_state::labels_to_inject;
-use super::migration::observed::{Migration, Wait};
+use super::migration::known::KnownMigration;
+use super::migration::observed::Migration;
 use super::sync_input::SyncInput;
 use super::targets::directly_purged;
 use super::work_patch::{new_work, patch_for};
@@ -102,6 +102,15 @@ impl SyncError {
     }
 }
 
+/// The results of a sync.
+#[derive(Debug, Default)]
+pub(crate) struct SyncOutcome {
+    /// The Works that the sync has written.
+    pub(crate) written: Vec<Work>,
+    /// The migration that the sync has decided.
+    pub(crate) migration: KnownMigration,
+}
+
 /// A writer of Works. Clones are cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkSyncer {
@@ -136,14 +145,14 @@ impl WorkSyncer {
         }
     }
 
-    /// Creates, updates and deletes the Works of a binding. Adds each written Work to `written`, even if a later
-    /// request fails. Returns what old copies wait for, or `None` if nothing waits. The comments number the phases. Most
-    /// phases end the sync after a write, because the watch event of this write starts the next sync.
+    /// Creates, updates and deletes the Works of a binding. Adds the results to `outcome`, even if a later request
+    /// fails. The comments number the phases. Most phases end the sync after a write, because the watch event of this
+    /// write starts the next sync.
     pub(crate) async fn sync(
         &self,
         input: SyncInput,
-        written: &mut Vec<Work>,
-    ) -> Result<Option<Wait>, SyncError> {
+        outcome: &mut SyncOutcome,
+    ) -> Result<(), SyncError> {
         let binding = &input.binding;
         // 1. The end. The finalizer of the binding stays until the Works are gone, because only the Works can delete the
         //    objects in the members.
@@ -154,39 +163,39 @@ impl WorkSyncer {
             }
             if works.iter().any(|work| input.awaits_deletion(work)) {
                 // The deletion of the Work starts the next sync.
-                return Ok(None);
+                return Ok(());
             }
-            self.remove_finalizer(binding).await?;
-            return Ok(None);
+            return self.remove_finalizer(binding).await;
         }
         // 2. The permanent id and the finalizer. They come before the first Work: the Works are found by the id, and
         //    without the finalizer they would outlive the binding.
         if self.initialize(binding).await? {
-            return Ok(None);
+            return Ok(());
         }
         // 3. The newest template, and what each cluster gets of it now. A migration is decided before any Work is
         //    written, because what leaves one cluster depends on what is ready in the others.
         let Some(template) = self.template(binding).await? else {
-            return Ok(None);
+            return Ok(());
         };
         let reference = object_reference(&template);
         let template = serde_json::to_value(&*template)?;
         let migration = self.migration(&input, &template).await?;
         // 4. The Works in clusters that are no longer targets. They come before new Works, so that an error in a new
         //    target does not keep the objects in a former target.
-        let kept = self.write_orphans(&input, &migration, written).await?;
-        let wait = migration.wait.clone().or_else(|| following(&kept));
+        outcome.migration = KnownMigration::of(&migration);
+        self.write_orphans(&input, &migration, &mut outcome.written)
+            .await?;
         // 5. The purged clusters. No Work is written while one of them has a Work, because two copies of the
         //    application must not run at the same time. The deletion of that Work starts the next sync.
         let purged = directly_purged(&binding.spec);
         let mut clusters = input.works.keys();
         if clusters.any(|cluster| purged.contains(cluster.as_str())) {
-            return Ok(wait);
+            return Ok(());
         }
         // 6. The Works of the targets.
+        let written = &mut outcome.written;
         self.write_works(&input, &reference, &template, &migration, written)
-            .await?;
-        Ok(wait)
+            .await
     }
 
     /// Decides what each cluster gets now.

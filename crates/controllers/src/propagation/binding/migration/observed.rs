@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::{Limits, MemberState, Patience, Share, plan};
 use crate::propagation::binding::sync_input::SyncInput;
-use crate::propagation::binding::targets::{directly_purged, targets};
+use crate::propagation::binding::targets::{directly_purged, expected_clusters, targets};
 
 /// The unit of the numbers of a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ enum Unit {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Migration {
     granted: BTreeMap<String, Grant>,
+    /// The clusters that are no targets, and in which a workload needs the resource.
+    needed_in: BTreeSet<String>,
     /// The reason to wait, or `None` if each cluster has the number that the scheduler decided.
     pub(crate) wait: Option<Wait>,
 }
@@ -56,16 +58,34 @@ pub(crate) enum Leaving {
     Reduce(i32),
 }
 
-/// The reason of the condition while old copies wait for new ones.
-pub(crate) const WAITING: &str = "WaitingForReplicas";
+/// The cause of a wait, which is the reason of the condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// New replicas are not ready yet.
+    Replicas,
+    /// A workload that needs the resource has not left yet.
+    Workload,
+    /// The copy leaves for a binding of higher priority, at the end of its grace period.
+    Preemption,
+}
+
+impl Cause {
+    /// Returns the reason of the condition.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Replicas => "WaitingForReplicas",
+            Self::Workload => "WaitingForWorkload",
+            Self::Preemption => PREEMPTED,
+        }
+    }
+}
 
 /// The reason for which old copies of a binding wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wait {
     /// The clusters that are no targets, and keep a copy.
     pub(crate) kept: BTreeSet<String>,
-    /// The reason of the condition: [`PREEMPTED`] if a copy leaves for a binding of higher priority.
-    pub(crate) reason: &'static str,
+    pub(crate) cause: Cause,
     /// The message for people.
     pub(crate) message: String,
     /// The time at which the wait ends at the latest, or `None` if it lasts as long as its reason.
@@ -86,8 +106,8 @@ impl Migration {
         rules: &Interpreter,
     ) -> Result<Self, InterpretError> {
         let binding = &input.binding;
-        let Some(unit) = unit(&binding.spec, template) else {
-            return Ok(Self::default());
+        let Some(unit) = unit(&binding.spec) else {
+            return Ok(Self::following(input));
         };
         let targets: BTreeMap<String, i64> = targets(&binding.spec)
             .into_iter()
@@ -137,7 +157,7 @@ impl Migration {
         if is_preempted(binding)
             && let Some(wait) = &mut wait
         {
-            wait.reason = PREEMPTED;
+            wait.cause = Cause::Preemption;
             "a binding of higher priority takes the place; the old copy stays for its grace period"
                 .clone_into(&mut wait.message);
         }
@@ -149,12 +169,37 @@ impl Migration {
         Ok(Self {
             granted: granted.collect(),
             wait,
+            ..Self::default()
         })
+    }
+
+    /// Returns the migration of a resource that leaves clusters after the workloads that need it.
+    fn following(input: &SyncInput) -> Self {
+        let expected = expected_clusters(&input.binding.spec);
+        let former = input.works.keys().filter(|name| !expected.contains(*name));
+        let needed = former.filter(|name| input.needed_in.contains(*name));
+        let needed_in: BTreeSet<String> = needed.cloned().collect();
+        let names: Vec<&str> = needed_in.iter().map(String::as_str).collect();
+        let wait = (!names.is_empty()).then(|| Wait {
+            kept: needed_in.clone(),
+            cause: Cause::Workload,
+            message: format!(
+                "stays in {} until the workload that needs it has left",
+                names.join(", ")
+            ),
+            until: None,
+        });
+        Self {
+            needed_in,
+            wait,
+            ..Self::default()
+        }
     }
 
     /// Returns what happens to the Work of a cluster that is no target.
     pub(crate) fn leaving(&self, cluster: &str) -> Leaving {
         match self.granted.get(cluster) {
+            None if self.needed_in.contains(cluster) => Leaving::Keep,
             None => Leaving::Delete,
             Some(grant) if grant.now == 0 => Leaving::Delete,
             Some(grant) if grant.unit == Unit::Copies || grant.now >= grant.applied => {
@@ -193,11 +238,17 @@ fn replicas(number: i64) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
+/// Reports whether a resource runs pods. The others follow the workloads that need them.
+pub(crate) fn runs_pods(spec: &BindingSpec) -> bool {
+    let kind = (&*spec.resource.api_version, &*spec.resource.kind);
+    spec.is_workload() || kind == ("apps/v1", "DaemonSet")
+}
+
 /// Returns the unit in which a workload migrates, or `None` if its copies need not wait for each other. A Job must not run
-/// twice, and an object without pods only follows its workload.
-fn unit(spec: &BindingSpec, template: &Value) -> Option<Unit> {
-    let kind = kind_of(template);
-    if kind == ("batch/v1", "Job") || !spec.is_workload() && kind != ("apps/v1", "DaemonSet") {
+/// twice.
+fn unit(spec: &BindingSpec) -> Option<Unit> {
+    let kind = (&*spec.resource.api_version, &*spec.resource.kind);
+    if kind == ("batch/v1", "Job") || !runs_pods(spec) {
         return None;
     }
     let placement = spec.placement.as_ref()?;
@@ -354,7 +405,7 @@ fn wait(
             .filter(|((_, share), granted)| share.desired == 0 && **granted > 0)
             .map(|((name, _), _)| (*name).clone())
             .collect(),
-        reason: WAITING,
+        cause: Cause::Replicas,
         message,
         until,
     })

@@ -1,7 +1,6 @@
 //! Requests about the Works in clusters that are no longer targets of their binding: they are deleted, reduced or kept, as
 //! the migration says.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use berth_api::Work;
@@ -11,46 +10,26 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::{SyncError, WorkSyncer};
-use crate::propagation::binding::migration::observed::{Leaving, Migration, WAITING, Wait};
+use crate::propagation::binding::migration::observed::{Leaving, Migration};
 use crate::propagation::binding::recorded_events;
 use crate::propagation::binding::sync_input::SyncInput;
 use crate::propagation::binding::targets::expected_clusters;
 use crate::suspension::is_suspended;
 
-/// Returns the wait of a resource that leaves clusters after the workloads that need it.
-pub(super) fn following(kept: &[&str]) -> Option<Wait> {
-    let kept: BTreeSet<String> = kept.iter().map(|&name| name.to_owned()).collect();
-    let names: Vec<&str> = kept.iter().map(String::as_str).collect();
-    let names = names.join(", ");
-    (!kept.is_empty()).then(|| Wait {
-        reason: WAITING,
-        message: format!("stays in {names} until the workload that needs it has left"),
-        kept,
-        until: None,
-    })
-}
-
 impl WorkSyncer {
-    /// Deletes or reduces the Works in clusters that are no targets. Returns the clusters that keep a Work because a
-    /// workload needs it.
-    pub(super) async fn write_orphans<'a>(
+    /// Deletes or reduces the Works in clusters that are no targets.
+    pub(super) async fn write_orphans(
         &self,
-        input: &'a SyncInput,
+        input: &SyncInput,
         migration: &Migration,
         written: &mut Vec<Work>,
-    ) -> Result<Vec<&'a str>, SyncError> {
+    ) -> Result<(), SyncError> {
         let binding = &input.binding;
         let expected = expected_clusters(&binding.spec);
-        let mut kept = Vec::new();
         let orphans = input.works.iter();
         for (cluster, works) in orphans.filter(|(cluster, _)| !expected.contains(*cluster)) {
-            let is_needed = self.migration_timeout.is_some() && input.needed_in.contains(cluster);
             for work in works {
                 let changed = match migration.leaving(cluster) {
-                    Leaving::Delete if is_needed => {
-                        kept.push(cluster.as_str());
-                        Ok(())
-                    }
                     Leaving::Delete => self.remove_orphan(input, cluster, work, written).await,
                     Leaving::Keep => Ok(()),
                     Leaving::Reduce(replicas) => {
@@ -66,7 +45,7 @@ impl WorkSyncer {
                 }
             }
         }
-        Ok(kept)
+        Ok(())
     }
 
     /// Reduces the replicas in the Work of a cluster that is no target. Everything else of the Work stays as it is: a

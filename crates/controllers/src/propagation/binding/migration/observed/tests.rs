@@ -186,7 +186,7 @@ fn a_preempted_copy_leaves_at_the_end_of_its_grace_period() {
         json!([{ "fromCluster": "m1", "reason": PREEMPTED, "producer": "DefaultPreemption" }]);
     binding.spec.graceful_eviction_tasks = serde_json::from_value(task).unwrap();
     let wait = observe(&victim, &deployment(4), NOW).wait.unwrap();
-    assert_eq!(wait.reason, PREEMPTED);
+    assert_eq!(wait.cause, Cause::Preemption);
     let binding = Arc::get_mut(&mut victim.binding).unwrap();
     binding.spec.graceful_eviction_tasks.clear();
     let condition = json!([{ "type": "Migrating", "status": "True", "reason": PREEMPTED, "message": "",
@@ -205,8 +205,16 @@ fn jobs_and_objects_without_pods_do_not_wait() {
         "Divided",
         &[("m1", None, Some((4, 4))), ("m2", Some(4), None)],
     );
-    let job = json!({ "apiVersion": "batch/v1", "kind": "Job" });
-    assert_eq!(observe(&moving, &job, NOW), Migration::default());
+    let mut job = moving.clone();
+    Arc::make_mut(&mut job.binding).spec.resource.api_version = "batch/v1".to_owned();
+    Arc::make_mut(&mut job.binding).spec.resource.kind = "Job".to_owned();
+    assert_eq!(observe(&job, &deployment(4), NOW), Migration::default());
+    // A DaemonSet has no replicas, and waits as whole copies.
+    let mut daemons = moving;
+    let spec = &mut Arc::make_mut(&mut daemons.binding).spec;
+    (spec.replicas, spec.resource.kind) = (0, "DaemonSet".to_owned());
+    let migration = observe(&daemons, &deployment(4), NOW);
+    assert_eq!(migration.leaving("m1"), Leaving::Keep);
     let mut config = input(
         "Duplicated",
         &[("m1", None, Some((4, 4))), ("m2", Some(0), None)],
@@ -217,6 +225,40 @@ fn jobs_and_objects_without_pods_do_not_wait() {
         observe(&config, &template, NOW).leaving("m1"),
         Leaving::Delete
     );
+}
+
+#[test]
+fn a_resource_stays_where_a_workload_needs_it() {
+    let mut settings = input(
+        "Duplicated",
+        &[
+            ("m1", None, Some((1, 1))),
+            ("m2", None, Some((1, 1))),
+            ("m3", Some(0), None),
+        ],
+    );
+    let spec = &mut Arc::make_mut(&mut settings.binding).spec;
+    (spec.replicas, spec.resource.kind) = (0, "ConfigMap".to_owned());
+    settings.needed_in.insert("m1".to_owned());
+    let migration = observe(&settings, &deployment(1), NOW);
+    assert_eq!(migration.leaving("m1"), Leaving::Keep);
+    assert_eq!(migration.leaving("m2"), Leaving::Delete);
+    let wait = migration.wait.unwrap();
+    assert_eq!((wait.cause, wait.until), (Cause::Workload, None));
+    assert_eq!(wait.kept, BTreeSet::from(["m1".to_owned()]));
+}
+
+#[test]
+fn the_grace_period_of_the_policy_takes_precedence() {
+    let mut moving = input(
+        "Divided",
+        &[("m1", None, Some((4, 4))), ("m2", Some(4), None)],
+    );
+    let failover = json!({ "application": { "decisionConditions": {}, "gracePeriodSeconds": 30 } });
+    let spec = &mut Arc::make_mut(&mut moving.binding).spec;
+    spec.failover = serde_json::from_value(failover).unwrap();
+    let wait = observe(&moving, &deployment(4), NOW).wait.unwrap();
+    assert_eq!(wait.until, Some(at("2026-01-01T00:00:30Z")));
 }
 
 #[test]
