@@ -79,9 +79,15 @@ pub const PREEMPTIBLE_COPIED: &str = "scheduling.berth/preemptible-copied";
 pub const TRACEPARENT: &str = "tracing.berth/traceparent";
 /// Reason of events, eviction tasks and conditions of preempted bindings, specific to Berth.
 pub const PREEMPTED: &str = "Preempted";
-/// Annotation of templates, specific to Berth: the maximum number of additional replicas while the workload moves between
-/// clusters, or a percentage of the wanted number, such as `25%`.
+/// Annotation of templates and policies, specific to Berth: the maximum number of additional replicas while the workload
+/// moves between clusters, or a percentage of the wanted number, such as `25%`.
 pub const MAX_SURGE: &str = "migration.berth/max-surge";
+/// Annotation of templates and policies, specific to Berth: the maximum number of replicas that move between clusters at
+/// the same time, or a percentage of the wanted number, such as `25%`. If each cluster has all replicas, clusters are
+/// counted instead.
+pub const MAX_MOVING: &str = "migration.berth/max-moving";
+/// The annotations that limit the migration of a workload. Those of a policy are copied to its bindings.
+pub const MIGRATION_LIMITS: [&str; 2] = [MAX_SURGE, MAX_MOVING];
 /// Prefix of label keys on a binding. Each such label refers to another binding that depends on the labelled binding.
 /// Its value is the permanent id of the dependent binding.
 pub const DEPENDED_BY_PREFIX: &str = "resourcebinding.karmada.io/depended-by-";

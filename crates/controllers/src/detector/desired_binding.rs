@@ -90,6 +90,9 @@ pub fn binding_for(
         annotations.insert(PREEMPTIBLE.to_owned(), json!(value));
         annotations.insert(PREEMPTIBLE_COPIED.to_owned(), json!("true"));
     }
+    for (name, value) in &policy.migration_limits {
+        annotations.insert((*name).to_owned(), json!(value));
+    }
     Ok(DesiredBinding {
         key,
         owner_uid: template.uid.clone(),

@@ -1,6 +1,6 @@
 //! The effects of a new or changed policy on templates and other policies.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use super::claim::PolicyKey;
@@ -15,12 +15,15 @@ pub(super) fn is_relevant(old: &PolicyRecord, new: &PolicyRecord) -> bool {
     old.uid != new.uid
         || old.generation != new.generation
         || std::mem::discriminant(&old.state) != std::mem::discriminant(&new.state)
-        || preemptible(old) != preemptible(new)
+        || copied(old) != copied(new)
 }
 
-fn preemptible(policy: &PolicyRecord) -> Option<&str> {
+/// Returns the values of the annotations that are copied to bindings.
+fn copied(policy: &PolicyRecord) -> Option<(Option<&str>, &BTreeMap<&'static str, String>)> {
     match &policy.state {
-        PolicyState::Ready(policy) => policy.preemptible.as_deref(),
+        PolicyState::Ready(policy) => {
+            Some((policy.preemptible.as_deref(), &policy.migration_limits))
+        }
         _ => None,
     }
 }

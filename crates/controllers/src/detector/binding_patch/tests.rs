@@ -117,6 +117,18 @@ fn the_binding_of_another_object_is_not_changed() {
 }
 
 #[test]
+fn the_limits_of_migrations_follow_the_policy() {
+    let mut limited = desired("default", &json!({}));
+    let limit = ("migration.berth/max-moving".to_owned(), json!("1"));
+    limited.annotations.extend([limit]);
+    let stored = serde_json::from_value(new_binding(&limited, "id")).unwrap();
+    assert_eq!(binding_patch(&stored, &limited).unwrap(), None);
+    let patch = binding_patch(&stored, &desired("default", &json!({}))).unwrap();
+    let gone = json!({ "metadata": { "annotations": { "migration.berth/max-moving": null } } });
+    assert_eq!(patch, Some(gone));
+}
+
+#[test]
 fn only_copied_annotations_are_removed() {
     let (spares, copied) = (
         "scheduling.berth/preemptible",

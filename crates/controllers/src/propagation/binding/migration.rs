@@ -55,6 +55,9 @@ pub(crate) struct Limits {
     /// Maximum number above `wanted` while the workload moves; `None` if unlimited. With 0, the old replicas leave before
     /// the new ones start.
     pub(crate) surge: Option<i64>,
+    /// Maximum number that moves at the same time: replicas that are not ready yet where they go, or are missing;
+    /// `None` if unlimited. This limit holds after the deadline, too.
+    pub(crate) moving: Option<i64>,
     /// The patience with replicas that are not ready.
     pub(crate) patience: Patience,
 }
@@ -105,8 +108,13 @@ pub(crate) fn plan(shares: &[Share], limits: &Limits) -> Vec<i64> {
     let desired: i64 = granted.iter().sum();
     let gives_up = limits.patience == Patience::Expired || limits.surge == Some(0) && desired > 0;
     if gives_up {
+        let beyond_budget = limits.moving.map_or(0, |moving| (missing - moving).max(0));
         let is_last = secured == 0 && limits.surge != Some(0) || desired == 0;
-        sources.truncate(usize::from(is_last));
+        if beyond_budget > 0 {
+            missing = beyond_budget;
+        } else {
+            sources.truncate(usize::from(is_last));
+        }
     }
     for source in sources {
         let kept = shares[source].spare().min(missing);
@@ -116,7 +124,22 @@ pub(crate) fn plan(shares: &[Share], limits: &Limits) -> Vec<i64> {
     if let Some(surge) = limits.surge {
         limit_surge(shares, limits.wanted.saturating_add(surge), &mut granted);
     }
+    if let Some(moving) = limits.moving {
+        limit_moving(shares, moving, &mut granted);
+    }
     granted
+}
+
+/// Delays added replicas that replace others, so that at most `moving` of them are not ready. Replicas that are not ready
+/// for another reason count, too. A workload that grows starts its additional replicas at once.
+fn limit_moving(shares: &[Share], moving: i64, granted: &mut [i64]) {
+    let present = |share: &&Share| share.member != MemberState::Gone;
+    let applied: i64 = shares.iter().filter(present).map(|s| s.applied).sum();
+    let desired: i64 = shares.iter().map(|share| share.desired).sum();
+    let growth = (desired - applied).max(0);
+    let starting = |share: &Share| (share.applied.min(share.desired) - share.kept_ready()).max(0);
+    let starting: i64 = shares.iter().filter(present).map(starting).sum();
+    delay_added(shares, growth + (moving - starting).max(0), granted);
 }
 
 /// Delays added replicas until there is room for them. `total` is the maximum number in all clusters.
@@ -129,7 +152,11 @@ fn limit_surge(shares: &[Share], total: i64, granted: &mut [i64]) {
         }
     };
     let used: i64 = shares.iter().zip(granted.iter()).map(occupied).sum();
-    let mut room = (total - used).max(0);
+    delay_added(shares, (total - used).max(0), granted);
+}
+
+/// Delays all added replicas but the first `room`.
+fn delay_added(shares: &[Share], mut room: i64, granted: &mut [i64]) {
     for (share, granted) in shares.iter().zip(granted) {
         let added = (*granted - share.applied).max(0);
         let allowed = added.min(room);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use berth_api::binding::{BindingSpec, ResourceHealth, TargetCluster};
 use berth_api::placement::ReplicaSchedulingType;
 use berth_api::well_known::{
-    CONDITION_APPLIED, CONDITION_MIGRATING, CONDITION_READY, MAX_SURGE, PREEMPTED,
+    CONDITION_APPLIED, CONDITION_MIGRATING, CONDITION_READY, MAX_MOVING, MAX_SURGE, PREEMPTED,
 };
 use berth_api::{Binding, Cluster, Work, condition};
 use berth_apimachinery::json_fields::kind_of;
@@ -145,7 +145,8 @@ impl Migration {
         let until = since.saturating_add(timeout).unwrap_or(Timestamp::MAX);
         let limits = Limits {
             wanted,
-            surge: max_surge(template, wanted),
+            surge: limit(binding, template, MAX_SURGE, wanted),
+            moving: limit(binding, template, MAX_MOVING, wanted),
             patience: if now < until {
                 Patience::Waiting
             } else {
@@ -350,11 +351,12 @@ fn grace_period(spec: &BindingSpec) -> Option<Duration> {
     u64::try_from(seconds).ok().map(Duration::from_secs)
 }
 
-/// Returns the maximum number of additional replicas from the annotation of the template: a number or a percentage of
-/// `wanted`, which is rounded up. An annotation of another form has no effect.
-fn max_surge(template: &Value, wanted: i64) -> Option<i64> {
-    let annotation = template.pointer("/metadata/annotations")?.get(MAX_SURGE)?;
-    let text = annotation.as_str()?.trim();
+/// Returns the limit in an annotation of the template or, without it, of the binding, which has those of the policy: a
+/// number, or a percentage of `wanted`, which is rounded up. An annotation of another form has no effect.
+fn limit(binding: &Binding, template: &Value, annotation: &str, wanted: i64) -> Option<i64> {
+    let annotations = template.pointer("/metadata/annotations");
+    let of_template = annotations.and_then(|all| all.get(annotation)?.as_str());
+    let text = of_template.unwrap_or_else(|| binding.annotation(annotation)).trim();
     match text.strip_suffix('%') {
         None => text.parse().ok().filter(|number| *number >= 0),
         Some(percent) => {
@@ -393,11 +395,14 @@ fn wait(
     if !held.is_empty() {
         message = format!("{message}; {} wait for room", held.join(", "));
     }
+    if let Some(moving) = limits.moving {
+        message = format!("{message}; at most {moving} may move at a time");
+    }
     let has_place = shares.iter().any(|share| share.desired > 0);
     let until = (has_place && limits.patience == Patience::Waiting).then_some(until);
     if let Some(until) = until {
         message = format!("{message}; until {}", whole_seconds(until));
-    } else if !kept.is_empty() {
+    } else if !kept.is_empty() && limits.moving.is_none_or(|moving| moving >= wanted) {
         message.push_str(", the last healthy copy");
     }
     Some(Wait {

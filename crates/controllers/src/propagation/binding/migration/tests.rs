@@ -23,6 +23,7 @@ fn waiting(wanted: i64) -> Limits {
     Limits {
         wanted,
         surge: None,
+        moving: None,
         patience: Patience::Waiting,
     }
 }
@@ -208,6 +209,81 @@ fn new_replicas_wait_for_room() {
     ]);
 }
 
+fn with_budget(wanted: i64, moving: i64) -> Limits {
+    Limits {
+        moving: Some(moving),
+        ..waiting(wanted)
+    }
+}
+
+#[test]
+fn at_most_the_budget_moves_at_the_same_time() {
+    let after_deadline = Limits {
+        patience: Patience::Expired,
+        ..with_budget(4, 1)
+    };
+    let old_before_new = Limits {
+        surge: Some(0),
+        ..with_budget(4, 1)
+    };
+    check(vec![
+        (
+            "a move starts with the budget",
+            vec![share(0, 4, 4), share(4, 0, 0)],
+            with_budget(4, 1),
+            vec![4, 1],
+        ),
+        (
+            "nothing more starts until it is ready",
+            vec![share(0, 4, 4), share(4, 1, 0)],
+            with_budget(4, 1),
+            vec![4, 1],
+        ),
+        (
+            "the next follows",
+            vec![share(0, 4, 4), share(4, 1, 1)],
+            with_budget(4, 1),
+            vec![3, 2],
+        ),
+        (
+            "replicas of a lost cluster are replaced within the budget",
+            vec![silent(share(0, 4, 4)), share(4, 0, 0)],
+            with_budget(4, 2),
+            vec![4, 2],
+        ),
+        (
+            "a workload that grows is not limited",
+            vec![share(4, 2, 2), share(4, 0, 0)],
+            with_budget(8, 1),
+            vec![4, 4],
+        ),
+        (
+            "a new workload is not limited",
+            vec![share(4, 0, 0)],
+            with_budget(4, 1),
+            vec![4],
+        ),
+        (
+            "a budget of 0 holds a move",
+            vec![share(0, 4, 4), share(4, 0, 0)],
+            with_budget(4, 0),
+            vec![4, 0],
+        ),
+        (
+            "the budget holds after the deadline",
+            vec![share(0, 4, 4), share(4, 1, 0)],
+            after_deadline,
+            vec![3, 1],
+        ),
+        (
+            "old before new, one by one",
+            vec![share(0, 4, 4), share(4, 0, 0)],
+            old_before_new,
+            vec![3, 0],
+        ),
+    ]);
+}
+
 /// A cluster as it really is.
 #[derive(Clone, Copy, Debug, Default)]
 struct Real {
@@ -266,10 +342,11 @@ proptest! {
     fn a_migration_keeps_what_is_ready_and_ends(
         replicas in 1..9_i64,
         surge in prop_oneof![Just(None), (1..5_i64).prop_map(Some)],
+        moving in prop_oneof![Just(None), (1..5_i64).prop_map(Some)],
         patience in prop_oneof![3 => Just(Patience::Waiting), 1 => Just(Patience::Expired)],
         history in prop::collection::vec(step(), 1..40),
     ) {
-        let limits = Limits { wanted: replicas, surge, patience };
+        let limits = Limits { wanted: replicas, surge, moving, patience };
         let mut clusters = [Real::default(); 4];
         clusters[0] = Real { desired: replicas, applied: replicas, ready: replicas };
         for step in history {
@@ -295,6 +372,10 @@ proptest! {
                     prop_assert!(before == 0 || after > 0, "the last copy: {clusters:?}");
                     if patience == Patience::Waiting {
                         prop_assert!(after >= before.min(replicas), "{before} to {after}: {clusters:?}");
+                    }
+                    if let Some(moving) = moving {
+                        let least = before.min(replicas - moving);
+                        prop_assert!(after >= least, "{before} to {after}: {clusters:?}");
                     }
                     if let Some(surge) = surge {
                         let now: i64 = clusters.iter().map(|real| real.applied).sum();

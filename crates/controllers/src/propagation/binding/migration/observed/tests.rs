@@ -262,8 +262,9 @@ fn the_grace_period_of_the_policy_takes_precedence() {
 }
 
 #[test]
-fn the_surge_is_a_number_or_a_percentage() {
+fn a_limit_is_a_number_or_a_percentage() {
     let template = |surge: &str| json!({ "metadata": { "annotations": { MAX_SURGE: surge } } });
+    let mut binding = Binding::clone(&input("Divided", &[]).binding);
     for (text, expected) in [
         ("0", Some(0)),
         ("3", Some(3)),
@@ -272,9 +273,14 @@ fn the_surge_is_a_number_or_a_percentage() {
         ("many", None),
         ("-1", None),
     ] {
-        assert_eq!(max_surge(&template(text), 9), expected, "{text}");
+        let found = limit(&binding, &template(text), MAX_SURGE, 9);
+        assert_eq!(found, expected, "{text}");
     }
-    assert_eq!(max_surge(&json!({}), 9), None);
+    assert_eq!(limit(&binding, &json!({}), MAX_SURGE, 9), None);
+    let of_policy = (MAX_SURGE.to_owned(), "2".to_owned());
+    binding.metadata.annotations = Some([of_policy].into());
+    assert_eq!(limit(&binding, &json!({}), MAX_SURGE, 9), Some(2));
+    assert_eq!(limit(&binding, &template("1"), MAX_SURGE, 9), Some(1));
 }
 
 #[test]
