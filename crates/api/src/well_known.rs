@@ -86,6 +86,12 @@ pub const MAX_SURGE: &str = "migration.berth/max-surge";
 /// the same time, or a percentage of the wanted number, such as `25%`. If each cluster has all replicas, clusters are
 /// counted instead.
 pub const MAX_MOVING: &str = "migration.berth/max-moving";
+/// Annotation of bindings, specific to Berth: the clusters from which the binding was evicted, separated by commas. It may
+/// return to them when they are back.
+pub const EVICTED_FROM: &str = "migration.berth/evicted-from";
+/// Condition of Clusters, specific to Berth: evictions from clusters that are not ready are paused, because too many
+/// clusters became not ready at the same time.
+pub const CONDITION_EVICTIONS_PAUSED: &str = "EvictionsPaused";
 /// The annotations that limit the migration of a workload. Those of a policy are copied to its bindings.
 pub const MIGRATION_LIMITS: [&str; 2] = [MAX_SURGE, MAX_MOVING];
 /// Prefix of label keys on a binding. Each such label refers to another binding that depends on the labelled binding.

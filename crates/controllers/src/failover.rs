@@ -14,29 +14,39 @@
 //! cluster as long as the task exists, unless the purge mode is `Directly`. With Karmada's feature gate
 //! `StatefulFailoverInjection`, the task contains the state that the policy preserves ([`read_preserved_state`]).
 //!
-//! The decisions use only the objects that [`cache`] has observed, and run one after another. Only writes are
-//! concurrent. These modules must not depend on the scheduler, on Works or on members.
+//! While many clusters are lost at the same time, the [`brake`] holds evictions back. With rebalancing, bindings return to
+//! clusters that are back ([`failback`]), and replicas that no node can run leave their cluster ([`pending_replicas`]).
+//!
+//! The decisions use only the objects that [`cache`] has observed, and run one after another; [`action`] tells their order.
+//! Only writes, and the counts of [`pending_pods`] in members, are concurrent. These modules must not depend on the
+//! scheduler or on Works.
 
 mod action;
 mod binding;
+mod brake;
 mod cache;
 mod cancellation;
 mod cluster;
 mod eviction;
 mod eviction_meter;
 mod eviction_queue;
+mod failback;
 mod graceful_eviction;
 mod options;
+mod pending_pods;
+mod pending_replicas;
 mod rate_limiter;
 mod read_preserved_state;
 mod reconciler;
 mod report;
 mod schedule;
+mod stability;
 mod toleration;
 mod unhealthy_tracker;
 mod writer;
 
-pub use options::{FailoverOptions, TaintEviction};
+pub use brake::BrakeOptions;
+pub use options::{FailoverOptions, RebalanceMode, RebalanceOptions, TaintEviction};
 pub use toleration::eviction_delay;
 
 use tokio_util::sync::CancellationToken;

@@ -20,7 +20,7 @@ use berth_metrics::{Observe as _, Registry};
 
 use self::families::{
     ClusterFamilies, ClusterLabels, CreationLabels, EvictionFamilies, EvictionLabels,
-    InterpreterFamilies, KindLabels, PropagationFamilies, QueueLabels, ResultLabels, UpdateLabels,
+    InterpreterFamilies, KindLabels, PropagationFamilies, QueueLabels, RebalanceLabels, ResultLabels, UpdateLabels,
     WebhookLabels, WriteLabels, set_resources,
 };
 use self::queue_meter::QueueMeter;
@@ -266,6 +266,18 @@ impl Monitor {
         };
         let kinds = &self.0.evictions.kinds;
         kinds.get_or_create(&labels).inc_by(difference);
+    }
+
+    /// Records whether evictions are paused.
+    pub(crate) fn evictions_paused(&self, is_paused: bool) {
+        let gauge = self.0.evictions.paused.get_or_create(&[]);
+        gauge.set(f64::from(u8::from(is_paused)));
+    }
+
+    /// Records a binding that was rebalanced, or would have been.
+    pub(crate) fn rebalanced(&self, cause: &'static str, mode: &'static str) {
+        let labels = RebalanceLabels { cause, mode };
+        self.0.evictions.rebalanced.get_or_create(&labels).inc();
     }
 
     /// Records an eviction from a queue.

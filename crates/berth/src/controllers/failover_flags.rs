@@ -1,5 +1,6 @@
-//! Flags of the failover controllers. Except `--move-budget`, they have the names of karmada-controller-manager's
-//! flags. For real members, they also have the same defaults.
+//! Flags of the failover controllers. Those of karmada-controller-manager have its names and, for real members, its
+//! defaults. The flags of the brake have the names of the node lifecycle controller's, and `--unschedulable-threshold` that
+//! of karmada-descheduler's.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -8,7 +9,9 @@ use berth_api::feature_gates::ControllerGates;
 use berth_api::policy::PurgeMode;
 use berth_apimachinery::go_bool::go_bool;
 use berth_component_base::go_duration::go_duration;
-use berth_controllers::failover::{FailoverOptions, TaintEviction};
+use berth_controllers::failover::{
+    BrakeOptions, FailoverOptions, RebalanceMode, RebalanceOptions, TaintEviction,
+};
 use clap::{Args, ValueEnum};
 
 /// Flags of the failover controllers.
@@ -42,9 +45,41 @@ pub struct FailoverArgs {
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = go_duration)]
     pub graceful_eviction_timeout: Duration,
 
-    /// Maximum bindings evicted per minute; 0 for no limit
+    /// Maximum bindings evicted or rebalanced per minute; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub move_budget: u32,
+
+    /// Share of the clusters that must become not ready within a minute until evictions from them slow down or stop
+    #[arg(long, value_name = "SHARE", default_value_t = 0.55)]
+    pub unhealthy_cluster_threshold: f32,
+
+    /// Bindings evicted per second while so many clusters are not ready; 0 stops these evictions
+    #[arg(long, value_name = "RATE", default_value_t = 0.0)]
+    pub secondary_resource_eviction_rate: f32,
+
+    /// Move bindings back to clusters that are ready again, and replicas that no node can run to other clusters
+    #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_value = "off",
+        default_missing_value = "on")]
+    pub rebalance: Rebalance,
+
+    /// With --rebalance, time after which replicas that no node can run move
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = go_duration)]
+    pub unschedulable_threshold: Duration,
+
+    /// With --rebalance, time for which a cluster must be ready before bindings return to it
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = go_duration)]
+    pub failback_after: Duration,
+}
+
+/// The mode of the rebalancing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Rebalance {
+    /// Move nothing
+    Off,
+    /// Report what would move, in events, metrics and logs
+    DryRun,
+    /// Move bindings
+    On,
 }
 
 /// A purge mode of old copies.
@@ -83,6 +118,11 @@ impl Default for FailoverArgs {
             resource_eviction_rate: 0.5,
             graceful_eviction_timeout: Duration::from_mins(10),
             move_budget: 0,
+            unhealthy_cluster_threshold: 0.55,
+            secondary_resource_eviction_rate: 0.0,
+            rebalance: Rebalance::Off,
+            unschedulable_threshold: Duration::from_mins(5),
+            failback_after: Duration::from_mins(10),
         }
     }
 }
@@ -111,7 +151,25 @@ impl FailoverArgs {
             graceful_eviction_timeout: self.graceful_eviction_timeout,
             state_preservation: gates.stateful_failover_injection,
             move_budget: NonZeroU32::new(self.move_budget),
+            brake: BrakeOptions {
+                threshold: self.unhealthy_cluster_threshold,
+                rate: self.secondary_resource_eviction_rate,
+            },
+            rebalance: self.rebalance(),
         }
+    }
+
+    fn rebalance(&self) -> Option<RebalanceOptions> {
+        let mode = match self.rebalance {
+            Rebalance::Off => return None,
+            Rebalance::DryRun => RebalanceMode::DryRun,
+            Rebalance::On => RebalanceMode::On,
+        };
+        Some(RebalanceOptions {
+            mode,
+            unschedulable_after: self.unschedulable_threshold,
+            failback_after: self.failback_after,
+        })
     }
 }
 
@@ -185,6 +243,20 @@ mod tests {
     }
 
     #[test]
+    fn rebalancing_is_off_until_it_is_asked_for() {
+        for (flags, expected) in [
+            (&[][..], None),
+            (&["--rebalance"], Some(RebalanceMode::On)),
+            (&["--rebalance=on"], Some(RebalanceMode::On)),
+            (&["--rebalance=dry-run"], Some(RebalanceMode::DryRun)),
+            (&["--rebalance=off"], None),
+        ] {
+            let found = options(MemberKind::Real, flags).rebalance;
+            assert_eq!(found.map(|options| options.mode), expected, "{flags:?}");
+        }
+    }
+
+    #[test]
     fn each_failover_flag_sets_its_option() {
         let found = options(
             MemberKind::Real,
@@ -195,6 +267,11 @@ mod tests {
                 "--resource-eviction-rate=2",
                 "--graceful-eviction-timeout=1m30s",
                 "--move-budget=7",
+                "--unhealthy-cluster-threshold=0.4",
+                "--secondary-resource-eviction-rate=0.1",
+                "--rebalance=dry-run",
+                "--unschedulable-threshold=2m",
+                "--failback-after=30m",
             ],
         );
         let expected = FailoverOptions {
@@ -207,6 +284,15 @@ mod tests {
             graceful_eviction_timeout: Duration::from_secs(90),
             state_preservation: true,
             move_budget: NonZeroU32::new(7),
+            brake: BrakeOptions {
+                threshold: 0.4,
+                rate: 0.1,
+            },
+            rebalance: Some(RebalanceOptions {
+                mode: RebalanceMode::DryRun,
+                unschedulable_after: Duration::from_mins(2),
+                failback_after: Duration::from_mins(30),
+            }),
         };
         assert_eq!(found, expected);
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use berth_api::Binding;
 use berth_api::binding::{AggregatedStatusItem, ResourceHealth};
 use berth_api::placement::Placement;
-use berth_api::well_known::APPLIED_PLACEMENT;
+use berth_api::well_known::{APPLIED_PLACEMENT, EVICTED_FROM};
 use kube::api::DynamicObject;
 use serde_json::Value;
 
@@ -23,6 +23,8 @@ pub(super) struct BindingRecord {
     pub placement: Option<Placement>,
     /// The times at which the reports of clusters were observed to change, by cluster.
     pub(super) reported: HashMap<String, Instant>,
+    /// The clusters from which the binding was evicted, and to which it may return.
+    pub(super) evicted_from: Vec<String>,
 }
 
 impl BindingRecord {
@@ -37,6 +39,9 @@ impl BindingRecord {
         };
         let mut body = Binding::read(object)?;
         let placement = serde_json::from_str(body.annotation(APPLIED_PLACEMENT)).ok();
+        let evicted_from = body.annotation(EVICTED_FROM).split(',');
+        let evicted_from = evicted_from.map(str::trim).filter(|name| !name.is_empty());
+        let evicted_from = evicted_from.map(str::to_owned).collect();
         // The cache holds all bindings, and nothing else reads their labels and annotations.
         body.metadata.labels = None;
         body.metadata.annotations = None;
@@ -46,6 +51,7 @@ impl BindingRecord {
             tasks: list("gracefulEvictionTasks"),
             placement,
             reported: HashMap::new(),
+            evicted_from,
         })
     }
 

@@ -1,12 +1,15 @@
-//! The fields of a Cluster that failover uses, and the time since which the member has been ready.
+//! The fields of a Cluster that failover uses, and the time since which the member has been ready and stable.
 
 use std::time::Instant;
 
-use berth_api::well_known::CONDITION_READY;
+use berth_api::well_known::{CONDITION_EVICTIONS_PAUSED, CONDITION_READY};
 use berth_api::{Cluster, condition};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
+use super::brake::Readiness;
+use super::stability::{Observation, Stability};
 use super::toleration::EvictingTaint;
 
 /// An observed Cluster.
@@ -19,6 +22,12 @@ pub(super) struct ClusterRecord {
     /// The time of the last change of the condition `Ready`. If the condition changes and changes back between two
     /// observations, only this time differs.
     transition: Option<Time>,
+    /// All taints, without the times at which they were added.
+    pub(super) all_taints: Vec<Taint>,
+    /// The time since which the cluster has been ready with these taints.
+    pub(super) stability: Stability,
+    /// True if the Cluster has the condition that evictions are paused.
+    pub(super) shows_brake: bool,
     /// True if the Cluster is being deleted.
     pub(super) is_leaving: bool,
     /// Name, labels and spec, which affinities match. The spec has no taints.
@@ -50,7 +59,26 @@ impl ClusterRecord {
         let unchanged = earlier.filter(|earlier| earlier.transition == transition);
         let since = unchanged.and_then(|earlier| earlier.ready_since);
         let is_ready = ready.is_some_and(|ready| ready.status == "True");
+        let all_taints = cluster.spec.taints.iter().map(|taint| Taint {
+            time_added: None,
+            ..taint.clone()
+        });
+        let all_taints: Vec<Taint> = all_taints.collect();
+        let observation = match &transition {
+            _ if !is_ready => Observation::NotReady,
+            _ if earlier.is_some_and(|earlier| earlier.all_taints != all_taints) => {
+                Observation::TaintsChanged
+            }
+            since => Observation::Ready(since.as_ref().map_or(wall, |time| time.0)),
+        };
+        let stability = earlier.map(|earlier| &earlier.stability);
         Self {
+            stability: Stability::observe(stability, observation, wall),
+            all_taints,
+            shows_brake: condition::is_true(
+                conditions.unwrap_or_default(),
+                CONDITION_EVICTIONS_PAUSED,
+            ),
             taints,
             ready_since: is_ready.then(|| since.unwrap_or(now)),
             transition,
@@ -67,6 +95,23 @@ impl ClusterRecord {
                 },
                 status: None,
             },
+        }
+    }
+}
+
+impl ClusterRecord {
+    /// Returns the name of the cluster.
+    pub(super) fn name(&self) -> &str {
+        self.matched.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the readiness, as the brake counts it.
+    pub(super) fn readiness(&self) -> Readiness {
+        match &self.transition {
+            Some(since) if self.ready_since.is_none() && !self.is_leaving => {
+                Readiness::NotReadySince(since.0)
+            }
+            _ => Readiness::Ready,
         }
     }
 }

@@ -4,10 +4,11 @@
 use berth_api::BindingKind;
 use berth_api::binding::GracefulEvictionTask;
 use berth_api::policy::{ApplicationFailover, PurgeMode, StatePreservation};
+use berth_api::well_known::EVICTED_FROM;
 use serde_json::{Value, json};
 
 use super::binding::BindingRecord;
-use super::options::{FailoverOptions, TaintEviction};
+use super::options::{FailoverOptions, RebalanceOptions, TaintEviction};
 use super::read_preserved_state::{PreservedStateError, read_preserved_state};
 
 /// The reason of tasks for evictions by taints.
@@ -151,16 +152,18 @@ fn application_producer(kind: BindingKind) -> &'static str {
 }
 
 /// Returns the patch that evicts a binding from the clusters of the new tasks. A cluster that already has a task gets
-/// no second task. Unknown fields are kept.
+/// no second task. Unknown fields are kept. With rebalancing, an annotation records the clusters for a later return.
 ///
 /// # Errors
 /// When a task cannot be serialized.
 pub(super) fn eviction_patch(
     binding: &BindingRecord,
     new_tasks: Vec<GracefulEvictionTask>,
+    rebalance: Option<&RebalanceOptions>,
 ) -> Result<Value, serde_json::Error> {
     let mut clusters = binding.clusters.clone();
     let mut tasks = binding.tasks.clone();
+    let mut evicted_from = binding.evicted_from.clone();
     for mut task in new_tasks {
         let cluster = task.from_cluster.clone();
         let Some(target) = binding
@@ -173,13 +176,20 @@ pub(super) fn eviction_patch(
             continue;
         };
         clusters.retain(|stored| stored["name"].as_str() != Some(&cluster));
+        if !evicted_from.contains(&cluster) {
+            evicted_from.push(cluster.clone());
+        }
         if binding.has_task_for(&cluster) {
             continue;
         }
         task.replicas = (target.replicas > 0).then_some(target.replicas);
         tasks.push(serde_json::to_value(task)?);
     }
-    Ok(json!({ "spec": { "clusters": clusters, "gracefulEvictionTasks": tasks } }))
+    let mut patch = json!({ "spec": { "clusters": clusters, "gracefulEvictionTasks": tasks } });
+    if rebalance.is_some() {
+        patch["metadata"]["annotations"][EVICTED_FROM] = json!(evicted_from.join(","));
+    }
+    Ok(patch)
 }
 
 #[cfg(test)]
@@ -200,7 +210,7 @@ mod tests {
 
     fn evicted(binding: &BindingRecord, cluster: &str, reason: Reason) -> Value {
         let task = eviction_task(binding, cluster, reason, &options()).unwrap();
-        eviction_patch(binding, vec![task]).unwrap()["spec"].clone()
+        eviction_patch(binding, vec![task], None).unwrap()["spec"].clone()
     }
 
     #[test]

@@ -10,18 +10,21 @@ use super::rate_limiter::RateLimiter;
 use crate::monitor::Monitor;
 
 /// The kinds of eviction queues. As in Karmada, each kind of binding has its own rate limit for evictions by taints,
-/// and unhealthy applications are evicted without a rate limit.
+/// and unhealthy applications are evicted without a rate limit. Bindings that are rebalanced have the rate of evictions by
+/// taints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EvictionQueueKind {
     Taint(BindingKind),
     Unhealthy,
+    Rebalance,
 }
 
 impl EvictionQueueKind {
-    pub(super) const ALL: [Self; 3] = [
+    pub(super) const ALL: [Self; 4] = [
         Self::Taint(BindingKind::Namespaced),
         Self::Taint(BindingKind::Cluster),
         Self::Unhealthy,
+        Self::Rebalance,
     ];
 
     /// Returns the name of the queue in metrics. If Karmada has the same queue, the name is Karmada's.
@@ -30,6 +33,7 @@ impl EvictionQueueKind {
             Self::Taint(BindingKind::Namespaced) => "binding-eviction",
             Self::Taint(BindingKind::Cluster) => "cluster-binding-eviction",
             Self::Unhealthy => "application-failover",
+            Self::Rebalance => "rebalance",
         }
     }
 }
@@ -40,6 +44,7 @@ pub(super) struct EvictionQueues {
     bindings: EvictionQueue,
     cluster_bindings: EvictionQueue,
     unhealthy: EvictionQueue,
+    rebalance: EvictionQueue,
 }
 
 impl EvictionQueues {
@@ -49,11 +54,12 @@ impl EvictionQueues {
             let meter = EvictionMeter::new(kind.metric_name(), monitor.clone());
             EvictionQueue::new(RateLimiter::new(interval), meter)
         };
-        let [namespaced, cluster, unhealthy] = EvictionQueueKind::ALL;
+        let [namespaced, cluster, unhealthy, rebalance] = EvictionQueueKind::ALL;
         Self {
             bindings: queue(namespaced, interval),
             cluster_bindings: queue(cluster, interval),
             unhealthy: queue(unhealthy, Duration::ZERO),
+            rebalance: queue(rebalance, interval),
         }
     }
 
@@ -62,12 +68,25 @@ impl EvictionQueues {
             EvictionQueueKind::Taint(BindingKind::Namespaced) => &mut self.bindings,
             EvictionQueueKind::Taint(BindingKind::Cluster) => &mut self.cluster_bindings,
             EvictionQueueKind::Unhealthy => &mut self.unhealthy,
+            EvictionQueueKind::Rebalance => &mut self.rebalance,
+        }
+    }
+
+    /// Sets the minimum interval between two evictions by taints.
+    pub(super) fn set_taint_interval(&mut self, interval: Duration) {
+        for queue in [&mut self.bindings, &mut self.cluster_bindings] {
+            queue.limiter.set_interval(interval);
         }
     }
 
     /// Returns the time at which the next binding may be evicted, or `None` if all queues are empty.
     pub(super) fn next_due(&self, now: Instant) -> Option<Instant> {
-        let queues = [&self.bindings, &self.cluster_bindings, &self.unhealthy];
+        let queues = [
+            &self.bindings,
+            &self.cluster_bindings,
+            &self.unhealthy,
+            &self.rebalance,
+        ];
         queues.iter().filter_map(|queue| queue.next_due(now)).min()
     }
 }

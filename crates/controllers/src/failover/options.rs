@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use berth_api::policy::PurgeMode;
 
+use super::brake::BrakeOptions;
+
 /// The options of the failover controllers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailoverOptions {
@@ -20,8 +22,52 @@ pub struct FailoverOptions {
     /// True to store the state to preserve in eviction tasks, as Karmada's feature gate `StatefulFailoverInjection`
     /// does.
     pub state_preservation: bool,
-    /// Maximum number of evictions per minute, `None` for no limit.
+    /// Maximum number of evictions and of rebalanced bindings per minute, `None` for no limit.
     pub move_budget: Option<NonZeroU32>,
+    /// The brake on evictions while many clusters are not ready.
+    pub brake: BrakeOptions,
+    /// Options of the rebalancing, `None` if it is off.
+    pub rebalance: Option<RebalanceOptions>,
+}
+
+/// The options of the rebalancing, by which bindings move although nothing evicts them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RebalanceOptions {
+    /// What the rebalancing does.
+    pub mode: RebalanceMode,
+    /// The time after which replicas that no node can run move to another cluster.
+    pub unschedulable_after: Duration,
+    /// The time for which a cluster must be ready before bindings return to it.
+    pub failback_after: Duration,
+}
+
+/// What the rebalancing does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RebalanceMode {
+    /// It reports what it would do, in events, metrics and logs.
+    DryRun,
+    /// It moves bindings.
+    On,
+}
+
+impl RebalanceMode {
+    /// Returns the name, as in the flag and in metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::DryRun => "dry-run",
+            Self::On => "on",
+        }
+    }
+}
+
+impl Default for RebalanceOptions {
+    fn default() -> Self {
+        Self {
+            mode: RebalanceMode::On,
+            unschedulable_after: Duration::from_mins(5),
+            failback_after: Duration::from_mins(10),
+        }
+    }
 }
 
 /// The options of eviction by taints.
@@ -42,6 +88,8 @@ impl Default for FailoverOptions {
             graceful_eviction_timeout: Duration::from_mins(10),
             state_preservation: false,
             move_budget: None,
+            brake: BrakeOptions::default(),
+            rebalance: None,
         }
     }
 }
@@ -56,8 +104,11 @@ impl Default for TaintEviction {
 }
 
 impl FailoverOptions {
-    /// Reports whether taint eviction, application failover and graceful eviction are all disabled.
+    /// Reports whether taint eviction, application failover, graceful eviction and rebalancing are all disabled.
     pub fn is_idle(&self) -> bool {
-        self.taint_eviction.is_none() && !self.application_failover && !self.graceful_eviction
+        self.taint_eviction.is_none()
+            && !self.application_failover
+            && !self.graceful_eviction
+            && self.rebalance.is_none()
     }
 }

@@ -44,6 +44,11 @@ impl RateLimiter {
     pub(super) fn record(&mut self, now: Instant) {
         self.next = Some(now + self.interval);
     }
+
+    /// Changes the interval from the next eviction on.
+    pub(super) fn set_interval(&mut self, interval: Duration) {
+        self.interval = interval;
+    }
 }
 
 /// A maximum number of evictions per minute. It prevents mass evictions when the taints of clusters change repeatedly.

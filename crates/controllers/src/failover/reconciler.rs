@@ -9,17 +9,19 @@ use berth_apimachinery::api_error::is_unreachable;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use super::action::{Action, Clocks, next_action};
+use super::action::{self, Action, Clocks, Trackers};
 use super::binding::BindingRecord;
+use super::brake::{Brake, Readiness};
 use super::cache::{Cache, Source};
+use super::cluster::ClusterRecord;
 use super::eviction::{self, Reason};
 use super::eviction_queue::{EvictionQueueKind, EvictionQueues};
-use super::options::FailoverOptions;
+use super::options::{FailoverOptions, RebalanceMode};
+use super::{pending_pods, pending_replicas};
 use super::rate_limiter::{MoveBudget, interval};
 use super::report::Reports;
 use super::schedule::Schedule;
-use super::unhealthy_tracker::UnhealthyTracker;
-use super::writer::{Announcement, WriteOutcome, Writer};
+use super::writer::{Announcement, Rebalancing, WriteOutcome, Writer};
 use crate::monitor::{self as metrics, Monitor};
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::{Inputs, Reconciler, Workers};
@@ -42,12 +44,23 @@ enum Examination {
     Released,
 }
 
-/// The result of a write.
+/// The result of a job.
 #[derive(Debug)]
-pub(super) struct Outcome {
-    /// The binding that the write was based on.
-    binding: BindingRecord,
-    written: WriteOutcome,
+pub(super) enum Outcome {
+    /// A binding was written.
+    Binding {
+        /// The binding that the write was based on.
+        binding: Box<BindingRecord>,
+        written: WriteOutcome,
+    },
+    /// The condition of a Cluster about the brake was written, or the write failed.
+    Cluster(String),
+    /// The pods that no node can run were counted. `None` means that they could not be counted.
+    Pods {
+        binding: BindingKey,
+        cluster: String,
+        count: Option<i64>,
+    },
 }
 
 /// The failover controllers.
@@ -57,13 +70,21 @@ pub(super) struct Failover {
     writer: Writer,
     monitor: Monitor,
     cache: Cache,
-    unhealthy: UnhealthyTracker,
+    trackers: Trackers,
+    brake: Brake,
+    /// True if the conditions of Clusters may differ from the brake. Each change of a Cluster sets it, so that a failed
+    /// write is repeated after the next change.
+    may_show_wrong_brake: bool,
     queues: EvictionQueues,
     /// The limit on the evictions of all queues together.
     budget: MoveBudget,
     schedule: Schedule,
     /// Bindings with a running write.
     busy: HashSet<BindingKey>,
+    /// Clusters with a running write.
+    busy_clusters: HashSet<String>,
+    /// Bindings that would have been rebalanced, and have not changed since.
+    announced: HashSet<BindingKey>,
     failures: HashMap<BindingKey, u32>,
 }
 
@@ -78,14 +99,33 @@ impl Reconciler for Failover {
             self.schedule.add(key, now);
         }
         for key in affected.deleted {
-            self.unhealthy.forget(&key);
+            self.trackers.forget(&key);
             self.failures.remove(&key);
+            self.announced.remove(&key);
             self.schedule.remove(&key);
+        }
+        if source == Source::Clusters {
+            self.update_brake(now);
         }
     }
 
     fn handle_outcome(&mut self, outcome: Outcome, _: &mut Inputs<Self::Event>) {
-        let Outcome { binding, written } = outcome;
+        let (binding, written) = match outcome {
+            Outcome::Binding { binding, written } => (*binding, written),
+            Outcome::Cluster(name) => {
+                self.busy_clusters.remove(&name);
+                return;
+            }
+            Outcome::Pods {
+                binding,
+                cluster,
+                count,
+            } => {
+                self.trackers.pending.counted(&binding, &cluster, count);
+                self.schedule.add(binding, Instant::now());
+                return;
+            }
+        };
         let key = binding.body.key.clone();
         self.busy.remove(&key);
         let now = Instant::now();
@@ -133,6 +173,7 @@ impl Reconciler for Failover {
             return;
         }
         let clocks = Clocks::read();
+        self.show_brake(workers);
         while let Some(key) = self.schedule.pop_due(clocks.now) {
             self.reconcile(&key, clocks, Examination::Scheduled, workers);
         }
@@ -160,10 +201,73 @@ impl Failover {
             options,
             writer,
             cache: Cache::default(),
-            unhealthy: UnhealthyTracker::default(),
+            trackers: Trackers::default(),
+            brake: Brake::default(),
+            may_show_wrong_brake: false,
             schedule: Schedule::default(),
             busy: HashSet::new(),
+            busy_clusters: HashSet::new(),
+            announced: HashSet::new(),
             failures: HashMap::new(),
+        }
+    }
+
+    /// Updates the brake after a change of a Cluster. When it changes, the evictions from clusters that are not ready are
+    /// decided again.
+    fn update_brake(&mut self, now: Instant) {
+        let clusters = self.cache.clusters.values().map(ClusterRecord::readiness);
+        let brake = Brake::of(clusters, &self.options.brake);
+        let was_engaged = self.brake.is_engaged();
+        self.brake = brake;
+        self.may_show_wrong_brake = true;
+        if brake.is_engaged() == was_engaged {
+            return;
+        }
+        self.monitor.evictions_paused(brake.is_engaged());
+        let usual = self.options.taint_eviction.as_ref();
+        let usual = usual.map_or(0.0, |taints| taints.rate);
+        // A brake that stops leaves the rate for clusters that are ready.
+        let is_slow = brake.is_engaged() && !brake.stops(&self.options.brake);
+        let rate = if is_slow { self.options.brake.rate } else { usual };
+        self.queues.set_taint_interval(interval(rate));
+        if let Some(message) = brake.message(&self.options.brake) {
+            tracing::warn!("{message}");
+        } else {
+            tracing::info!("evictions from clusters that are not ready go on");
+            for key in self.cache.bindings.keys() {
+                self.schedule.add(key.clone(), now);
+            }
+        }
+    }
+
+    /// Writes the condition of the Clusters that differ from the brake.
+    fn show_brake(&mut self, workers: &mut Workers<Outcome>) {
+        if !std::mem::take(&mut self.may_show_wrong_brake) {
+            return;
+        }
+        for (name, cluster) in &self.cache.clusters {
+            let is_paused = self.brake.is_engaged()
+                && matches!(cluster.readiness(), Readiness::NotReadySince(_));
+            if is_paused == cluster.shows_brake {
+                continue;
+            }
+            if !workers.has_free() {
+                self.may_show_wrong_brake = true;
+                return;
+            }
+            if !self.busy_clusters.insert(name.clone()) {
+                continue;
+            }
+            let message = self.brake.message(&self.options.brake);
+            let message = message.filter(|_| is_paused);
+            let (writer, name) = (self.writer.clone(), name.clone());
+            workers.start(async move {
+                let written = writer.show_brake(&name, message.as_deref()).await;
+                if let Err(error) = written {
+                    tracing::debug!(cluster = name, %error, "cannot write the condition of a cluster");
+                }
+                Outcome::Cluster(name)
+            });
         }
     }
 
@@ -189,13 +293,20 @@ impl Failover {
             return;
         }
         let reports = Reports::new(binding, &self.cache.clusters, clocks.now);
-        let (action, next) = next_action(&reports, &mut self.unhealthy, &self.options, clocks);
+        let (trackers, options) = (&mut self.trackers, &self.options);
+        let decision = action::decide(&reports, trackers, options, self.brake, clocks);
         let binding = binding.clone();
-        if let Some(time) = next {
+        if let Some(time) = decision.next {
             self.schedule.add(key.clone(), time);
         }
-        match action {
-            Action::None => {}
+        for cluster in decision.count_pods_in {
+            self.count_pods(&binding, cluster, workers);
+        }
+        let rebalancing = match decision.action {
+            Action::None => {
+                self.announced.remove(key);
+                return;
+            }
             Action::UpdateTasks(update) => {
                 if let Some(patch) = update.patch {
                     let (finished, cancelled) = (update.finished, update.cancelled);
@@ -205,6 +316,7 @@ impl Failover {
                     };
                     self.start(binding, patch, announcement, None, workers);
                 }
+                return;
             }
             Action::Evict(clusters) => {
                 let queue = queue_for(&binding, &clusters);
@@ -218,8 +330,85 @@ impl Failover {
                         self.evict(binding, clusters, queue, clocks.now, workers);
                     }
                 }
+                return;
+            }
+            Action::Return(failback) => {
+                let patch = failback.patch(clocks.wall);
+                (Rebalancing::Return(failback.clusters), patch)
+            }
+            Action::MovePending(moves) => {
+                let patch = pending_replicas::patch(&binding, &moves);
+                (Rebalancing::MovePending(moves), patch)
+            }
+        };
+        self.rebalance(binding, rebalancing, examination, clocks.now, workers);
+    }
+
+    /// Rebalances a binding, or reports what would be done.
+    fn rebalance(
+        &mut self,
+        binding: BindingRecord,
+        (rebalancing, patch): (Rebalancing, serde_json::Value),
+        examination: Examination,
+        now: Instant,
+        workers: &mut Workers<Outcome>,
+    ) {
+        let Some(options) = &self.options.rebalance else {
+            return;
+        };
+        let mode = options.mode;
+        let key = binding.body.key.clone();
+        if mode == RebalanceMode::DryRun {
+            if self.announced.insert(key) {
+                self.monitor.rebalanced(rebalancing.cause(), mode.as_str());
+                self.writer.would_rebalance(&binding, &rebalancing);
+            }
+            return;
+        }
+        let queue = EvictionQueueKind::Rebalance;
+        if examination == Examination::Scheduled {
+            let kind = binding.body.spec.resource.kind;
+            self.queues.of(queue).push(&key, kind, Vec::new());
+            return;
+        }
+        if let Rebalancing::MovePending(moves) = &rebalancing {
+            for (cluster, _) in moves {
+                self.trackers.pending.moved(&key, cluster, now);
             }
         }
+        self.queues.of(queue).limiter.record(now);
+        self.budget.record(now);
+        self.monitor.rebalanced(rebalancing.cause(), mode.as_str());
+        let announcement = Announcement::Rebalanced(rebalancing);
+        self.start(binding, patch, announcement, Some(queue), workers);
+    }
+
+    /// Counts the pods of a binding in a cluster that no node can run.
+    fn count_pods(
+        &mut self,
+        binding: &BindingRecord,
+        cluster: String,
+        workers: &mut Workers<Outcome>,
+    ) {
+        let key = binding.body.key.clone();
+        let Some(record) = self.cache.clusters.get(&cluster).filter(|_| workers.has_free()) else {
+            self.trackers.pending.counted(&key, &cluster, None);
+            self.schedule.add(key, Instant::now() + SHORT_DELAY);
+            return;
+        };
+        let (client, record) = (self.writer.client.clone(), record.matched.clone());
+        let resource = binding.body.spec.resource.clone();
+        workers.start(async move {
+            let count = pending_pods::count(&client, &record, &resource).await;
+            if let Err(error) = &count {
+                tracing::debug!(binding = &*key.name, cluster, %error, "cannot count pending pods");
+            }
+            Outcome::Pods {
+                binding: key,
+                cluster,
+                count: count.ok(),
+            }
+        });
     }
 
     fn evict(
@@ -246,7 +435,7 @@ impl Failover {
         }
         let clusters = tasks.iter().map(|task| task.from_cluster.clone());
         let clusters: Vec<String> = clusters.collect();
-        match eviction::eviction_patch(&binding, tasks) {
+        match eviction::eviction_patch(&binding, tasks, self.options.rebalance.as_ref()) {
             Ok(patch) => {
                 tracing::info!(
                     binding = &*binding.body.key.name,
@@ -290,7 +479,8 @@ impl Failover {
                 };
                 monitor.evicted(queue.metric_name(), outcome, since.elapsed());
             }
-            Outcome { binding, written }
+            let binding = Box::new(binding);
+            Outcome::Binding { binding, written }
         });
     }
 }

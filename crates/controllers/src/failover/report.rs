@@ -42,6 +42,11 @@ impl<'a> Reports<'a> {
         self.clusters.get(name)
     }
 
+    /// Returns all clusters.
+    pub(super) fn clusters(&self) -> impl Iterator<Item = &'a ClusterRecord> {
+        self.clusters.values()
+    }
+
     /// Reports whether the member is ready.
     pub(super) fn is_ready(&self, cluster: &str) -> bool {
         let cluster = self.cluster(cluster);

@@ -8,6 +8,9 @@ use k8s_openapi::api::core::v1::Taint;
 /// The effect of taints that evict bindings.
 pub(super) const NO_EXECUTE: &str = "NoExecute";
 
+/// The effect of taints that keep new bindings away.
+const NO_SCHEDULE: &str = "NoSchedule";
+
 /// A taint with the effect `NoExecute`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct EvictingTaint {
@@ -105,16 +108,34 @@ pub fn eviction_delay(placement: Option<&Placement>, taints: &[Taint]) -> Option
     }
 }
 
+/// Reports whether a binding with this placement tolerates all taints that keep new bindings away from a cluster.
+pub(super) fn tolerates_all(placement: Option<&Placement>, taints: &[Taint]) -> bool {
+    let tolerations = placement.map(|placement| &placement.cluster_tolerations[..]);
+    let tolerations = tolerations.unwrap_or_default();
+    let mut taints = taints
+        .iter()
+        .filter(|taint| taint.effect == NO_EXECUTE || taint.effect == NO_SCHEDULE);
+    taints.all(|taint| {
+        let value = taint.value.as_deref().unwrap_or_default();
+        let mut tolerations = tolerations.iter();
+        tolerations.any(|toleration| matches(toleration, &taint.key, value, &taint.effect))
+    })
+}
+
 fn tolerates(toleration: &Toleration, taint: &EvictingTaint) -> bool {
-    let non_empty = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-    if non_empty(&toleration.effect).is_some_and(|effect| effect != NO_EXECUTE) {
-        return false;
-    }
-    if non_empty(&toleration.key).is_some_and(|key| key != taint.key) {
+    matches(toleration, &taint.key, &taint.value, NO_EXECUTE)
+}
+
+fn matches(toleration: &Toleration, key: &str, value: &str, effect: &str) -> bool {
+    let is_or_empty = |field: &Option<String>, text: &str| {
+        let field = field.as_deref().filter(|field| !field.is_empty());
+        field.is_none_or(|field| field == text)
+    };
+    if !is_or_empty(&toleration.effect, effect) || !is_or_empty(&toleration.key, key) {
         return false;
     }
     match toleration.operator.as_deref().unwrap_or_default() {
-        "" | "Equal" => toleration.value.as_deref().unwrap_or_default() == taint.value,
+        "" | "Equal" => toleration.value.as_deref().unwrap_or_default() == value,
         "Exists" => true,
         _ => false,
     }

@@ -1,10 +1,13 @@
 //! The writes and events of the failover controllers. Each patch contains the resource version of the examined binding.
 
-use berth_api::BindingKind;
+use berth_api::well_known::CONDITION_EVICTIONS_PAUSED;
+use berth_api::{BindingKind, Cluster, condition};
 use berth_apimachinery::api_error::has_code;
+use berth_apimachinery::conflict_retry::Attempts;
+use berth_apimachinery::timestamp;
 use berth_events::{Event, EventRecorder, Severity};
 use kube::Client;
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::binding::BindingRecord;
@@ -41,6 +44,56 @@ pub(super) enum Announcement {
     },
     /// The eviction from these clusters begins with this write. An event is recorded if the write fails.
     Evicting(Vec<String>),
+    /// The write rebalances the binding. An event is recorded if the write succeeds.
+    Rebalanced(Rebalancing),
+}
+
+/// The rebalancing of a binding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Rebalancing {
+    /// The binding may return to these clusters.
+    Return(Vec<String>),
+    /// These numbers of replicas leave these clusters.
+    MovePending(Vec<(String, i64)>),
+}
+
+impl Rebalancing {
+    /// Returns the reason of events, and the value of the label of metrics.
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Return(_) => "FailbackBindingSucceed",
+            // The reason of karmada-descheduler.
+            Self::MovePending(_) => "DescheduleBindingSucceed",
+        }
+    }
+
+    /// Returns the name of the cause in metrics.
+    pub(super) fn cause(&self) -> &'static str {
+        match self {
+            Self::Return(_) => "failback",
+            Self::MovePending(_) => "unschedulable",
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Self::Return(clusters) => {
+                format!("scheduled again: {} back for long enough", are(clusters))
+            }
+            Self::MovePending(moves) => {
+                let moves = moves.iter().map(|(cluster, count)| {
+                    format!("{count} replica(s) in {cluster} that no node can run")
+                });
+                format!("scheduled again: {}", moves.collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+}
+
+/// Returns the clusters and their verb.
+fn are(clusters: &[String]) -> String {
+    let verb = if clusters.len() == 1 { "is" } else { "are" };
+    format!("{} {verb}", clusters.join(", "))
 }
 
 /// A client that writes bindings and records events. Clones are cheap.
@@ -64,7 +117,7 @@ impl Writer {
         mut patch: Value,
         announcement: Announcement,
     ) -> WriteOutcome {
-        patch["metadata"] = json!({ "resourceVersion": binding.body.metadata.resource_version });
+        patch["metadata"]["resourceVersion"] = json!(binding.body.metadata.resource_version);
         let key = &binding.body.key;
         let api = binding_api(self.client.clone(), key);
         let parameters = PatchParams {
@@ -97,6 +150,10 @@ impl Writer {
                     record(&self.events, binding, Severity::Normal, CANCELLED, &message);
                 }
             }
+            (WriteOutcome::Stored(_), Announcement::Rebalanced(rebalancing)) => {
+                let (reason, message) = (rebalancing.reason(), rebalancing.message());
+                record(&self.events, binding, Severity::Normal, reason, &message);
+            }
             (WriteOutcome::Failed(_), Announcement::Evicting(clusters)) => {
                 for cluster in clusters {
                     self.record_failure(binding, &cluster);
@@ -123,6 +180,50 @@ impl Writer {
     fn record_failure(&self, binding: &BindingRecord, cluster: &str) {
         let message = format!("Evict from cluster {cluster} failed.");
         record(&self.events, binding, Severity::Warning, FAILED, &message);
+    }
+
+    /// Records what the rebalancing of a binding would do.
+    pub(super) fn would_rebalance(&self, binding: &BindingRecord, rebalancing: &Rebalancing) {
+        let message = format!("dry run, nothing is written: {}", rebalancing.message());
+        record(&self.events, binding, Severity::Normal, "RebalanceDryRun", &message);
+    }
+
+    /// Sets or removes the condition of a Cluster that evictions from it are paused. `message` is `None` to remove it.
+    pub(super) async fn show_brake(
+        &self,
+        cluster: &str,
+        message: Option<&str>,
+    ) -> Result<(), kube::Error> {
+        let clusters: Api<Cluster> = Api::all(self.client.clone());
+        let mut attempts = Attempts::new(clusters.get_opt(cluster).await?);
+        while attempts.begin() {
+            let Some(current) = attempts.known() else {
+                return Ok(());
+            };
+            let status = current.status.as_ref().map(|status| &status.conditions[..]);
+            let mut conditions = status.unwrap_or_default().to_vec();
+            if let Some(message) = message {
+                condition::set(
+                    &mut conditions,
+                    CONDITION_EVICTIONS_PAUSED,
+                    condition::Status::True,
+                    "TooManyClustersNotReady",
+                    message,
+                    timestamp::now(),
+                );
+            } else {
+                conditions.retain(|known| known.type_ != CONDITION_EVICTIONS_PAUSED);
+            }
+            let patch = Patch::Merge(json!({
+                "metadata": { "resourceVersion": current.metadata.resource_version },
+                "status": { "conditions": conditions },
+            }));
+            let response = clusters.patch_status(cluster, &PatchParams::default(), &patch).await;
+            if attempts.end(response, clusters.get_opt(cluster)).await?.is_some() {
+                return Ok(());
+            }
+        }
+        Ok(())
     }
 
     /// Records that a binding cannot be evicted from a cluster.

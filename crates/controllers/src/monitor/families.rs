@@ -1,5 +1,5 @@
-//! The metric families of the controllers. All of them exist in karmada-controller-manager, except the family about
-//! calls of interpreter webhooks.
+//! The metric families of the controllers. All of them exist in karmada-controller-manager, except those whose names begin
+//! with `berth_`.
 
 use berth_api::cluster::ResourceList;
 use berth_api::quantity::Quantity;
@@ -69,6 +69,13 @@ pub(super) struct QueueLabels {
 pub(super) struct EvictionLabels {
     pub(super) name: &'static str,
     pub(super) result: Outcome,
+}
+
+/// The labels of rebalanced bindings.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct RebalanceLabels {
+    pub(super) cause: &'static str,
+    pub(super) mode: &'static str,
 }
 
 /// The labels of resources that wait for their eviction.
@@ -147,6 +154,10 @@ families! {
         pub(super) latency: Histograms<QueueLabels> = "eviction_processing_latency_seconds", EVICTION;
         /// Processed evictions, by queue and result.
         pub(super) processed: Counters<EvictionLabels> = "eviction_processing_total";
+        /// 1 while evictions from clusters that are not ready are paused or slow, else 0.
+        pub(super) paused: Gauges<NoLabels> = "berth_evictions_paused";
+        /// Bindings that were rebalanced, by cause and mode; in the mode dry-run, bindings that would have been.
+        pub(super) rebalanced: Counters<RebalanceLabels> = "berth_rebalanced_bindings_total";
     }
 }
 
