@@ -20,8 +20,8 @@ use berth_metrics::{Observe as _, Registry};
 
 use self::families::{
     ClusterFamilies, ClusterLabels, CreationLabels, EvictionFamilies, EvictionLabels,
-    InterpreterFamilies, KindLabels, PropagationFamilies, QueueLabels, RebalanceLabels, ResultLabels, UpdateLabels,
-    WebhookLabels, WriteLabels, set_resources,
+    InterpreterFamilies, KindLabels, PropagationFamilies, QueueLabels, RebalanceLabels,
+    ResultLabels, UpdateLabels, WebhookLabels, WriteLabels, set_resources,
 };
 use self::queue_meter::QueueMeter;
 use self::watchdog::{LoopActivity, Watchdog};

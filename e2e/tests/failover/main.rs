@@ -4,8 +4,10 @@
 #![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
 mod application;
+mod brake;
 mod cancellation;
 mod move_budget;
+mod rebalance;
 mod scene;
 mod taint_policies;
 mod taints;

@@ -21,6 +21,7 @@ mod members;
 mod persistence;
 mod pod_events;
 mod program;
+mod rebalancing;
 mod refused_pods;
 mod start;
 mod tracing;

@@ -86,6 +86,22 @@ impl BindingRecord {
         tasks.any(|task| task.from_cluster == cluster)
     }
 
+    /// Reports whether the binding may return to a cluster: it was evicted from the cluster, or does not use its first
+    /// affinity term.
+    pub(super) fn may_return_to(&self, cluster: &str) -> bool {
+        let placement = self.body.spec.placement.as_ref();
+        let first = placement.and_then(|placement| placement.cluster_affinities.first());
+        let observed = self
+            .body
+            .status
+            .scheduler_observing_affinity_name
+            .as_deref();
+        let is_away = first.is_some_and(|first| {
+            observed.is_some_and(|name| !name.is_empty() && name != first.affinity_name)
+        });
+        is_away || self.evicted_from.iter().any(|name| name == cluster)
+    }
+
     /// Reports whether the scheduler has observed the current generation of the binding.
     pub(super) fn is_observed_by_scheduler(&self) -> bool {
         self.body.status.scheduler_observed_generation == self.body.metadata.generation

@@ -72,7 +72,9 @@ impl Brake {
         }
         times.sort_unstable();
         let within = |start: usize| {
-            let end = times[start].saturating_add(WINDOW).unwrap_or(Timestamp::MAX);
+            let end = times[start]
+                .saturating_add(WINDOW)
+                .unwrap_or(Timestamp::MAX);
             times.partition_point(|time| *time <= end) - start
         };
         let lost = (0..times.len()).map(within).max().unwrap_or(0);
@@ -143,8 +145,20 @@ mod tests {
             ("more than the threshold", &[0, 1, 2, 3], 3, 0.55, true),
             ("within a minute", &[0, 30, 60], 1, 0.55, true),
             ("one after the other", &[0, 61, 122, 183], 0, 0.55, false),
-            ("a burst after single failures", &[0, 500, 510, 520], 1, 0.55, true),
-            ("a threshold that cannot be reached", &[0, 1, 2, 3], 0, 1.1, false),
+            (
+                "a burst after single failures",
+                &[0, 500, 510, 520],
+                1,
+                0.55,
+                true,
+            ),
+            (
+                "a threshold that cannot be reached",
+                &[0, 1, 2, 3],
+                0,
+                1.1,
+                false,
+            ),
         ] {
             let found = brake(not_ready_since, ready, threshold);
             assert_eq!(found.is_engaged(), expected, "{about}: {found:?}");
@@ -160,11 +174,17 @@ mod tests {
         };
         let message = engaged.message(&stops).unwrap();
         assert!(message.starts_with("3 of 4 clusters became not ready within a minute; "));
-        assert!(message.contains("not ready have stopped,") && message.ends_with("fewer than 50% of the clusters are not ready"));
+        assert!(
+            message.contains("not ready have stopped,")
+                && message.ends_with("fewer than 50% of the clusters are not ready")
+        );
         let slows = BrakeOptions { rate: 0.1, ..stops };
         assert!(!engaged.stops(&slows));
         let message = engaged.message(&slows).unwrap();
-        assert!(message.contains("slowed down to 0.1 per second,"), "{message}");
+        assert!(
+            message.contains("slowed down to 0.1 per second,"),
+            "{message}"
+        );
         assert_eq!(Brake::Released.message(&stops), None);
     }
 }

@@ -126,11 +126,15 @@ impl Cache {
         }
     }
 
-    /// Adds the bindings that are placed on a cluster or are being evicted from it to the affected bindings.
+    /// Adds the bindings that are placed on a cluster, are being evicted from it or may return to it to the affected
+    /// bindings.
     fn affect_bindings_of(&mut self, cluster: &str) {
         let affected = self.bindings.values();
-        let affected = affected
-            .filter(|binding| binding.is_placed_on(cluster) || binding.has_task_for(cluster));
+        let affected = affected.filter(|binding| {
+            binding.is_placed_on(cluster)
+                || binding.has_task_for(cluster)
+                || binding.may_return_to(cluster)
+        });
         let keys = affected.map(|binding| binding.body.key.clone());
         self.affected.changed.extend(keys);
     }

@@ -61,7 +61,9 @@ pub(super) fn decide(reports: &Reports<'_>, options: &RebalanceOptions, now: Tim
         verdict.next = verdict.next.into_iter().chain(next).min();
     }
     // One return to all clusters of a region is better than a return for each of them.
-    let soon = now.saturating_add(options.failback_after).unwrap_or(Timestamp::MAX);
+    let soon = now
+        .saturating_add(options.failback_after)
+        .unwrap_or(Timestamp::MAX);
     if !failback.clusters.is_empty() && verdict.next.is_none_or(|next| next > soon) {
         verdict.failback = Some(failback);
     }
@@ -99,9 +101,15 @@ fn earlier_term(
     now: Timestamp,
 ) -> (Option<String>, Option<Timestamp>) {
     let (spec, status) = (&reports.binding.body.spec, &reports.binding.body.status);
-    let terms = spec.placement.as_ref().map(|placement| &placement.cluster_affinities[..]);
+    let terms = spec
+        .placement
+        .as_ref()
+        .map(|placement| &placement.cluster_affinities[..]);
     let terms = terms.unwrap_or_default();
-    let observed = status.scheduler_observing_affinity_name.as_deref().unwrap_or_default();
+    let observed = status
+        .scheduler_observing_affinity_name
+        .as_deref()
+        .unwrap_or_default();
     let in_use = terms.iter().position(|term| term.affinity_name == observed);
     let tried = spec.reschedule_triggered_at.as_ref().map(|time| time.0);
     let mut next: Option<Timestamp> = None;

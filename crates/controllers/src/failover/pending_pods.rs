@@ -50,8 +50,14 @@ pub(super) async fn count(
     };
     let selector = parse(selector)?;
     let pods: Api<Pod> = Api::namespaced(member, namespace);
-    let listed = pods.list(&ListParams::default().labels_from(&selector)).await?;
-    let count = listed.items.iter().filter(|pod| is_unschedulable(pod)).count();
+    let listed = pods
+        .list(&ListParams::default().labels_from(&selector))
+        .await?;
+    let count = listed
+        .items
+        .iter()
+        .filter(|pod| is_unschedulable(pod))
+        .count();
     Ok(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
@@ -65,7 +71,10 @@ fn parse(selector: Option<LabelSelector>) -> Result<Selector, PendingPodsError> 
 
 /// Reports whether the scheduler of the member has found no node for a pod.
 fn is_unschedulable(pod: &Pod) -> bool {
-    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let conditions = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_ref());
     let mut conditions = conditions.into_iter().flatten();
     pod.metadata.deletion_timestamp.is_none()
         && conditions.any(|condition| {

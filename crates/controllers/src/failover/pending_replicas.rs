@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use berth_api::BindingKey;
 use berth_api::placement::{Placement, ReplicaDivisionPreference, ReplicaSchedulingType};
+use berth_api::policy::PurgeMode;
 use serde_json::{Value, json};
 
 use super::binding::BindingRecord;
@@ -18,6 +19,11 @@ use super::report::Reports;
 const MEMORY: Duration = Duration::from_hours(6);
 /// The maximum number of times that attempts double the wait.
 const MOST_DOUBLINGS: u32 = 6;
+
+/// The reason of tasks for evictions of replicas that no node can run.
+const REASON: &str = "ReplicasUnschedulable";
+/// The producer of these tasks.
+const PRODUCER: &str = "berth-rebalance";
 
 /// The pending replicas, by binding and cluster. The times are stored in memory only, so the measurement starts again after
 /// a restart.
@@ -68,6 +74,10 @@ impl PendingReplicas {
             self.forget(&binding.body.key);
             return verdict;
         }
+        // The attempts still count: the scheduler has not answered the last one yet.
+        if !binding.is_observed_by_scheduler() {
+            return verdict;
+        }
         let known = self.0.entry(binding.body.key.clone()).or_default();
         for target in &binding.body.spec.clusters {
             let pending = known.entry(target.name.clone()).or_default();
@@ -94,7 +104,9 @@ impl PendingReplicas {
                 }
                 Count::Asked => {}
                 Count::Known(count) if count > 0 => {
-                    verdict.moves.push((target.name.clone(), count.min(missing)));
+                    verdict
+                        .moves
+                        .push((target.name.clone(), count.min(missing)));
                 }
                 // The pods wait for something else, such as an image.
                 Count::Known(_) => {
@@ -136,18 +148,31 @@ impl PendingReplicas {
     }
 }
 
-/// Returns the patch that takes the replicas from the clusters, so that the scheduler places them again.
+/// Returns the patch that takes the replicas from the clusters, so that the scheduler places them again. A cluster that can
+/// run none of its replicas gets an eviction task, which keeps the scheduler from choosing it again.
 pub(super) fn patch(binding: &BindingRecord, moves: &[(String, i64)]) -> Value {
-    let mut clusters = binding.clusters.clone();
-    for stored in &mut clusters {
-        let moved = moves
-            .iter()
-            .find(|(name, _)| stored["name"].as_str() == Some(name));
-        if let Some((_, count)) = moved {
-            stored["replicas"] = json!(stored["replicas"].as_i64().unwrap_or(0) - count);
+    let mut tasks = binding.tasks.clone();
+    let mut clusters = Vec::with_capacity(binding.clusters.len());
+    for mut stored in binding.clusters.iter().cloned() {
+        let name = stored["name"].as_str().unwrap_or_default().to_owned();
+        let assigned = stored["replicas"].as_i64().unwrap_or(0);
+        match moves.iter().find(|(moved, _)| *moved == name) {
+            Some((_, count)) if *count < assigned => {
+                stored["replicas"] = json!(assigned - count);
+                clusters.push(stored);
+            }
+            Some(_) if !binding.has_task_for(&name) => tasks.push(json!({
+                "fromCluster": name,
+                "replicas": assigned,
+                "purgeMode": PurgeMode::Gracefully,
+                "reason": REASON,
+                "producer": PRODUCER,
+            })),
+            Some(_) => {}
+            None => clusters.push(stored),
         }
     }
-    json!({ "spec": { "clusters": clusters } })
+    json!({ "spec": { "clusters": clusters, "gracefulEvictionTasks": tasks } })
 }
 
 /// Reports whether the scheduler may place the replicas of a binding in other clusters. As in karmada-descheduler, it may
@@ -158,7 +183,6 @@ fn can_move(binding: &BindingRecord) -> bool {
     let is_suspended = suspension.is_some_and(|suspension| suspension.scheduling == Some(true));
     has_pods(&spec.resource.api_version, &spec.resource.kind)
         && spec.placement.as_ref().is_some_and(divides_by_capacity)
-        && binding.is_observed_by_scheduler()
         && !is_suspended
 }
 
@@ -171,15 +195,17 @@ fn divides_by_capacity(placement: &Placement) -> bool {
     let Some(strategy) = &placement.replica_scheduling else {
         return false;
     };
-    let is_aggregated = strategy.replica_division_preference
-        == Some(ReplicaDivisionPreference::Aggregated);
+    let is_aggregated =
+        strategy.replica_division_preference == Some(ReplicaDivisionPreference::Aggregated);
     let weights = strategy.weight_preference.as_ref();
     let is_dynamic = weights.is_some_and(|weights| weights.dynamic_weight.is_some());
     placement.scheduling_type() == ReplicaSchedulingType::Divided && (is_aggregated || is_dynamic)
 }
 
 fn ready_replicas(binding: &BindingRecord, cluster: &str) -> i64 {
-    let status = binding.status_in(cluster).and_then(|item| item.status.as_ref());
+    let status = binding
+        .status_in(cluster)
+        .and_then(|item| item.status.as_ref());
     let ready = status.and_then(|status| status.get("readyReplicas")?.as_i64());
     ready.unwrap_or(0)
 }

@@ -17,11 +17,11 @@ use super::cluster::ClusterRecord;
 use super::eviction::{self, Reason};
 use super::eviction_queue::{EvictionQueueKind, EvictionQueues};
 use super::options::{FailoverOptions, RebalanceMode};
-use super::{pending_pods, pending_replicas};
 use super::rate_limiter::{MoveBudget, interval};
 use super::report::Reports;
 use super::schedule::Schedule;
 use super::writer::{Announcement, Rebalancing, WriteOutcome, Writer};
+use super::{pending_pods, pending_replicas};
 use crate::monitor::{self as metrics, Monitor};
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::{Inputs, Reconciler, Workers};
@@ -228,7 +228,11 @@ impl Failover {
         let usual = usual.map_or(0.0, |taints| taints.rate);
         // A brake that stops leaves the rate for clusters that are ready.
         let is_slow = brake.is_engaged() && !brake.stops(&self.options.brake);
-        let rate = if is_slow { self.options.brake.rate } else { usual };
+        let rate = if is_slow {
+            self.options.brake.rate
+        } else {
+            usual
+        };
         self.queues.set_taint_interval(interval(rate));
         if let Some(message) = brake.message(&self.options.brake) {
             tracing::warn!("{message}");
@@ -391,7 +395,12 @@ impl Failover {
         workers: &mut Workers<Outcome>,
     ) {
         let key = binding.body.key.clone();
-        let Some(record) = self.cache.clusters.get(&cluster).filter(|_| workers.has_free()) else {
+        let Some(record) = self
+            .cache
+            .clusters
+            .get(&cluster)
+            .filter(|_| workers.has_free())
+        else {
             self.trackers.pending.counted(&key, &cluster, None);
             self.schedule.add(key, Instant::now() + SHORT_DELAY);
             return;

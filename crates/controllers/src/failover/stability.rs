@@ -32,7 +32,11 @@ pub(super) enum Observation {
 
 impl Stability {
     /// Returns the stability after an observation.
-    pub(super) fn observe(earlier: Option<&Self>, observation: Observation, now: Timestamp) -> Self {
+    pub(super) fn observe(
+        earlier: Option<&Self>,
+        observation: Observation,
+        now: Timestamp,
+    ) -> Self {
         let earlier = earlier.cloned().unwrap_or_default();
         let since = match observation {
             Observation::NotReady => None,
@@ -91,7 +95,12 @@ mod tests {
             ("back again", Ready(at(1100)), 1100, Some(2300)),
             ("cordoned", TaintsChanged, 1200, Some(3600)),
             ("six hours later", NotReady, 30_000, None),
-            ("back for the first time", Ready(at(30_100)), 30_100, Some(30_700)),
+            (
+                "back for the first time",
+                Ready(at(30_100)),
+                30_100,
+                Some(30_700),
+            ),
         ] {
             let next = Stability::observe(stability.as_ref(), observation, at(now));
             assert_eq!(next.back_at(PATIENCE), expected.map(at), "{about}");

@@ -78,7 +78,9 @@ impl Rebalancing {
     fn message(&self) -> String {
         match self {
             Self::Return(clusters) => {
-                format!("scheduled again: {} back for long enough", are(clusters))
+                let verb = if clusters.len() == 1 { "has" } else { "have" };
+                let names = clusters.join(", ");
+                format!("scheduled again: {names} {verb} been back for long enough")
             }
             Self::MovePending(moves) => {
                 let moves = moves.iter().map(|(cluster, count)| {
@@ -88,12 +90,6 @@ impl Rebalancing {
             }
         }
     }
-}
-
-/// Returns the clusters and their verb.
-fn are(clusters: &[String]) -> String {
-    let verb = if clusters.len() == 1 { "is" } else { "are" };
-    format!("{} {verb}", clusters.join(", "))
 }
 
 /// A client that writes bindings and records events. Clones are cheap.
@@ -185,7 +181,13 @@ impl Writer {
     /// Records what the rebalancing of a binding would do.
     pub(super) fn would_rebalance(&self, binding: &BindingRecord, rebalancing: &Rebalancing) {
         let message = format!("dry run, nothing is written: {}", rebalancing.message());
-        record(&self.events, binding, Severity::Normal, "RebalanceDryRun", &message);
+        record(
+            &self.events,
+            binding,
+            Severity::Normal,
+            "RebalanceDryRun",
+            &message,
+        );
     }
 
     /// Sets or removes the condition of a Cluster that evictions from it are paused. `message` is `None` to remove it.
@@ -218,8 +220,14 @@ impl Writer {
                 "metadata": { "resourceVersion": current.metadata.resource_version },
                 "status": { "conditions": conditions },
             }));
-            let response = clusters.patch_status(cluster, &PatchParams::default(), &patch).await;
-            if attempts.end(response, clusters.get_opt(cluster)).await?.is_some() {
+            let response = clusters
+                .patch_status(cluster, &PatchParams::default(), &patch)
+                .await;
+            if attempts
+                .end(response, clusters.get_opt(cluster))
+                .await?
+                .is_some()
+            {
                 return Ok(());
             }
         }

@@ -30,11 +30,19 @@ fn clusters(list: &[Cluster<'_>]) -> HashMap<String, ClusterRecord> {
 /// Returns a binding in m2 that was evicted from these clusters.
 fn evicted_from(names: &[&str], spec: Value, status: Value) -> BindingRecord {
     let mut whole = json!({ "clusters": [{ "name": "m2", "replicas": 2 }], "replicas": 2 });
-    whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+    whole
+        .as_object_mut()
+        .unwrap()
+        .extend(spec.as_object().unwrap().clone());
     let mut binding = binding_with(&whole, &status);
     binding.body.status.scheduler_observed_generation = binding.body.metadata.generation;
     binding.evicted_from = names.iter().map(|name| (*name).to_owned()).collect();
-    binding.placement = binding.body.spec.placement.clone().or_else(|| Some(Default::default()));
+    binding.placement = binding
+        .body
+        .spec
+        .placement
+        .clone()
+        .or_else(|| Some(Default::default()));
     binding
 }
 
@@ -51,13 +59,55 @@ fn a_binding_returns_when_its_clusters_have_been_back_for_long_enough() {
     let none = || json!([]);
     let taint = || json!([{ "key": "down", "effect": "NoSchedule" }]);
     for (about, from, list, now, expected, next) in [
-        ("never evicted", &[][..], vec![("m1", "True", 0, none())], 9999, &[][..], None),
-        ("not ready", &["m1"], vec![("m1", "False", 0, none())], 9999, &[], None),
-        ("just back", &["m1"], vec![("m1", "True", 100, none())], 699, &[], Some(700)),
-        ("back", &["m1"], vec![("m1", "True", 100, none())], 700, &["m1"], None),
-        ("tainted", &["m1"], vec![("m1", "True", 100, taint())], 9999, &[], None),
+        (
+            "never evicted",
+            &[][..],
+            vec![("m1", "True", 0, none())],
+            9999,
+            &[][..],
+            None,
+        ),
+        (
+            "not ready",
+            &["m1"],
+            vec![("m1", "False", 0, none())],
+            9999,
+            &[],
+            None,
+        ),
+        (
+            "just back",
+            &["m1"],
+            vec![("m1", "True", 100, none())],
+            699,
+            &[],
+            Some(700),
+        ),
+        (
+            "back",
+            &["m1"],
+            vec![("m1", "True", 100, none())],
+            700,
+            &["m1"],
+            None,
+        ),
+        (
+            "tainted",
+            &["m1"],
+            vec![("m1", "True", 100, taint())],
+            9999,
+            &[],
+            None,
+        ),
         ("deleted", &["m1"], vec![], 9999, &[], None),
-        ("already there", &["m2"], vec![("m2", "True", 0, none())], 9999, &[], None),
+        (
+            "already there",
+            &["m2"],
+            vec![("m2", "True", 0, none())],
+            9999,
+            &[],
+            None,
+        ),
         (
             "another follows soon",
             &["m1", "m3"],
@@ -90,8 +140,18 @@ fn a_binding_that_moves_or_is_suspended_stays() {
     for (about, spec, status, expected) in [
         ("at rest", json!({}), json!({}), 1),
         ("old copies wait", json!({}), migrating, 0),
-        ("an eviction is not complete", json!({ "gracefulEvictionTasks": task }), json!({}), 0),
-        ("scheduling is suspended", json!({ "suspension": { "scheduling": true } }), json!({}), 0),
+        (
+            "an eviction is not complete",
+            json!({ "gracefulEvictionTasks": task }),
+            json!({}),
+            0,
+        ),
+        (
+            "scheduling is suspended",
+            json!({ "suspension": { "scheduling": true } }),
+            json!({}),
+            0,
+        ),
     ] {
         let binding = evicted_from(&["m1"], spec, status);
         let (found, _) = decided(&binding, &[("m1", "True", 0, json!([]))], 9999);
@@ -101,16 +161,27 @@ fn a_binding_that_moves_or_is_suspended_stays() {
 
 #[test]
 fn an_earlier_affinity_term_is_tried_once_for_each_return_of_a_cluster() {
-    let term = |name: &str, region: &str| {
-        json!({ "affinityName": name, "labelSelector": { "matchLabels": { "region": region } } })
-    };
-    let placement = json!({ "clusterAffinities": [term("home", "h-region"), term("away", "m-region")] });
+    let term = |name: &str, region: &str| json!({ "affinityName": name, "labelSelector": { "matchLabels": { "region": region } } });
+    let placement =
+        json!({ "clusterAffinities": [term("home", "h-region"), term("away", "m-region")] });
     for (about, observed, tried, ready, expected) in [
         ("the first term is in use", "home", None, "True", None),
         ("home is back", "away", None, "True", Some("h1")),
         ("home is not back", "away", None, "False", None),
-        ("tried before home came back", "away", Some(50), "True", Some("h1")),
-        ("tried since home came back", "away", Some(100), "True", None),
+        (
+            "tried before home came back",
+            "away",
+            Some(50),
+            "True",
+            Some("h1"),
+        ),
+        (
+            "tried since home came back",
+            "away",
+            Some(100),
+            "True",
+            None,
+        ),
         ("the term in use was removed", "gone", None, "True", None),
     ] {
         let mut spec = json!({ "placement": placement });
@@ -134,7 +205,10 @@ fn the_return_removes_the_record_of_the_eviction() {
     for (remaining, expected) in [(&[][..], Value::Null), (&["m3", "m4"], json!("m3,m4"))] {
         let patch = failback(remaining).patch(at(0));
         assert_eq!(patch["metadata"]["annotations"][EVICTED_FROM], expected);
-        assert_eq!(patch["spec"]["rescheduleTriggeredAt"], "1970-01-01T00:00:00Z");
+        assert_eq!(
+            patch["spec"]["rescheduleTriggeredAt"],
+            "1970-01-01T00:00:00Z"
+        );
     }
 }
 

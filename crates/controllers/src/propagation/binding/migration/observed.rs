@@ -356,7 +356,9 @@ fn grace_period(spec: &BindingSpec) -> Option<Duration> {
 fn limit(binding: &Binding, template: &Value, annotation: &str, wanted: i64) -> Option<i64> {
     let annotations = template.pointer("/metadata/annotations");
     let of_template = annotations.and_then(|all| all.get(annotation)?.as_str());
-    let text = of_template.unwrap_or_else(|| binding.annotation(annotation)).trim();
+    let text = of_template
+        .unwrap_or_else(|| binding.annotation(annotation))
+        .trim();
     match text.strip_suffix('%') {
         None => text.parse().ok().filter(|number| *number >= 0),
         Some(percent) => {
