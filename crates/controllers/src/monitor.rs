@@ -20,8 +20,8 @@ use berth_metrics::{Observe as _, Registry};
 
 use self::families::{
     ClusterFamilies, ClusterLabels, CreationLabels, EvictionFamilies, EvictionLabels,
-    InterpreterFamilies, KindLabels, PropagationFamilies, QueueLabels, RebalanceLabels,
-    ResultLabels, UpdateLabels, WebhookLabels, WriteLabels, set_resources,
+    InterpreterFamilies, KindLabels, MigrationLabels, PropagationFamilies, QueueLabels,
+    RebalanceLabels, ResultLabels, UpdateLabels, WebhookLabels, WriteLabels, set_resources,
 };
 use self::queue_meter::QueueMeter;
 use self::watchdog::{LoopActivity, Watchdog};
@@ -266,6 +266,13 @@ impl Monitor {
         };
         let kinds = &self.0.evictions.kinds;
         kinds.get_or_create(&labels).inc_by(difference);
+    }
+
+    /// Changes the number of bindings whose old copies wait for this reason.
+    pub(crate) fn migrating(&self, reason: &'static str, difference: f64) {
+        let gauges = &self.0.propagation.migrating;
+        let gauge = gauges.get_or_create(&MigrationLabels { reason });
+        gauge.inc_by(difference);
     }
 
     /// Records whether evictions are paused.

@@ -71,6 +71,12 @@ pub(super) struct EvictionLabels {
     pub(super) result: Outcome,
 }
 
+/// The label of bindings whose old copies wait.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct MigrationLabels {
+    pub(super) reason: &'static str,
+}
+
 /// The labels of rebalanced bindings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct RebalanceLabels {
@@ -114,6 +120,8 @@ families! {
         pub(super) updates: Counters<UpdateLabels> = "update_resource_to_cluster";
         /// Deletions of objects in members.
         pub(super) deletions: Counters<WriteLabels> = "delete_resource_from_cluster";
+        /// Bindings whose old copies wait, by the reason of their condition Migrating.
+        pub(super) migrating: Gauges<MigrationLabels> = "berth_migrating_bindings";
     }
 }
 

@@ -44,9 +44,15 @@ fn metrics_have_karmadas_names_and_labels() {
     monitor.eviction_queue("binding-eviction", 2);
     monitor.awaiting_eviction("m1", "Deployment", 1.0);
     monitor.evicted("binding-eviction", Outcome::Success, duration);
+    monitor.migrating("LastHealthyCopy", 1.0);
+    monitor.evictions_paused(true);
+    monitor.rebalanced("failback", "dry-run");
     assert_samples(
         &monitor,
         &[
+            r#"berth_migrating_bindings{reason="LastHealthyCopy"} 1"#,
+            "berth_evictions_paused 1",
+            r#"berth_rebalanced_bindings_total{cause="failback",mode="dry-run"} 1"#,
             r#"resource_match_policy_duration_seconds_bucket{le="0.002"} 0"#,
             r#"resource_match_policy_duration_seconds_bucket{le="2.048"} 1"#,
             r#"resource_apply_policy_duration_seconds_count{result="success"} 1"#,

@@ -392,9 +392,19 @@ impl Propagator {
         } else {
             self.following.remove(binding);
         }
-        self.migrations.insert(binding.clone(), migration);
+        self.count_migration(&migration, 1.0);
+        if let Some(former) = self.migrations.insert(binding.clone(), migration) {
+            self.count_migration(&former, -1.0);
+        }
         if is_shown_wrongly || is_changed && has_wait {
             self.enqueue_settled_status(binding.clone());
+        }
+    }
+
+    /// Adds a number to the metric of the bindings whose old copies wait.
+    fn count_migration(&self, migration: &KnownMigration, difference: f64) {
+        if let Some(wait) = migration.wait() {
+            self.monitor.migrating(wait.cause.reason(), difference);
         }
     }
 
@@ -436,7 +446,9 @@ impl Propagator {
     /// Forgets the results of the last sync of a deleted binding.
     pub(super) fn forget_sync(&mut self, binding: &BindingKey) {
         self.override_failures.remove(binding);
-        self.migrations.remove(binding);
+        if let Some(former) = self.migrations.remove(binding) {
+            self.count_migration(&former, -1.0);
+        }
         self.following.remove(binding);
     }
 

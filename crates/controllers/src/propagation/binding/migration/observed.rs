@@ -63,6 +63,8 @@ pub(crate) enum Leaving {
 pub(crate) enum Cause {
     /// New replicas are not ready yet.
     Replicas,
+    /// No other copy is healthy, or no cluster fits. The time limit does not end this wait.
+    LastCopy,
     /// A workload that needs the resource has not left yet.
     Workload,
     /// The copy leaves for a binding of higher priority, at the end of its grace period.
@@ -74,6 +76,7 @@ impl Cause {
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Replicas => "WaitingForReplicas",
+            Self::LastCopy => "LastHealthyCopy",
             Self::Workload => "WaitingForWorkload",
             Self::Preemption => PREEMPTED,
         }
@@ -402,9 +405,11 @@ fn wait(
     }
     let has_place = shares.iter().any(|share| share.desired > 0);
     let until = (has_place && limits.patience == Patience::Waiting).then_some(until);
+    let is_last =
+        until.is_none() && !kept.is_empty() && limits.moving.is_none_or(|moving| moving >= wanted);
     if let Some(until) = until {
         message = format!("{message}; until {}", whole_seconds(until));
-    } else if !kept.is_empty() && limits.moving.is_none_or(|moving| moving >= wanted) {
+    } else if is_last {
         message.push_str(", the last healthy copy");
     }
     Some(Wait {
@@ -412,7 +417,11 @@ fn wait(
             .filter(|((_, share), granted)| share.desired == 0 && **granted > 0)
             .map(|((name, _), _)| (*name).clone())
             .collect(),
-        cause: Cause::Replicas,
+        cause: if is_last {
+            Cause::LastCopy
+        } else {
+            Cause::Replicas
+        },
         message,
         until,
     })
