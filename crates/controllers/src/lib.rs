@@ -70,7 +70,7 @@ pub mod resource_selector;
 pub mod resource_type;
 mod rest_mapper;
 pub mod self_created_objects;
-mod suspension;
+pub mod suspension;
 pub mod taint_policy;
 pub mod unified_auth;
 pub mod workload_rebalancer;

@@ -26,6 +26,8 @@ mod reconciler;
 pub(crate) mod status;
 mod watch_events;
 
+pub use self::binding::migration::observed::runs_pods;
+
 use std::num::NonZeroUsize;
 use std::time::Duration;
 

@@ -4,7 +4,7 @@
 use berth_api::binding::{BindingSpec, BindingSuspension};
 
 /// Reports whether dispatching to a cluster is suspended.
-pub(crate) fn is_suspended(spec: &BindingSpec, cluster: &str) -> bool {
+pub fn is_suspended(spec: &BindingSpec, cluster: &str) -> bool {
     let suspension = spec.suspension.as_ref();
     suspension.is_some_and(|suspension| suspends(suspension, cluster))
 }

@@ -32,10 +32,10 @@ pub fn placement_resources() -> [ApiResource; 3] {
 }
 
 /// Lists the ResourceBindings of a namespace, or of all namespaces, and all ClusterResourceBindings.
-pub(crate) async fn bindings(
-    client: &Client,
-    namespace: Option<&str>,
-) -> Result<Vec<Binding>, ListError> {
+///
+/// # Errors
+/// When the control plane refuses a request.
+pub async fn bindings(client: &Client, namespace: Option<&str>) -> Result<Vec<Binding>, ListError> {
     let namespaced: Api<ResourceBinding> = match namespace {
         Some(namespace) => Api::namespaced(client.clone(), namespace),
         None => Api::all(client.clone()),

@@ -1,7 +1,7 @@
 //! [`ControlPlaneState`]: the typed clusters and bindings that a prediction compares. `simulate::predicted_state` has
 //! them as JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use berth_api::{Binding, BindingKey, Cluster, ClusterResourceBinding, ResourceBinding};
@@ -20,6 +20,8 @@ pub(crate) struct ControlPlaneState {
     pub(crate) clusters: Clusters,
     /// Bindings by key.
     pub(crate) bindings: Bindings,
+    /// Names of the clusters from which all bindings are evicted.
+    pub(crate) drained: BTreeSet<String>,
 }
 
 /// Decodes a binding.

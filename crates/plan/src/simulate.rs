@@ -91,9 +91,13 @@ pub async fn simulate(
 ) -> Result<Simulation, SimulateError> {
     let manifests = manifest::from_documents(documents, &mut problems);
     let mut notes = Notes::default();
-    let mut changes = options.changes.iter();
-    if changes.any(|(_, change)| matches!(change, FleetChange::Taint { .. })) {
+    let has_change =
+        |of_kind: fn(&FleetChange) -> bool| options.changes.iter().any(|(_, c)| of_kind(c));
+    if has_change(|change| matches!(change, FleetChange::Taint { .. })) {
         notes.push(what_if::TAINT_NOTE);
+    }
+    if has_change(|change| matches!(change, FleetChange::Drain { .. })) {
+        notes.push(what_if::DRAIN_NOTE);
     }
     if let Some(origin) = configuration.origin() {
         notes.push(format!("decided with the configuration of {origin}"));

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! control_plane_state ──> evictions ──> first_round ──> further_rounds ──> moves
-//!  before and after        NoExecute     triggers        capacity,
-//!                                        decider         preemption, gangs
+//!  before and after        taints,       triggers        capacity,
+//!                          drains        decider         preemption, gangs
 //! ```
 //!
 //! [`predict_moves`] runs all steps. `berth simulate --against` and the dashboard, which calls [`predict_change()`], both
@@ -12,6 +12,7 @@
 
 mod decider;
 mod decision;
+mod drain;
 mod estimators;
 mod evictions;
 mod first_round;
@@ -19,20 +20,23 @@ mod fleet_changes;
 mod further_rounds;
 mod moves;
 mod predict_change;
+mod predict_drain;
 mod prediction;
 mod rejection_summary;
 mod triggers;
 
 pub use decision::{Decision, Failure, Share};
+pub use drain::{Departure, DepartureOutcome, DepartureRole, DrainPreview};
 pub use estimators::Estimators;
 pub use fleet_changes::{Change, FleetChange, parse_taint};
 pub use moves::{Move, Moves};
 pub use predict_change::predict_change;
+pub use predict_drain::{PredictDrainError, predict_drain};
 
 pub(crate) use decider::Decider;
-pub(crate) use evictions::by_new_taints;
+pub(crate) use evictions::of_change;
 pub(crate) use first_round::FirstRoundResults;
-pub(crate) use fleet_changes::TAINT_NOTE;
+pub(crate) use fleet_changes::{DRAIN_NOTE, TAINT_NOTE};
 pub(crate) use further_rounds::run_further_rounds;
 pub(crate) use prediction::predict_moves;
 pub(crate) use triggers::schedule_trigger;

@@ -52,6 +52,10 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "CLUSTER", value_parser = member_name::parse)]
     pub without: Vec<String>,
 
+    /// Show what would move if this cluster were drained, as by `berth drain`; repeatable
+    #[arg(long, value_name = "CLUSTER", value_parser = member_name::parse)]
+    pub drain: Vec<String>,
+
     /// Show what would move if this cluster had this taint; repeatable
     #[arg(long, value_name = "CLUSTER=KEY[=VALUE]:EFFECT")]
     pub taint: Vec<TaintArg>,
@@ -96,6 +100,8 @@ Examples:
                                 shows what would move if member1 were lost
   berth simulate --against prod --without member1 --without member2
                                 shows what would move in a live control plane if two members were lost
+  berth simulate --against prod --drain member1
+                                shows what would move before maintenance of member1
   berth simulate --against prod --taint member1=broken:NoExecute --config scheduler.yaml
                                 shows what a taint would evict, with the profiles in a configuration file
   berth simulate --against prod --capacity member1=cpu=200 --scheduler-url http://127.0.0.1:8080
@@ -139,6 +145,10 @@ impl SimulateArgs {
             let cluster = cluster.clone();
             ("--without", FleetChange::Lose { cluster })
         });
+        let drained = self.drain.iter().map(|cluster| {
+            let cluster = cluster.clone();
+            ("--drain", FleetChange::Drain { cluster })
+        });
         let tainted = self.taint.iter().map(|TaintArg { cluster, taint }| {
             let (cluster, taint) = (cluster.clone(), taint.clone());
             ("--taint", FleetChange::Taint { cluster, taint })
@@ -157,7 +167,7 @@ impl SimulateArgs {
             };
             ("--capacity", change)
         });
-        lost.chain(tainted).chain(resized).collect()
+        lost.chain(drained).chain(tainted).chain(resized).collect()
     }
 }
 

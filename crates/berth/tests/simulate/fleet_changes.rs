@@ -1,4 +1,4 @@
-//! Tests of `berth simulate --without` and `--taint`, which change clusters, with a fleet from manifests.
+//! Tests of `berth simulate --without`, `--drain` and `--taint`, which change clusters, with a fleet from manifests.
 
 use berth_test_transcripts::assert_snapshot;
 
@@ -41,6 +41,18 @@ fn a_lost_cluster_is_no_target() {
         ),
         ("an empty cluster", &without(NGINX, &["member3"]), ""),
         ("no such cluster", &without(NGINX, &["member9"]), ""),
+    ]));
+}
+
+#[test]
+fn a_drained_cluster_loses_its_bindings() {
+    let drained = format!("{FLEET} --drain member1");
+    let pinned = PLACED.replace("[member1, member2]", "[member1]");
+    assert_snapshot!(simulated(&[
+        ("a new binding", &format!("{NGINX} --drain member1"), ""),
+        ("a binding in the cluster", &drained, PLACED),
+        ("a binding that fits nowhere else", &drained, &pinned),
+        ("no such cluster", &format!("{NGINX} --drain member9"), ""),
     ]));
 }
 

@@ -55,6 +55,7 @@ pub(crate) async fn moves(
     let before = ControlPlaneState {
         clusters: read_clusters(&predicted.clusters, notes),
         bindings: read_bindings(&predicted.bindings, notes),
+        ..ControlPlaneState::default()
     };
     if !manifests.is_empty() || !problems.is_empty() {
         predicted
@@ -65,8 +66,9 @@ pub(crate) async fn moves(
     let mut after = ControlPlaneState {
         clusters: read_clusters(&predicted.clusters, &mut Notes::default()),
         bindings: read_bindings(&predicted.bindings, &mut Notes::default()),
+        ..ControlPlaneState::default()
     };
-    after.clusters = options.changed_fleet(after.clusters)?;
+    options.apply_changes(&mut after)?;
     if configuration.origin().is_none() {
         let config_maps = configuration_note::config_maps(&live).await;
         notes.push(configuration_note::note(&after.bindings, &config_maps));

@@ -20,7 +20,7 @@ use super::sandbox::Sandbox;
 use crate::control_plane_state::{self, ControlPlaneState, decode_binding};
 use crate::scheduler_configuration::DecisionConfiguration;
 use crate::what_if::{
-    Decider, Decision, FirstRoundResults, Move, Moves, by_new_taints, run_further_rounds,
+    Decider, Decision, FirstRoundResults, Move, Moves, of_change, run_further_rounds,
 };
 
 /// Builds the clusters and bindings from the manifests. The detector creates the bindings of the templates.
@@ -187,11 +187,9 @@ pub(crate) async fn moves(
     configuration: &DecisionConfiguration,
     notes: &mut Notes,
 ) -> Result<Moves, SimulateError> {
-    let mut changed = ControlPlaneState {
-        clusters: options.changed_fleet(state.clusters.clone())?,
-        bindings: state.bindings.clone(),
-    };
-    let evictions = by_new_taints(&state.clusters, &changed);
+    let mut changed = state.clone();
+    options.apply_changes(&mut changed)?;
+    let evictions = of_change(&state.clusters, &changed);
     changed.bindings.extend(evictions.bindings);
     let before = decisions(state, options, configuration, &mut Notes::default()).await?;
     let after = decisions(&changed, options, configuration, notes).await?;

@@ -5,7 +5,7 @@ use berth_component_base::kube_client::Target;
 use berth_scheduler::estimator::EstimatorOptions;
 
 use super::error::SimulateError;
-use crate::control_plane_state::Clusters;
+use crate::control_plane_state::ControlPlaneState;
 use crate::what_if::FleetChange;
 
 /// Options of a simulation.
@@ -35,20 +35,20 @@ pub struct LiveOptions {
 }
 
 impl SimulateOptions {
-    /// Applies the changes to the clusters.
+    /// Applies the changes.
     ///
     /// # Errors
     /// Fails if a change names a cluster that does not exist.
-    pub(crate) fn changed_fleet(&self, mut clusters: Clusters) -> Result<Clusters, SimulateError> {
+    pub(crate) fn apply_changes(&self, state: &mut ControlPlaneState) -> Result<(), SimulateError> {
         for (flag, change) in &self.changes {
-            if change.apply(&mut clusters).is_err() {
+            if change.apply(state).is_err() {
                 return Err(SimulateError::NoSuchCluster {
                     flag,
                     cluster: change.cluster().to_owned(),
-                    clusters: clusters.into_keys().collect(),
+                    clusters: state.clusters.keys().cloned().collect(),
                 });
             }
         }
-        Ok(clusters)
+        Ok(())
     }
 }

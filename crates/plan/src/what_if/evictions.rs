@@ -1,5 +1,5 @@
-//! Predicted evictions after a `NoExecute` taint is added to a cluster. The rules are the rules of Karmada's taint
-//! manager.
+//! Predicted evictions after a `NoExecute` taint is added to a cluster, by the rules of Karmada's taint manager, and from
+//! clusters that are drained.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use berth_api::{Binding, Cluster};
 use berth_controllers::failover::eviction_delay;
 use k8s_openapi::api::core::v1::Taint;
 
+use super::drain::can_be_evicted;
 use crate::control_plane_state::{Bindings, Clusters, ControlPlaneState};
 
 /// Maximum number of evictions that a remark lists.
@@ -22,8 +23,25 @@ pub(crate) struct Evictions {
     pub(crate) remarks: Vec<String>,
 }
 
+/// Returns the evictions that a change causes: from drained clusters, and by new taints.
+pub(crate) fn of_change(before: &Clusters, after: &ControlPlaneState) -> Evictions {
+    let mut evictions = by_new_taints(before, after);
+    for cluster in &after.drained {
+        for (key, binding) in &after.bindings {
+            let current = evictions.bindings.get(key).unwrap_or(binding);
+            let is_assigned = current.spec.clusters.iter().any(|t| t.name == *cluster);
+            if is_assigned && can_be_evicted(current, cluster) {
+                let mut evicted = Binding::clone(current);
+                evict(&mut evicted, cluster, "Drain");
+                evictions.bindings.insert(key.clone(), evicted.into());
+            }
+        }
+    }
+    evictions
+}
+
 /// Returns the evictions by the taints that are new in `after`. Older taints have already evicted their bindings.
-pub(crate) fn by_new_taints(before: &Clusters, after: &ControlPlaneState) -> Evictions {
+fn by_new_taints(before: &Clusters, after: &ControlPlaneState) -> Evictions {
     let mut evictions = Evictions::default();
     let mut evicted = Vec::new();
     for (name, cluster) in &after.clusters {

@@ -1,17 +1,22 @@
-//! The changes that a user can simulate: a cluster is lost, tainted, added or resized, or a binding is scaled.
+//! The changes that a user can simulate: a cluster is lost, tainted, drained, added or resized, or a binding is scaled.
 
 use std::sync::Arc;
 
-use berth_api::BindingKey;
 use berth_api::quantity::QuantityText;
+use berth_api::well_known::UNSCHEDULABLE;
+use berth_api::{BindingKey, Cluster};
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
-use crate::control_plane_state::{Bindings, Clusters, ControlPlaneState};
+use crate::control_plane_state::{Bindings, ControlPlaneState};
 
 /// Note for simulations with a taint.
 pub(crate) const TAINT_NOTE: &str = "a taint keeps new workloads out of the cluster; only a taint with the effect \
      NoExecute moves placed workloads";
+
+/// Note for simulations with a drained cluster.
+pub(crate) const DRAIN_NOTE: &str = "bindings that fit into no other cluster become unschedulable here, while \
+     `berth drain` leaves them where they are";
 
 /// A change to simulate.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +39,7 @@ impl Change {
     /// When the cluster or the binding does not exist, or cannot be changed in this way.
     pub(super) fn apply(&self, state: &mut ControlPlaneState) -> Result<(), ChangeError> {
         match self {
-            Self::Fleet(change) => change.apply(&mut state.clusters),
+            Self::Fleet(change) => change.apply(state),
             Self::Scale { binding, replicas } => scale(&mut state.bindings, binding, *replicas),
         }
     }
@@ -54,6 +59,11 @@ pub enum FleetChange {
         cluster: String,
         /// The added taint.
         taint: Taint,
+    },
+    /// A cluster is cordoned, and all bindings are evicted from it.
+    Drain {
+        /// Name of the cluster.
+        cluster: String,
     },
     /// A cluster joins without workloads. Its labels, taints, APIs and size are copied from an existing cluster.
     Join {
@@ -120,6 +130,7 @@ impl FleetChange {
     pub(crate) fn cluster(&self) -> &str {
         match self {
             Self::Lose { cluster }
+            | Self::Drain { cluster }
             | Self::Taint { cluster, .. }
             | Self::Join { cluster, .. }
             | Self::Capacity { cluster, .. } => cluster,
@@ -130,18 +141,21 @@ impl FleetChange {
     ///
     /// # Errors
     /// When the changed cluster or the cluster to copy does not exist, or the joining cluster already exists.
-    pub(crate) fn apply(&self, clusters: &mut Clusters) -> Result<(), ChangeError> {
+    pub(crate) fn apply(&self, state: &mut ControlPlaneState) -> Result<(), ChangeError> {
+        let clusters = &mut state.clusters;
         let name = match self {
             Self::Join { cluster, .. } if clusters.contains_key(cluster) => {
                 return Err(ChangeError::ClusterExists(cluster.clone()));
             }
             Self::Join { like, .. } => like,
-            Self::Lose { .. } | Self::Taint { .. } | Self::Capacity { .. } => self.cluster(),
+            Self::Lose { .. } | Self::Drain { .. } | Self::Taint { .. } | Self::Capacity { .. } => {
+                self.cluster()
+            }
         };
         let missing = || ChangeError::NoCluster(name.to_owned());
         let cluster = clusters.get_mut(name).ok_or_else(missing)?;
         if let Self::Join { cluster: name, .. } = self {
-            let mut joining = berth_api::Cluster::clone(cluster);
+            let mut joining = Cluster::clone(cluster);
             joining.metadata = ObjectMeta {
                 name: Some(name.clone()),
                 labels: joining.metadata.labels,
@@ -165,12 +179,15 @@ impl FleetChange {
             Self::Lose { .. } => {
                 cluster.metadata.deletion_timestamp = Some(Time(jiff::Timestamp::now()));
             }
-            Self::Taint { taint, .. } => {
-                let taints = &mut cluster.spec.taints;
-                taints.retain(|known| known.key != taint.key || known.effect != taint.effect);
-                taints.push(taint.clone());
-                let generation = cluster.metadata.generation.unwrap_or(0);
-                cluster.metadata.generation = Some(generation.saturating_add(1));
+            Self::Taint { taint, .. } => add_taint(cluster, taint.clone()),
+            Self::Drain { cluster: name } => {
+                let cordon = Taint {
+                    key: UNSCHEDULABLE.to_owned(),
+                    effect: "NoSchedule".to_owned(),
+                    ..Taint::default()
+                };
+                add_taint(cluster, cordon);
+                state.drained.insert(name.clone());
             }
             Self::Capacity {
                 resource, amount, ..
@@ -186,6 +203,15 @@ impl FleetChange {
         }
         Ok(())
     }
+}
+
+/// Adds a taint to a cluster, or replaces the taint with the same key and effect.
+fn add_taint(cluster: &mut Cluster, taint: Taint) {
+    let taints = &mut cluster.spec.taints;
+    taints.retain(|known| known.key != taint.key || known.effect != taint.effect);
+    taints.push(taint);
+    let generation = cluster.metadata.generation.unwrap_or(0);
+    cluster.metadata.generation = Some(generation.saturating_add(1));
 }
 
 /// Changes the replicas of a binding, as the detector does after a user has scaled the template.

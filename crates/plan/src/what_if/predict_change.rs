@@ -9,7 +9,7 @@ use berth_engine::Fleet;
 use kube::Client;
 
 use super::decider::Decider;
-use super::fleet_changes::{Change, FleetChange, TAINT_NOTE};
+use super::fleet_changes::{Change, DRAIN_NOTE, FleetChange, TAINT_NOTE};
 use super::moves::Moves;
 use super::prediction::predict_moves;
 use crate::control_plane_lists;
@@ -59,6 +59,7 @@ async fn predict(
         bindings: bindings
             .map(|binding| (binding.key.clone(), binding.into()))
             .collect(),
+        ..ControlPlaneState::default()
     };
     let mut after = before.clone();
     let applied = change.apply(&mut after);
@@ -96,6 +97,7 @@ fn limits(change: &Change) -> Vec<String> {
              workloads until the failover controllers evict them"
         }
         Change::Fleet(FleetChange::Taint { .. }) => TAINT_NOTE,
+        Change::Fleet(FleetChange::Drain { .. }) => DRAIN_NOTE,
         Change::Fleet(FleetChange::Join { .. }) => {
             "the new cluster has the labels, taints, APIs and capacity of the existing cluster, and no workloads; \
              policies that list clusters by name do not select it"

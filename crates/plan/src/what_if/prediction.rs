@@ -1,4 +1,4 @@
-//! The complete prediction of the moves after a change: evictions by taints, a first round of decisions, and further
+//! The complete prediction of the moves after a change: evictions, a first round of decisions, and further
 //! rounds until no binding needs another decision.
 
 use std::ops::ControlFlow;
@@ -23,7 +23,7 @@ pub(crate) async fn predict_moves(
     takes_over: bool,
     mut progress: impl FnMut(usize) -> ControlFlow<()>,
 ) -> (Moves, Vec<String>) {
-    let mut remarks = evict_by_new_taints(decider, before, &mut after);
+    let mut remarks = evict(decider, before, &mut after);
     let (mut moves, mut first) = (Moves::default(), FirstRoundResults::default());
     let mut reported = ControlFlow::Continue(());
     let first_round = run_first_round(decider, before, &after, takes_over, |candidate| {
@@ -49,13 +49,13 @@ pub(crate) async fn predict_moves(
     (moves, remarks)
 }
 
-/// Evicts bindings in `after` from the clusters with new taints. Returns remarks, one line each.
-fn evict_by_new_taints(
+/// Evicts bindings in `after` from drained clusters and from clusters with new taints. Returns remarks, one line each.
+fn evict(
     decider: &mut Decider,
     before: &ControlPlaneState,
     after: &mut ControlPlaneState,
 ) -> Vec<String> {
-    let evictions = evictions::by_new_taints(&before.clusters, after);
+    let evictions = evictions::of_change(&before.clusters, after);
     for (key, binding) in evictions.bindings {
         if let Some(stored) = after.bindings.get(&key) {
             decider.record_move(stored, &shares(&stored.spec), &shares(&binding.spec));

@@ -243,7 +243,7 @@ fn replicas(number: i64) -> i32 {
 }
 
 /// Reports whether a resource runs pods. The others follow the workloads that need them.
-pub(crate) fn runs_pods(spec: &BindingSpec) -> bool {
+pub fn runs_pods(spec: &BindingSpec) -> bool {
     let kind = (&*spec.resource.api_version, &*spec.resource.kind);
     spec.is_workload() || kind == ("apps/v1", "DaemonSet")
 }
