@@ -25,6 +25,8 @@ use crate::control_plane;
 use crate::controllers::{self, ControllersArgs, ControllersError};
 use crate::dashboard::{self, DashboardArgs, DashboardCommandError};
 use crate::down::{self, DownArgs};
+use crate::drain::uncordon::{self, UncordonArgs};
+use crate::drain::{self, DrainArgs, DrainError, DrainResult};
 use crate::explain::{self, ExplainArgs};
 use crate::fault_injection::{self, Fault, FaultArgs};
 use crate::interpret::{self, InterpretArgs};
@@ -92,7 +94,9 @@ enum Command {
     /// Keep new workloads away from members
     Cordon(CordonArgs),
     /// Allow new workloads on members again
-    Uncordon(CordonArgs),
+    Uncordon(UncordonArgs),
+    /// Move all workloads away from a member before its maintenance, and wait until they have left
+    Drain(Box<DrainArgs>),
     /// Change the taints of members
     Taint(TaintArgs),
     /// Make simulated members unreachable, to try out failover
@@ -135,6 +139,7 @@ impl Cli {
             | Command::Top(_)
             | Command::Cordon(_)
             | Command::Uncordon(_)
+            | Command::Drain(_)
             | Command::Taint(_) => "warn,kube_client=off",
             _ => "warn",
         };
@@ -231,9 +236,15 @@ impl Command {
             Self::Cordon(args) => cordon::run(args, CordonState::Cordoned)
                 .await
                 .map_err(Failure::of_clusters),
-            Self::Uncordon(args) => cordon::run(args, CordonState::Uncordoned)
-                .await
-                .map_err(Failure::of_clusters),
+            Self::Uncordon(args) => uncordon::run(args).await.map_err(Failure::of_drain),
+            Self::Drain(mut args) => {
+                args.engine.out_of_tree = out_of_tree;
+                match drain::run(*args, cancel).await {
+                    Ok(DrainResult::Drained) => Ok(()),
+                    Ok(DrainResult::WorkloadsStay) => Err(Failure::silent(1)),
+                    Err(error) => Err(Failure::of_drain(error)),
+                }
+            }
             Self::Taint(args) => taint::run(args).await.map_err(Failure::of_clusters),
             Self::Fail(args) => fault_injection::request(args, Fault::Fail)
                 .await
@@ -345,6 +356,14 @@ impl Failure {
     }
 
     fn of_clusters(error: ClustersError) -> Self {
+        if error.is_usage() {
+            Self::usage(error)
+        } else {
+            Self::run(error)
+        }
+    }
+
+    fn of_drain(error: DrainError) -> Self {
         if error.is_usage() {
             Self::usage(error)
         } else {

@@ -9,7 +9,7 @@
 //! - [`fault_injection`]: the commands that make simulated members of `berth up` unreachable.
 //! - [`controllers`]: the controllers, and the flags of `berth controllers`.
 //! - [`webhook`]: the admission webhooks, and the flags of `berth webhook`.
-//! - [`join`], [`clusters`]: the commands that register and manage members.
+//! - [`join`], [`clusters`], [`drain`]: the commands that register and manage members, and move workloads away from them.
 //! - [`explain`], [`simulate`], [`replay`]: scheduling decisions about one binding, about manifests or after a change,
 //!   and from a decision log.
 //! - [`watch`], [`top`], [`dashboard`]: the state of a control plane, in the terminal and on a web page.
@@ -25,6 +25,7 @@ pub mod control_plane;
 pub mod controllers;
 pub mod dashboard;
 pub mod down;
+pub mod drain;
 pub mod engine_flags;
 pub mod explain;
 pub mod fault_injection;

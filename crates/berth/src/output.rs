@@ -1,4 +1,5 @@
-//! Printing to stdout. A closed pipe, as in `berth get clusters | head -1`, is not an error.
+//! Printing to stdout, and the width of its terminal. A closed pipe, as in `berth get clusters | head -1`, is not an
+//! error.
 
 use std::io::{self, Write as _};
 
@@ -14,4 +15,10 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         printed => printed,
     }
+}
+
+/// Returns the width of the terminal, or `None` if the output is not a terminal.
+pub(crate) fn terminal_width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }

@@ -8,6 +8,7 @@ mod report;
 
 pub use args::{Format, SimulateArgs, TaintArg};
 pub use error::SimulateCommandError;
+pub(crate) use report::listed;
 
 use berth_plan::scheduler_configuration::DecisionConfiguration;
 use berth_plan::simulate::{self, SimulateError};
@@ -47,7 +48,7 @@ async fn simulate(args: SimulateArgs) -> Result<(), SimulateCommandError> {
         simulate::simulate(documents, problems, &options, &configuration, start).await?;
     // The output is buffered, so that a pipe receives either the complete output or nothing.
     let mut out = Vec::new();
-    report::write(args.output, &simulation, terminal_width(), &mut out)?;
+    report::write(args.output, &simulation, output::terminal_width(), &mut out)?;
     output::print_bytes(&out)?;
     let bindings = simulation.outcome.unscheduled();
     let selections = simulation.notes.idle();
@@ -80,10 +81,4 @@ async fn configuration(args: &SimulateArgs) -> Result<DecisionConfiguration, Sim
         &active,
         out_of_tree,
     ))
-}
-
-/// Returns the width of the terminal, or `None` if the output is not a terminal.
-fn terminal_width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
-    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }

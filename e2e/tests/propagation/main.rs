@@ -14,6 +14,7 @@ mod cluster_proxy;
 mod clusters;
 mod delivery;
 mod dependencies;
+mod drain;
 mod faults;
 mod fleet;
 mod forged_status;

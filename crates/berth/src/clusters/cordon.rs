@@ -13,7 +13,7 @@ use crate::output;
 
 const NO_SCHEDULE: &str = "NoSchedule";
 
-/// Flags of `berth cordon` and `berth uncordon`.
+/// Flags of `berth cordon`. The flags of `berth uncordon` include them.
 #[derive(Args, Clone, Debug)]
 pub struct CordonArgs {
     /// Names of the members

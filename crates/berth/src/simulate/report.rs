@@ -127,7 +127,7 @@ fn tie(decision: &Decision) -> Option<String> {
 }
 
 /// Formats at most `limit` clusters, such as `member1:2, member2:1`. Formats an empty list as `-`.
-fn listed(shares: &[Share], with_replicas: bool, limit: usize) -> String {
+pub(crate) fn listed(shares: &[Share], with_replicas: bool, limit: usize) -> String {
     if shares.is_empty() {
         return "-".to_owned();
     }

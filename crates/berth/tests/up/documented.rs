@@ -1,5 +1,5 @@
-//! Tests of the pages docs/members.md, docs/failover.md, docs/gangs.md and docs/preemption.md: the commands in the
-//! pages must succeed.
+//! Tests of the pages docs/members.md, docs/failover.md, docs/maintain-a-cluster.md, docs/gangs.md and
+//! docs/preemption.md: the commands in the pages must succeed.
 
 use berth_test_requirements::needs;
 use std::process::Command;
@@ -76,6 +76,12 @@ fn the_commands_in_the_page_on_members_succeed() {
 #[test]
 fn the_commands_in_the_page_on_failover_succeed() {
     run_page("failover.md");
+}
+
+#[needs(kubectl)]
+#[test]
+fn the_commands_in_the_page_on_maintenance_succeed() {
+    run_page("maintain-a-cluster.md");
 }
 
 #[needs(kubectl)]

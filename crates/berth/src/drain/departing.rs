@@ -1,0 +1,223 @@
+//! The bindings that are leaving a drained cluster, and the reason for which each one has not left yet.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use berth_api::names::execution_namespace;
+use berth_api::well_known::{
+    CLUSTER_RESOURCE_BINDING_NAME, CONDITION_MIGRATING, DRAINED_FROM, RESOURCE_BINDING_NAME,
+    RESOURCE_BINDING_NAMESPACE,
+};
+use berth_api::{Binding, BindingKey, Work, condition};
+use berth_component_base::paged_list::all_pages;
+use berth_plan::control_plane_lists;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Client;
+use kube::api::Api;
+
+use super::error::DrainError;
+use super::evict::clusters_of_annotation;
+
+/// The bindings that are leaving, each with the reason for which it has not left yet.
+pub(super) type Departing = BTreeMap<BindingKey, String>;
+
+/// The bindings that are leaving, at one time.
+#[derive(Debug)]
+pub(super) struct Observation {
+    pub(super) departing: Departing,
+    /// Duration of the requests.
+    pub(super) took: Duration,
+}
+
+/// Reads the bindings and Works of the control plane.
+pub(super) async fn observe(client: &Client, cluster: &str) -> Result<Observation, DrainError> {
+    let start = Instant::now();
+    let namespace = execution_namespace(cluster);
+    let works: Api<Work> = Api::namespaced(client.clone(), &namespace);
+    // The Works are read first: a Work that disappears later is observed once more.
+    let works = all_pages(|params| {
+        let works = works.clone();
+        async move { works.list_metadata(&params).await }
+    });
+    let works = works.await;
+    let works = works.map_err(DrainError::refused(format!(
+        "list the Works in {namespace}"
+    )))?;
+    let with_work: BTreeSet<BindingKey> = works
+        .iter()
+        .filter_map(|work| binding_of_work(&work.metadata))
+        .collect();
+    let bindings = control_plane_lists::bindings(client, None).await?;
+    Ok(Observation {
+        departing: departing(&bindings, &with_work, cluster),
+        took: start.elapsed(),
+    })
+}
+
+/// Returns the key of the binding to which a Work belongs.
+fn binding_of_work(work: &ObjectMeta) -> Option<BindingKey> {
+    let annotations = work.annotations.as_ref()?;
+    match annotations.get(CLUSTER_RESOURCE_BINDING_NAME) {
+        Some(name) => Some(BindingKey::new("", name)),
+        None => {
+            let namespace = annotations.get(RESOURCE_BINDING_NAMESPACE)?;
+            let name = annotations.get(RESOURCE_BINDING_NAME)?;
+            Some(BindingKey::new(namespace, name))
+        }
+    }
+}
+
+/// Returns the bindings that were drained from a cluster and have not left it. `with_work` are the bindings with a Work
+/// in the cluster.
+fn departing(bindings: &[Binding], with_work: &BTreeSet<BindingKey>, cluster: &str) -> Departing {
+    let mut departing = Departing::new();
+    for binding in bindings {
+        let drained = clusters_of_annotation(binding.annotation(DRAINED_FROM));
+        let is_target = binding.spec.clusters.iter().any(|t| t.name == cluster);
+        if binding.deleting() || is_target || !drained.contains(&cluster) {
+            continue;
+        }
+        if has_task(binding, cluster) || with_work.contains(&binding.key) {
+            departing.insert(binding.key.clone(), reason(binding, cluster));
+        }
+    }
+    departing
+}
+
+/// Reports whether a binding is being evicted from a cluster.
+fn has_task(binding: &Binding, cluster: &str) -> bool {
+    let mut tasks = binding.spec.graceful_eviction_tasks.iter();
+    tasks.any(|task| task.from_cluster == cluster)
+}
+
+/// Returns the reason for which a binding has not left a cluster yet.
+fn reason(binding: &Binding, cluster: &str) -> String {
+    let conditions = &binding.status.conditions;
+    if let Some(migrating) = condition::find(conditions, CONDITION_MIGRATING)
+        && !migrating.message.is_empty()
+    {
+        return migrating.message.clone();
+    }
+    let unscheduled = condition::scheduled(conditions).filter(|found| found.status == "False");
+    if let Some(unscheduled) = unscheduled {
+        return format!("not scheduled: {}", unscheduled.message);
+    }
+    if has_task(binding, cluster) {
+        "the new copies are not healthy yet".to_owned()
+    } else {
+        format!("the copy in {cluster} is being removed")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use berth_api::ResourceBinding;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn binding(annotation: &str, spec: &Value, status: &Value) -> Binding {
+        let mut spec = spec.clone();
+        spec["resource"] = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" });
+        let object = json!({ "metadata": { "name": "web-deployment", "namespace": "shop",
+            "annotations": { DRAINED_FROM: annotation } }, "spec": spec, "status": status });
+        let object: ResourceBinding = serde_json::from_value(object).unwrap();
+        object.into()
+    }
+
+    fn condition(kind: &str, status: &str, message: &str) -> Value {
+        json!({ "conditions": [{ "type": kind, "status": status, "reason": "R", "message": message,
+            "lastTransitionTime": "2026-05-01T10:00:00Z" }] })
+    }
+
+    #[test]
+    fn a_drained_binding_leaves_until_neither_task_nor_work_is_left() {
+        let task = json!({ "gracefulEvictionTasks": [
+            { "fromCluster": "m1", "reason": "Drain", "producer": "berth-drain" }] });
+        let none = json!({});
+        let with_work = BTreeSet::from([BindingKey::new("shop", "web-deployment")]);
+        let without_work = BTreeSet::new();
+        for (about, annotation, spec, status, works, expected) in [
+            (
+                "a task",
+                "m1",
+                &task,
+                none.clone(),
+                &without_work,
+                Some("the new copies are not healthy yet"),
+            ),
+            (
+                "a Work",
+                "m0,m1",
+                &none,
+                none.clone(),
+                &with_work,
+                Some("the copy in m1 is being removed"),
+            ),
+            ("neither", "m1", &none, none.clone(), &without_work, None),
+            (
+                "drained from another cluster",
+                "m2",
+                &task,
+                none.clone(),
+                &with_work,
+                None,
+            ),
+            (
+                "a target again",
+                "m1",
+                &json!({ "clusters": [{ "name": "m1" }] }),
+                none.clone(),
+                &with_work,
+                None,
+            ),
+            (
+                "migrating",
+                "m1",
+                &task,
+                condition("Migrating", "True", "1 of 2 are ready"),
+                &with_work,
+                Some("1 of 2 are ready"),
+            ),
+            (
+                "unscheduled",
+                "m1",
+                &task,
+                condition("Scheduled", "False", "no cluster"),
+                &with_work,
+                Some("not scheduled: no cluster"),
+            ),
+            (
+                "scheduled",
+                "m1",
+                &task,
+                condition("Scheduled", "True", "done"),
+                &with_work,
+                Some("the new copies are not healthy yet"),
+            ),
+        ] {
+            let found = departing(&[binding(annotation, spec, &status)], works, "m1");
+            let found = found.values().next().map(String::as_str);
+            assert_eq!(found, expected, "{about}");
+        }
+    }
+
+    #[test]
+    fn a_work_names_its_binding() {
+        for (annotations, expected) in [
+            (
+                json!({ RESOURCE_BINDING_NAMESPACE: "n", RESOURCE_BINDING_NAME: "b" }),
+                Some(BindingKey::new("n", "b")),
+            ),
+            (
+                json!({ CLUSTER_RESOURCE_BINDING_NAME: "b" }),
+                Some(BindingKey::new("", "b")),
+            ),
+            (json!({ RESOURCE_BINDING_NAME: "b" }), None),
+        ] {
+            let work: ObjectMeta =
+                serde_json::from_value(json!({ "annotations": annotations })).unwrap();
+            assert_eq!(binding_of_work(&work), expected, "{annotations}");
+        }
+    }
+}
