@@ -27,7 +27,7 @@ use crate::dashboard::{self, DashboardArgs, DashboardCommandError};
 use crate::down::{self, DownArgs};
 use crate::drain::uncordon::{self, UncordonArgs};
 use crate::drain::{self, DrainArgs, DrainError, DrainResult};
-use crate::explain::{self, ExplainArgs};
+use crate::explain::{self, ExplainArgs, ExplainCommandError};
 use crate::fault_injection::{self, Fault, FaultArgs};
 use crate::interpret::{self, InterpretArgs};
 use crate::join::command::{self as join_command, JoinArgs};
@@ -239,10 +239,10 @@ impl Command {
             Self::Uncordon(args) => uncordon::run(args).await.map_err(Failure::of_drain),
             Self::Drain(mut args) => {
                 args.engine.out_of_tree = out_of_tree;
-                match drain::run(*args, cancel).await {
-                    Ok(DrainResult::Drained) => Ok(()),
-                    Ok(DrainResult::WorkloadsStay) => Err(Failure::silent(1)),
-                    Err(error) => Err(Failure::of_drain(error)),
+                let ran = drain::run(*args, cancel).await;
+                match ran.map_err(Failure::of_drain)? {
+                    DrainResult::Drained => Ok(()),
+                    DrainResult::WorkloadsStay => Err(Failure::silent(1)),
                 }
             }
             Self::Taint(args) => taint::run(args).await.map_err(Failure::of_clusters),
@@ -273,13 +273,8 @@ impl Command {
             Self::Completion(args) => completion::run(args, Cli::command()).map_err(Failure::run),
             Self::Explain(mut args) => {
                 args.engine.out_of_tree = out_of_tree;
-                explain::run(*args).await.map_err(|error| {
-                    if error.is_usage() {
-                        Failure::usage(error)
-                    } else {
-                        Failure::run(error)
-                    }
-                })
+                let ran = explain::run(*args).await;
+                ran.map_err(Failure::of_explanation)
             }
             Self::Replay(args) => match replay::run(*args, out_of_tree, cancel).await {
                 Ok(true) => Ok(()),
@@ -356,6 +351,14 @@ impl Failure {
     }
 
     fn of_clusters(error: ClustersError) -> Self {
+        if error.is_usage() {
+            Self::usage(error)
+        } else {
+            Self::run(error)
+        }
+    }
+
+    fn of_explanation(error: ExplainCommandError) -> Self {
         if error.is_usage() {
             Self::usage(error)
         } else {

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use berth::up::{ControlPlane, UpArgs};
 use berth_api::well_known::DRAINED_FROM;
-use berth_api::{Cluster, ResourceBinding};
+use berth_api::{Cluster, OverridePolicy, ResourceBinding};
 use berth_e2e::eventually;
 use berth_e2e::program::{Program, command};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, NamespaceResourceScope};
 use kube::{Client, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
@@ -117,8 +117,8 @@ impl Scene {
     /// Returns the state that a dry run must not change: the specs and annotations of Clusters and bindings.
     async fn written(&self) -> Value {
         let clusters: Api<Cluster> = Api::all(self.client.clone());
-        let clusters = clusters.list(&Default::default()).await.unwrap();
-        let bindings = self.bindings().list(&Default::default()).await.unwrap();
+        let clusters = clusters.list(&ListParams::default()).await.unwrap();
+        let bindings = self.bindings().list(&ListParams::default()).await.unwrap();
         let clusters = clusters.items.iter().map(|cluster| json!(cluster.spec));
         let bindings = bindings.items.iter().map(|binding| {
             json!([
@@ -192,138 +192,98 @@ async fn create_workloads(scene: &Scene) {
     scene.wait_until_ready(0, "web", 2).await;
     scene.wait_until_ready(0, "db", 1).await;
     scene.run("uncordon member2", 0).await;
-    eventually(
-        "the binding to have a status of the two replicas",
-        async || {
-            let binding = scene.bindings().get("web-deployment").await.unwrap();
-            let status = binding.status.unwrap_or_default().aggregated_status;
-            let ready = |value: &Value| value["readyReplicas"] == 2;
-            match status
-                .iter()
-                .filter_map(|item| item.status.as_ref())
-                .any(ready)
-            {
-                true => Ok(()),
-                false => Err(format!("{status:?}")),
-            }
-        },
-    )
+    eventually("the replicas in the status of the binding", async || {
+        let binding = scene.bindings().get("web-deployment").await.unwrap();
+        let items = binding.status.unwrap_or_default().aggregated_status;
+        let mut reported = items.iter().filter_map(|item| item.status.as_ref());
+        if reported.any(|status| status["readyReplicas"] == 2) {
+            Ok(())
+        } else {
+            Err(format!("{items:?}"))
+        }
+    })
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_drain_moves_what_fits_elsewhere_and_can_be_continued_and_reversed() {
-    let scene = Scene::start().await;
-    create_workloads(&scene).await;
-
-    // A preview writes nothing.
+/// Checks the preview of `berth drain --dry-run` and of `berth simulate --drain`. Both write nothing.
+async fn check_preview(scene: &Scene) {
     let before = scene.written().await;
     let (preview, _) = scene.run("drain member1 --dry-run", 1).await;
-    let moves = preview
-        .lines()
-        .find(|line| line.starts_with("default/web-deployment"));
-    assert!(
-        moves.unwrap().ends_with("2          member2:2"),
-        "{preview}"
-    );
-    assert!(preview.contains("\ndefault/db-deployment "), "{preview}");
-    assert!(
-        preview.contains("default/db-deployment, which stays, may need it"),
-        "{preview}"
-    );
-    assert!(
-        preview.contains(
-            "1 workload and 0 other objects can leave member1; 1 workload and 1 other object stay"
-        ),
-        "{preview}"
-    );
+    let mut lines = preview.lines();
+    let web = lines.find(|line| line.starts_with("default/web-deployment"));
+    assert!(web.unwrap().ends_with("2          member2:2"), "{preview}");
+    for expected in [
+        "\ndefault/db-deployment ",
+        "default/db-deployment, which stays, may need it",
+        "1 workload and 0 other objects can leave member1; 1 workload and 1 other object stay",
+    ] {
+        assert!(preview.contains(expected), "{preview}");
+    }
     let simulated = "simulate --against berth --drain member1 -o json";
     let (moves, _) = scene.run(simulated, 0).await;
     let moves: Value = serde_json::from_str(&moves).unwrap();
-    let web = moves
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|of| of["binding"]["name"] == "web-deployment");
-    assert_eq!(
-        web.unwrap()["clusters"],
-        json!([{ "name": "member2", "replicas": 2 }])
-    );
+    let mut moves = moves.as_array().unwrap().iter();
+    let web = moves.find(|of| of["binding"]["name"] == "web-deployment");
+    let expected = json!([{ "name": "member2", "replicas": 2 }]);
+    assert_eq!(web.unwrap()["clusters"], expected);
     assert_eq!(scene.written().await, before);
+}
 
-    // The new replicas are not ready, so that the drain ends at its timeout, and then by Ctrl-C.
-    let ends = Arc::new(AtomicBool::new(false));
-    let watching = scene.watch_replicas(&ends);
+/// Drains while the new replicas are not ready, once until the timeout and once until Ctrl-C.
+async fn end_early(scene: &Scene) {
     let (out, err) = scene.run("drain member1 --timeout 1", 1).await;
     assert!(out.contains("default/web-deployment waits: "), "{out}");
-    assert!(
-        err.starts_with("error: 0 of 1 have left member1 after 1 s; run the same command"),
-        "{err}"
-    );
+    let expected = "error: 0 of 1 have left member1 after 1 s; run the same command to continue";
+    assert!(err.starts_with(expected), "{err}");
     let log = scene.folder.path().join("drain.log");
     let mut drain = Program::start(&mut scene.command("drain member1"), &log);
     drain.wait_for_log("cluster/member1 already cordoned").await;
     drain.signal("INT");
     assert_eq!(drain.wait_for_exit().await.code(), Some(1));
-    assert!(
-        drain.log().contains("error: interrupted: 0 of "),
-        "{}",
-        drain.log()
-    );
+    let printed = drain.log();
+    assert!(printed.contains("error: interrupted: 0 of "), "{printed}");
+}
 
-    // The next run waits for the eviction of the first run.
-    let policies = ApiResource::erase::<berth_api::OverridePolicy>(&());
-    let policies: Api<DynamicObject> =
-        Api::namespaced_with(scene.client.clone(), NAMESPACE, &policies);
-    let _ = policies
-        .delete("slow", &DeleteParams::default())
-        .await
-        .unwrap();
+/// Lets the new replicas become ready, and waits for the evictions of the earlier runs.
+async fn continue_drain(scene: &Scene) {
+    let policies: Api<OverridePolicy> = Api::namespaced(scene.client.clone(), NAMESPACE);
+    let deleted = policies.delete("slow", &DeleteParams::default()).await;
+    assert!(deleted.is_ok());
     let (out, _) = scene.run("drain member1", 1).await;
-    assert!(
-        out.contains("default/web-deployment has left member1"),
-        "{out}"
-    );
-    assert!(
-        out.contains("member1 is not drained: 1 binding has left member1"),
-        "{out}"
-    );
+    for expected in [
+        "default/web-deployment has left member1",
+        "member1 is not drained: 1 binding has left member1",
+    ] {
+        assert!(out.contains(expected), "{out}");
+    }
     assert!(scene.in_member::<Deployment>(0, "web").await.is_none());
     scene.wait_until_ready(1, "web", 2).await;
     scene.wait_until_ready(0, "db", 1).await;
-    ends.store(true, Ordering::Relaxed);
-    watching.await.unwrap();
+}
 
-    // Without the workload that stays, the other objects leave, too.
+/// Deletes the workload that stays, and drains the rest.
+async fn drain_the_rest(scene: &Scene) {
     let templates: Api<Deployment> = Api::namespaced(scene.client.clone(), NAMESPACE);
-    let _ = templates
-        .delete("db", &DeleteParams::default())
-        .await
-        .unwrap();
+    let deleted = templates.delete("db", &DeleteParams::default()).await;
+    assert!(deleted.is_ok());
     eventually("the end of db", async || {
         let found = scene.bindings().get_opt("db-deployment").await.unwrap();
         found.map_or(Ok(()), |_| Err("the binding exists"))
     })
     .await;
     let (out, _) = scene.run("drain member1 --budget 100/s", 0).await;
-    assert!(
-        out.contains("member1 is drained: 1 binding has left member1"),
-        "{out}"
-    );
+    let expected = "member1 is drained: 1 binding has left member1";
+    assert!(out.contains(expected), "{out}");
     assert!(scene.in_member::<ConfigMap>(0, "settings").await.is_none());
+}
 
+async fn bring_back(scene: &Scene) {
     let (out, _) = scene.run("uncordon member1", 0).await;
-    assert!(
-        out.contains(
-            "note: 2 bindings were drained from member1; run `berth uncordon --bring-back"
-        ),
-        "{out}"
-    );
+    let hint = "note: 2 bindings were drained from member1; run `berth uncordon --bring-back";
+    assert!(out.contains(hint), "{out}");
     let (out, _) = scene.run("uncordon --bring-back member1", 0).await;
-    assert!(
-        out.contains("default/settings-configmap rescheduled"),
-        "{out}"
-    );
+    let expected = "default/settings-configmap rescheduled";
+    assert!(out.contains(expected), "{out}");
     eventually("the ConfigMap to be back", async || {
         let found = scene.in_member::<ConfigMap>(0, "settings").await;
         found.map(|_| ()).ok_or("it does not exist")
@@ -332,5 +292,20 @@ async fn a_drain_moves_what_fits_elsewhere_and_can_be_continued_and_reversed() {
     let web = scene.bindings().get("web-deployment").await.unwrap();
     assert_eq!(web.annotations().get(DRAINED_FROM), None);
     assert!(web.spec.reschedule_triggered_at.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_drain_moves_what_fits_elsewhere_and_can_be_continued_and_reversed() {
+    let scene = Scene::start().await;
+    create_workloads(&scene).await;
+    check_preview(&scene).await;
+    let ends = Arc::new(AtomicBool::new(false));
+    let watching = scene.watch_replicas(&ends);
+    end_early(&scene).await;
+    continue_drain(&scene).await;
+    ends.store(true, Ordering::Relaxed);
+    watching.await.unwrap();
+    drain_the_rest(&scene).await;
+    bring_back(&scene).await;
     scene.plane.stop().await;
 }

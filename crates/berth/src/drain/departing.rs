@@ -57,14 +57,12 @@ pub(super) async fn observe(client: &Client, cluster: &str) -> Result<Observatio
 /// Returns the key of the binding to which a Work belongs.
 fn binding_of_work(work: &ObjectMeta) -> Option<BindingKey> {
     let annotations = work.annotations.as_ref()?;
-    match annotations.get(CLUSTER_RESOURCE_BINDING_NAME) {
-        Some(name) => Some(BindingKey::new("", name)),
-        None => {
-            let namespace = annotations.get(RESOURCE_BINDING_NAMESPACE)?;
-            let name = annotations.get(RESOURCE_BINDING_NAME)?;
-            Some(BindingKey::new(namespace, name))
-        }
+    if let Some(name) = annotations.get(CLUSTER_RESOURCE_BINDING_NAME) {
+        return Some(BindingKey::new("", name));
     }
+    let namespace = annotations.get(RESOURCE_BINDING_NAMESPACE)?;
+    let name = annotations.get(RESOURCE_BINDING_NAME)?;
+    Some(BindingKey::new(namespace, name))
 }
 
 /// Returns the bindings that were drained from a cluster and have not left it. `with_work` are the bindings with a Work
