@@ -151,12 +151,12 @@ async fn evict_and_wait(
 ) -> Result<DrainResult, DrainError> {
     let timeout = (args.timeout > 0).then(|| Duration::from_secs(args.timeout));
     let mut rounds = EvictionRounds::new(&client, &args.name, args.budget, timeout, cancel);
-    let mut preview = first;
+    let mut preview = first.clone();
     loop {
-        let evicted = rounds.run(&preview).await?;
+        rounds.run(&preview).await?;
         let again = predict_drain(&client, configuration, &args.name);
         preview = rounds.unless_interrupted(again).await??;
-        if evicted == 0 {
+        if !rounds.has_new(&preview) {
             break;
         }
     }
@@ -165,12 +165,10 @@ async fn evict_and_wait(
         0 => DrainResult::of(&preview),
         _ => DrainResult::WorkloadsStay,
     };
-    output::print(&preview::closing(
-        &preview,
-        &returned,
-        &args.name,
-        rounds.progress(),
-    ))?;
+    let progress = rounds.progress();
+    progress.clear()?;
+    let closing = preview::closing(&first, &preview, &returned, &args.name, progress);
+    output::print(&closing)?;
     Ok(result)
 }
 

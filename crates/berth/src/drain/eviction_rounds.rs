@@ -20,6 +20,9 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum pause, as a multiple of the duration of an observation, so that a large control plane is not busy with them.
 const PAUSE_FACTOR: u32 = 4;
 
+/// Maximum time without a successful observation.
+const MAX_OUTAGE: Duration = Duration::from_mins(1);
+
 /// The evictions from a cluster.
 pub(super) struct EvictionRounds<'a> {
     client: &'a Client,
@@ -33,6 +36,8 @@ pub(super) struct EvictionRounds<'a> {
     /// Bindings of `leaving` that need no further eviction.
     evicted: BTreeSet<BindingKey>,
     progress: Progress,
+    /// Time of the last successful observation.
+    last_observed: Option<Instant>,
 }
 
 impl<'a> EvictionRounds<'a> {
@@ -55,13 +60,13 @@ impl<'a> EvictionRounds<'a> {
             leaving: BTreeSet::new(),
             evicted: BTreeSet::new(),
             progress: Progress::start(cluster),
+            last_observed: None,
         }
     }
 
     /// Evicts the bindings of a preview that no earlier round has evicted, and waits until all evicted bindings have left.
-    /// Other objects are evicted after the workloads have left. Returns the number of new evictions.
-    pub(super) async fn run(&mut self, preview: &DrainPreview) -> Result<usize, DrainError> {
-        let evicted_before = self.evicted.len();
+    /// Other objects are evicted after the workloads have left.
+    pub(super) async fn run(&mut self, preview: &DrainPreview) -> Result<(), DrainError> {
         let [workloads, objects] = [DepartureRole::Workload, DepartureRole::Object].map(|role| {
             let new = preview.movable(role).map(|departure| departure.key.clone());
             new.filter(|key| !self.evicted.contains(key))
@@ -70,8 +75,13 @@ impl<'a> EvictionRounds<'a> {
         self.leaving
             .extend(workloads.iter().chain(&objects).cloned());
         self.evict_all(workloads).await?;
-        self.evict_all(objects).await?;
-        Ok(self.evicted.len() - evicted_before)
+        self.evict_all(objects).await
+    }
+
+    /// Reports whether a preview contains bindings to evict that no earlier round has evicted.
+    pub(super) fn has_new(&self, preview: &DrainPreview) -> bool {
+        let mut movable = preview.departures.iter().filter(|one| one.is_movable());
+        movable.any(|departure| !self.evicted.contains(&departure.key))
     }
 
     /// Returns the evicted bindings that are in the cluster again.
@@ -109,7 +119,16 @@ impl<'a> EvictionRounds<'a> {
         loop {
             self.evict_some(&mut queue).await?;
             let observing = observe(self.client, self.cluster);
-            let observation = self.unless_interrupted(observing).await??;
+            let observation = match self.unless_interrupted(observing).await? {
+                Ok(observation) => observation,
+                Err(error) => {
+                    self.tolerate(error)?;
+                    self.unless_interrupted(tokio::time::sleep(POLL_INTERVAL))
+                        .await?;
+                    continue;
+                }
+            };
+            self.last_observed = Some(Instant::now());
             let departing = observation.departing;
             // An earlier run has evicted the others.
             self.leaving.extend(departing.keys().cloned());
@@ -128,6 +147,17 @@ impl<'a> EvictionRounds<'a> {
                 pause = pause.min(self.pace.wait(Instant::now()));
             }
             self.unless_interrupted(tokio::time::sleep(pause)).await?;
+        }
+    }
+
+    /// Tolerates an error of an observation while the control plane has been silent for a short time only, such as
+    /// during its restart. An error of the first observation is not tolerated: a right may be missing.
+    fn tolerate(&self, error: DrainError) -> Result<(), DrainError> {
+        let is_short = |last: Instant| last.elapsed() < MAX_OUTAGE;
+        if self.last_observed.is_some_and(is_short) && !self.time_left().is_zero() {
+            Ok(())
+        } else {
+            Err(error)
         }
     }
 

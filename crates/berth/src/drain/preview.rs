@@ -64,7 +64,7 @@ fn stays(preview: &DrainPreview) -> String {
 
 /// Returns the numbers of the bindings that can leave, follow and stay.
 fn summary(preview: &DrainPreview, cluster: &str) -> String {
-    if preview.departures.is_empty() {
+    if preview.departures.is_empty() && preview.already_leaving == 0 {
         return format!("no bindings are in {cluster}");
     }
     let count = |wanted: fn(&&Departure) -> bool| preview.departures.iter().filter(wanted).count();
@@ -74,11 +74,18 @@ fn summary(preview: &DrainPreview, cluster: &str) -> String {
         counted(of_role(DepartureRole::Workload), "workload"),
         counted(of_role(DepartureRole::Object), "other object"),
     );
+    if preview.already_leaving > 0 {
+        let _ = write!(
+            summary,
+            "; {} already leaving",
+            are(preview.already_leaving)
+        );
+    }
     match count(|one| one.outcome == DepartureOutcome::Follows) {
         0 => {}
-        1 => summary.push_str("; 1 dependency follows"),
+        1 => summary.push_str("; 1 dependency follows its workloads"),
         several => {
-            let _ = write!(summary, "; {several} dependencies follow");
+            let _ = write!(summary, "; {several} dependencies follow their workloads");
         }
     }
     summary.push_str(&staying(preview));
@@ -108,6 +115,14 @@ fn staying(preview: &DrainPreview) -> String {
     }
 }
 
+/// Returns the beginning of a sentence about a number of bindings.
+fn are(count: usize) -> String {
+    match count {
+        1 => "1 binding is".to_owned(),
+        several => format!("{several} bindings are"),
+    }
+}
+
 /// Returns a number and a noun.
 fn counted(count: usize, noun: &str) -> String {
     match count {
@@ -116,20 +131,18 @@ fn counted(count: usize, noun: &str) -> String {
     }
 }
 
-/// Returns the text at the end of a drain. `returned` are the evicted bindings that are in the cluster again.
+/// Returns the text at the end of a drain. `first` is the preview before the drain, and `returned` are the evicted bindings that are in the cluster again.
 pub(super) fn closing(
+    first: &DrainPreview,
     preview: &DrainPreview,
     returned: &[BindingKey],
     cluster: &str,
     progress: &Progress,
 ) -> String {
     let mut text = String::new();
-    // Without evictions, the preview is directly above.
-    if progress.left() > 0 {
-        let stays = stays(preview);
-        if !stays.is_empty() {
-            let _ = writeln!(text, "\n{stays}");
-        }
+    let stays_now = stays(preview);
+    if stays_now != stays(first) && !stays_now.is_empty() {
+        let _ = writeln!(text, "\n{stays_now}");
     }
     for key in returned {
         let _ = writeln!(

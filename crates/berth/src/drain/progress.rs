@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write as _;
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::time::Instant;
 
 use berth_api::BindingKey;
@@ -11,6 +11,8 @@ use super::departing::Departing;
 use crate::clusters::list::age;
 use crate::output;
 
+/// Columns to assume if the terminal reports no size.
+const DEFAULT_WIDTH: usize = 80;
 const CLEAR_LINE: &str = "\r\x1b[K";
 
 /// Printer of the progress.
@@ -66,13 +68,14 @@ impl Progress {
             let _ = writeln!(lines, "{key} has left {}", self.cluster);
         }
         self.left = now_left;
-        let Some(width) = output::terminal_width() else {
+        if !io::stdout().is_terminal() {
             return output::print(&lines);
-        };
+        }
         if all == 0 {
             return Ok(());
         }
         let line = self.line(departing, all);
+        let width = output::terminal_width().unwrap_or(DEFAULT_WIDTH);
         let fitting: String = line.chars().take(width.saturating_sub(1)).collect();
         self.has_line = true;
         output::print(&format!("{CLEAR_LINE}{fitting}"))

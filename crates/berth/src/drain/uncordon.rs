@@ -132,10 +132,12 @@ fn hint(cluster: &str, count: usize) -> String {
 fn summary(cluster: &str, count: usize, note: &str) -> String {
     match count {
         0 => format!("no bindings were drained from {cluster}\n"),
-        1 => format!("1 binding that was drained from {cluster} is placed again{note}\n"),
-        several => {
-            format!("{several} bindings that were drained from {cluster} are placed again{note}\n")
-        }
+        1 => format!(
+            "the scheduler decides again about 1 binding that was drained from {cluster}{note}\n"
+        ),
+        several => format!(
+            "the scheduler decides again about {several} bindings that were drained from {cluster}{note}\n"
+        ),
     }
 }
 

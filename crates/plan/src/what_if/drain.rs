@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 
 use berth_api::binding::BindingSpec;
 use berth_api::placement::ReplicaSchedulingType;
+use berth_api::well_known::UNSCHEDULABLE;
 use berth_api::{Binding, BindingKey};
 use berth_controllers::propagation::runs_pods;
 use berth_controllers::suspension::is_suspended;
+use berth_engine::{RepellingEffect, RepellingTaint, Request};
 use berth_scheduler::rules::responsibility;
 
 use super::decision::{Share, shares};
@@ -21,6 +23,8 @@ use crate::control_plane_state::Bindings;
 pub struct DrainPreview {
     /// Bindings with a copy in the cluster, sorted by key.
     pub departures: Vec<Departure>,
+    /// Number of bindings that are no longer placed in the cluster, and whose eviction has not ended.
+    pub already_leaving: usize,
     /// Number of bindings without a copy in the cluster that the drain would move as well, such as preempted ones.
     pub others: usize,
     /// Limits of the prediction and remarks about its result, one sentence each.
@@ -108,6 +112,13 @@ pub(super) fn can_be_evicted(binding: &Binding, cluster: &str) -> bool {
     !binding.deleting() && !follows(binding) && obstacle(binding, cluster).is_none()
 }
 
+/// Reports whether a binding is being evicted from a cluster.
+pub(super) fn is_leaving(binding: &Binding, cluster: &str) -> bool {
+    let is_target = binding.spec.clusters.iter().any(|t| t.name == cluster);
+    let mut tasks = binding.spec.graceful_eviction_tasks.iter();
+    !is_target && !binding.deleting() && tasks.any(|task| task.from_cluster == cluster)
+}
+
 /// Reports whether a binding has no placement of its own, and is only required by others.
 fn follows(binding: &Binding) -> bool {
     binding.spec.placement.is_none() && !binding.spec.required_by.is_empty()
@@ -121,8 +132,34 @@ fn obstacle(binding: &Binding, cluster: &str) -> Option<String> {
     if is_suspended(&binding.spec, cluster) {
         return Some(format!("dispatching to {cluster} is suspended"));
     }
+    if !is_divided(&binding.spec) && tolerates_cordon(binding) {
+        let reason = "its placement tolerates the taint of a cordoned member, so the scheduler would place it there again";
+        return Some(reason.to_owned());
+    }
     is_finished_job(binding, cluster)
         .then(|| "the Job has finished, and would run again in another cluster".to_owned())
+}
+
+/// Reports whether the replicas of a binding are divided among its clusters. Otherwise each cluster has a whole copy.
+fn is_divided(spec: &BindingSpec) -> bool {
+    let placement = spec.placement.as_ref();
+    spec.replicas > 0
+        && placement
+            .is_some_and(|placement| placement.scheduling_type() == ReplicaSchedulingType::Divided)
+}
+
+/// Reports whether the scheduler may add a cordoned cluster to a binding.
+fn tolerates_cordon(binding: &Binding) -> bool {
+    let cordon = RepellingTaint {
+        key: UNSCHEDULABLE.to_owned(),
+        value: String::new(),
+        effect: RepellingEffect::NoSchedule,
+    };
+    let request = Request::new(&binding.key, &binding.spec, &binding.status);
+    request.is_ok_and(|request| {
+        let mut tolerations = request.placement().tolerations().iter();
+        tolerations.any(|toleration| toleration.tolerates(&cordon))
+    })
 }
 
 /// Reports whether a binding is one of a Job that has completed or failed in a cluster.
@@ -209,13 +246,8 @@ fn is_required_in(spec: &BindingSpec, cluster: &str) -> bool {
 fn placed(binding: &Binding, cluster: &str, after: &[Share]) -> DepartureOutcome {
     let spec = &binding.spec;
     let others: Vec<&Share> = after.iter().filter(|share| share.name != cluster).collect();
-    let is_divided = spec.replicas > 0
-        && spec
-            .placement
-            .as_ref()
-            .is_some_and(|placement| placement.scheduling_type() == ReplicaSchedulingType::Divided);
     let placed: i64 = others.iter().map(|share| i64::from(share.replicas)).sum();
-    let lacks_replicas = is_divided && placed < i64::from(spec.replicas);
+    let lacks_replicas = is_divided(spec) && placed < i64::from(spec.replicas);
     if others.is_empty() || lacks_replicas {
         let scheduler = spec.scheduler();
         let reason = if responsibility::passes(binding, scheduler) {

@@ -7,7 +7,7 @@ use berth_api::BindingKey;
 use kube::Client;
 
 use super::decider::Decider;
-use super::drain::{DrainPreview, departures};
+use super::drain::{DrainPreview, departures, is_leaving};
 use super::fleet_changes::{ChangeError, FleetChange};
 use super::prediction::predict_moves;
 use crate::control_plane_lists::{self, ListError};
@@ -83,10 +83,13 @@ async fn predict(
     let others = others
         .filter(|moved| !leaving.contains(&moved.to.key))
         .count();
+    let all = before.bindings.values();
+    let already_leaving = all.filter(|binding| is_leaving(binding, &cluster)).count();
     let mut notes = remarks;
     notes.extend(decider.limits(configuration));
     Ok(DrainPreview {
         departures,
+        already_leaving,
         others,
         notes,
     })

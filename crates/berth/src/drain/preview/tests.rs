@@ -48,6 +48,7 @@ fn a_preview_lists_the_bindings_that_leave_and_those_that_stay() {
                 departure("values", None, DepartureOutcome::Follows),
                 departure("web", Some(3), moves(&[("m2", 2), ("m3", 1)])),
             ],
+            already_leaving: 2,
             others: 1,
             notes: vec!["a limit".to_owned()],
         },
@@ -62,8 +63,8 @@ shop/web        3          m2:2, m3:1
 STAYS     REPLICAS   REASON
 shop/db   1          no cluster fits
 
-2 workloads and 1 other object can leave m1; 1 dependency follows; 1 workload stays; 1 binding of other clusters would \
-move as well
+2 workloads and 1 other object can leave m1; 2 bindings are already leaving; 1 dependency follows its workloads; 1 workload stays; \
+1 binding of other clusters would move as well
 note: a limit
 ";
     assert_eq!(text_of, expected);
@@ -86,11 +87,19 @@ fn the_end_names_what_stays() {
             "m1 is not drained: 0 bindings have left m1 in 0s; 1 workload and 1 other object stay",
         ),
     ] {
-        let text = closing(&preview(departures), &[], "m1", &progress);
+        let now = preview(departures);
+        let text = closing(&now, &now, &[], "m1", &progress);
         assert_eq!(text.lines().next(), Some(expected));
     }
     let returned = [BindingKey::new("shop", "agent")];
-    let text = closing(&preview(Vec::new()), &returned, "m1", &progress);
+    let none = preview(Vec::new());
+    let text = closing(&none, &none, &returned, "m1", &progress);
     assert!(text.starts_with("shop/agent is in m1 again: "), "{text}");
     assert!(text.contains("m1 is not drained"), "{text}");
+    // The table is printed again only if it has changed.
+    let text = closing(&none, &preview(vec![workload()]), &[], "m1", &progress);
+    assert!(
+        text.starts_with("\nSTAYS     REPLICAS   REASON\nshop/db   1          no cluster fits\n"),
+        "{text}"
+    );
 }

@@ -136,7 +136,15 @@ fn bindings_whose_eviction_would_not_end_or_do_harm_stay() {
         "status": { "conditions": [{ "type": "Complete", "status": "True" }] } }] });
     let elsewhere = json!({ "aggregatedStatus": [{ "clusterName": "m2",
         "status": { "conditions": [{ "type": "Complete", "status": "True" }] } }] });
+    let tolerating = |mut placement: Value| {
+        placement["clusterTolerations"] = json!([{ "operator": "Exists" }]);
+        json!({ "replicas": 2, "placement": placement })
+    };
+    let returns = "its placement tolerates the taint of a cordoned member, so the scheduler would place it there again";
+    let divided = json!({ "replicaScheduling": { "replicaSchedulingType": "Divided" } });
     for (kind, spec, status, expected) in [
+        ("DaemonSet", tolerating(json!({})), json!({}), Some(returns)),
+        ("Deployment", tolerating(divided), json!({}), None),
         (
             "Deployment",
             json!({ "suspension": { "scheduling": true } }),
