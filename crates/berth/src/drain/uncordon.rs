@@ -20,13 +20,13 @@ use crate::output;
 /// Flags of `berth uncordon`.
 #[derive(Args, Clone, Debug)]
 pub struct UncordonArgs {
-    /// Names of the members, and the flags that `berth cordon` has, too.
-    #[command(flatten)]
-    pub cordon: CordonArgs,
-
     /// Have the workloads that `berth drain` has evicted from the members placed again
     #[arg(long)]
     pub bring_back: bool,
+
+    /// Names of the members, and the flags that `berth cordon` has, too.
+    #[command(flatten)]
+    pub cordon: CordonArgs,
 }
 
 /// Uncordons members, one after the other, and brings back or counts the bindings that were drained from them.
