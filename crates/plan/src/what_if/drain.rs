@@ -14,7 +14,7 @@ use berth_controllers::suspension::is_suspended;
 use berth_engine::{RepellingEffect, RepellingTaint, Request};
 use berth_scheduler::rules::responsibility;
 
-use super::decision::{Share, shares};
+use super::decision::{Decision, Share, shares};
 use super::moves::Moves;
 use crate::control_plane_state::Bindings;
 
@@ -181,51 +181,57 @@ fn is_finished_job(binding: &Binding, cluster: &str) -> bool {
 /// Returns the outcome for each binding with a copy in a cluster. `before` are the bindings before the drain, and `moves`
 /// are the predicted moves.
 pub(super) fn departures(before: &Bindings, moves: &Moves, cluster: &str) -> Vec<Departure> {
-    let decided: BTreeMap<&BindingKey, _> = moves
+    let decided: BTreeMap<&BindingKey, &Decision> = moves
         .moves
         .iter()
         .map(|moved| (&moved.to.key, &moved.to))
         .collect();
     let mut departures = Vec::new();
     for (key, binding) in before {
-        if binding.deleting() {
+        let Some(outcome) = outcome(binding, decided.get(key).copied(), cluster) else {
             continue;
-        }
-        let spec = &binding.spec;
-        let outcome = if let Some(target) = spec.clusters.iter().find(|t| t.name == cluster) {
-            let outcome = if follows(binding) {
-                DepartureOutcome::Follows
-            } else if let Some(reason) = obstacle(binding, cluster) {
-                DepartureOutcome::Stays { reason }
-            } else {
-                let decision = decided.get(key);
-                let failure = decision.and_then(|decision| decision.failure.as_ref());
-                let unchanged = shares(spec);
-                let after = decision.map_or(&unchanged, |decision| &decision.clusters);
-                match failure {
-                    Some(failure) => DepartureOutcome::Stays {
-                        reason: failure.message.trim_end_matches('.').to_owned(),
-                    },
-                    None => placed(binding, cluster, after),
-                }
-            };
-            Some((outcome, Some(target.replicas)))
-        } else if follows(binding) && is_required_in(spec, cluster) {
-            Some((DepartureOutcome::Follows, None))
-        } else {
-            None
         };
-        if let Some((outcome, replicas)) = outcome {
-            departures.push(Departure {
-                key: key.clone(),
-                role: role(binding, cluster),
-                replicas: replicas.filter(|_| spec.is_workload()),
-                outcome,
-            });
-        }
+        let spec = &binding.spec;
+        let target = spec.clusters.iter().find(|target| target.name == cluster);
+        departures.push(Departure {
+            key: key.clone(),
+            role: role(binding, cluster),
+            replicas: target
+                .filter(|_| spec.is_workload())
+                .map(|target| target.replicas),
+            outcome,
+        });
     }
     keep_with_workloads(&mut departures);
     departures
+}
+
+/// Returns the outcome for a binding, or `None` if it has no copy in the cluster. `decision` is the decision about the
+/// evicted binding.
+fn outcome(
+    binding: &Binding,
+    decision: Option<&Decision>,
+    cluster: &str,
+) -> Option<DepartureOutcome> {
+    let spec = &binding.spec;
+    let is_target = spec.clusters.iter().any(|target| target.name == cluster);
+    let is_required = follows(binding) && is_required_in(spec, cluster);
+    if binding.deleting() || !(is_target || is_required) {
+        return None;
+    }
+    if follows(binding) {
+        return Some(DepartureOutcome::Follows);
+    }
+    if let Some(reason) = obstacle(binding, cluster) {
+        return Some(DepartureOutcome::Stays { reason });
+    }
+    if let Some(failure) = decision.and_then(|decision| decision.failure.as_ref()) {
+        let reason = failure.message.trim_end_matches('.').to_owned();
+        return Some(DepartureOutcome::Stays { reason });
+    }
+    let unchanged = shares(spec);
+    let after = decision.map_or(&unchanged, |decision| &decision.clusters);
+    Some(placed(binding, cluster, after))
 }
 
 fn role(binding: &Binding, cluster: &str) -> DepartureRole {

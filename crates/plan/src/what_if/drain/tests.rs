@@ -5,7 +5,7 @@ use std::sync::Arc;
 use berth_api::ResourceBinding;
 use serde_json::{Value, json};
 
-use super::super::decision::{Decision, Failure};
+use super::super::decision::Failure;
 use super::super::moves::Move;
 use super::*;
 
@@ -39,7 +39,7 @@ fn share(name: &str, replicas: i32) -> Share {
 }
 
 /// Returns the outcome for a binding that a decision puts into these clusters.
-fn outcome(binding: Binding, after: &[(&str, i32)], failure: Option<&str>) -> DepartureOutcome {
+fn outcome_of(binding: Binding, after: &[(&str, i32)], failure: Option<&str>) -> DepartureOutcome {
     let mut decision = Decision::unchanged(&binding);
     decision.clusters = after
         .iter()
@@ -125,7 +125,7 @@ fn a_decision_determines_where_a_workload_goes() {
             ),
         ),
     ] {
-        let found = outcome(binding("Deployment", spec, &json!({})), after, failure);
+        let found = outcome_of(binding("Deployment", spec, &json!({})), after, failure);
         assert_eq!(found, expected, "{about}");
     }
 }
@@ -165,7 +165,7 @@ fn bindings_whose_eviction_would_not_end_or_do_harm_stay() {
         ),
         ("Job", json!({}), elsewhere, None),
     ] {
-        let found = outcome(binding(kind, &spec, &status), &[("m2", 2)], None);
+        let found = outcome_of(binding(kind, &spec, &status), &[("m2", 2)], None);
         match expected {
             Some(reason) => assert_eq!(found, stays(reason), "{kind} {spec}"),
             None => assert!(matches!(found, DepartureOutcome::Moves { .. }), "{found:?}"),
@@ -177,11 +177,11 @@ fn bindings_whose_eviction_would_not_end_or_do_harm_stay() {
 fn dependencies_follow_the_bindings_that_require_them() {
     let parent = json!({ "namespace": "shop", "name": "web", "clusters": [{ "name": "m1" }] });
     let spec = json!({ "placement": null, "requiredBy": [parent], "clusters": [] });
-    let found = outcome(binding("ConfigMap", &spec, &json!({})), &[], None);
+    let found = outcome_of(binding("ConfigMap", &spec, &json!({})), &[], None);
     assert_eq!(found, DepartureOutcome::Follows);
     // A resource with a policy of its own is evicted, even if a workload requires it.
     let spec = json!({ "requiredBy": [parent] });
-    let found = outcome(binding("ConfigMap", &spec, &json!({})), &[("m2", 0)], None);
+    let found = outcome_of(binding("ConfigMap", &spec, &json!({})), &[("m2", 0)], None);
     assert!(matches!(found, DepartureOutcome::Moves { .. }), "{found:?}");
 }
 
