@@ -215,7 +215,7 @@ async fn check_preview(scene: &Scene) {
     for expected in [
         "\ndefault/db-deployment ",
         "default/db-deployment, which stays, may need it",
-        "1 workload and 0 other objects can leave member1; 1 workload and 1 other object stay",
+        "1 workload can leave member1; 1 workload and 1 other object stay",
     ] {
         assert!(preview.contains(expected), "{preview}");
     }

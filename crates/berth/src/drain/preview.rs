@@ -69,10 +69,14 @@ fn summary(preview: &DrainPreview, cluster: &str) -> String {
     }
     let count = |wanted: fn(&&Departure) -> bool| preview.departures.iter().filter(wanted).count();
     let of_role = |role| preview.movable(role).count();
+    let (workloads, objects) = (
+        of_role(DepartureRole::Workload),
+        of_role(DepartureRole::Object),
+    );
+    let can_leave = workloads_and_objects(workloads, objects);
     let mut summary = format!(
-        "{} and {} can leave {cluster}",
-        counted(of_role(DepartureRole::Workload), "workload"),
-        counted(of_role(DepartureRole::Object), "other object"),
+        "{} can leave {cluster}",
+        can_leave.as_deref().unwrap_or("no bindings")
     );
     if preview.already_leaving > 0 {
         let _ = write!(
@@ -104,14 +108,25 @@ fn staying(preview: &DrainPreview) -> String {
         .iter()
         .filter(|one| one.stays().is_some());
     let objects = all.count() - workloads;
-    let verb = |count: usize| if count == 1 { "stays" } else { "stay" };
+    let verb = if workloads + objects == 1 {
+        "stays"
+    } else {
+        "stay"
+    };
+    workloads_and_objects(workloads, objects)
+        .map(|text| format!("; {text} {verb}"))
+        .unwrap_or_default()
+}
+
+/// Returns numbers of workloads and other objects, or `None` if both are zero.
+fn workloads_and_objects(workloads: usize, objects: usize) -> Option<String> {
     let workload_text = counted(workloads, "workload");
     let object_text = counted(objects, "other object");
     match (workloads, objects) {
-        (0, 0) => String::new(),
-        (_, 0) => format!("; {workload_text} {}", verb(workloads)),
-        (0, _) => format!("; {object_text} {}", verb(objects)),
-        (_, _) => format!("; {workload_text} and {object_text} stay"),
+        (0, 0) => None,
+        (_, 0) => Some(workload_text),
+        (0, _) => Some(object_text),
+        (_, _) => Some(format!("{workload_text} and {object_text}")),
     }
 }
 
