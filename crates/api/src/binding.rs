@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
+use std::time::Duration;
 
+use berth_apimachinery::timestamp::whole_seconds;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NodeSelector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::CustomResource;
@@ -466,4 +469,30 @@ fn is_zero(number: &i32) -> bool {
 )]
 fn is_false(flag: &bool) -> bool {
     !*flag
+}
+
+/// Returns the time for `spec.rescheduleTriggeredAt` with which a scheduler decides afresh about a binding. The scheduler
+/// ignores a time that is not later than its last decision, and both times have whole seconds.
+pub fn reschedule_trigger(last_scheduled: Option<Timestamp>, now: Timestamp) -> Timestamp {
+    let after = last_scheduled.and_then(|time| time.checked_add(Duration::from_secs(1)).ok());
+    let now = whole_seconds(now);
+    after.map_or(now, |after| after.max(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trigger_is_later_than_the_last_decision() {
+        let at = |time: &str| time.parse::<Timestamp>().unwrap();
+        let now = at("2026-05-01T10:00:00.7Z");
+        for (decided, expected) in [
+            (None, "2026-05-01T10:00:00Z"),
+            (Some("2026-05-01T09:59:59Z"), "2026-05-01T10:00:00Z"),
+            (Some("2026-05-01T10:00:00Z"), "2026-05-01T10:00:01Z"),
+        ] {
+            assert_eq!(reschedule_trigger(decided.map(at), now), at(expected));
+        }
+    }
 }

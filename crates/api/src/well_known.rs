@@ -94,9 +94,6 @@ pub const EVICTED_FROM: &str = "migration.berth/evicted-from";
 pub const CONDITION_EVICTIONS_PAUSED: &str = "EvictionsPaused";
 /// The annotations that limit the migration of a workload. Those of a policy are copied to its bindings.
 pub const MIGRATION_LIMITS: [&str; 2] = [MAX_SURGE, MAX_MOVING];
-/// Annotation of bindings, specific to Berth: the clusters from which `berth drain` has evicted the binding, separated by
-/// commas.
-pub const DRAINED_FROM: &str = "drain.berth/from";
 /// Prefix of label keys on a binding. Each such label refers to another binding that depends on the labelled binding.
 /// Its value is the permanent id of the dependent binding.
 pub const DEPENDED_BY_PREFIX: &str = "resourcebinding.karmada.io/depended-by-";

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use berth::up::{ControlPlane, UpArgs};
-use berth_api::well_known::DRAINED_FROM;
+use berth_api::well_known::EVICTED_FROM;
 use berth_api::{Cluster, OverridePolicy, ResourceBinding};
 use berth_e2e::eventually;
 use berth_e2e::program::{Program, command};
@@ -290,7 +290,7 @@ async fn bring_back(scene: &Scene) {
     })
     .await;
     let web = scene.bindings().get("web-deployment").await.unwrap();
-    assert_eq!(web.annotations().get(DRAINED_FROM), None);
+    assert_eq!(web.annotations().get(EVICTED_FROM), None);
     assert!(web.spec.reschedule_triggered_at.is_some());
 }
 

@@ -1,9 +1,7 @@
 //! The end of a drain for a binding: one patch with which the scheduler decides afresh about it.
 
-use std::time::Duration;
-
-use berth_api::well_known::DRAINED_FROM;
-use berth_apimachinery::timestamp::whole_seconds;
+use berth_api::binding::reschedule_trigger;
+use berth_api::well_known::EVICTED_FROM;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
@@ -21,7 +19,7 @@ pub(super) fn bring_back_patch(
     cluster: &str,
     now: Timestamp,
 ) -> Option<Value> {
-    let annotation = binding.annotations().get(DRAINED_FROM)?;
+    let annotation = binding.annotations().get(EVICTED_FROM)?;
     let drained = clusters_of_annotation(annotation);
     if !drained.contains(&cluster) || binding.metadata.deletion_timestamp.is_some() {
         return None;
@@ -32,8 +30,8 @@ pub(super) fn bring_back_patch(
         .collect();
     let value = (!rest.is_empty()).then(|| rest.join(","));
     let mut patch = json!({
-        "metadata": { "annotations": { DRAINED_FROM: value } },
-        "spec": { "rescheduleTriggeredAt": trigger_time(binding, now).to_string() },
+        "metadata": { "annotations": { EVICTED_FROM: value } },
+        "spec": { "rescheduleTriggeredAt": reschedule_trigger(decided(binding), now).to_string() },
     });
     let spec = &binding.data["spec"];
     let items = |field: &str| spec[field].as_array().cloned().unwrap_or_default();
@@ -55,14 +53,10 @@ pub(super) fn bring_back_patch(
     Some(patch)
 }
 
-/// Returns the time of the request for a new decision. The scheduler ignores requests that are not later than its last
-/// decision, and both times have whole seconds.
-fn trigger_time(binding: &DynamicObject, now: Timestamp) -> Timestamp {
+/// Returns the time of the scheduler's last decision.
+fn decided(binding: &DynamicObject) -> Option<Timestamp> {
     let decided = binding.data["status"]["lastScheduledTime"].as_str();
-    let decided: Option<Timestamp> = decided.and_then(|time| time.parse().ok());
-    let after_decision = decided.and_then(|time| time.checked_add(Duration::from_secs(1)).ok());
-    let now = whole_seconds(now);
-    after_decision.map_or(now, |after| after.max(now))
+    decided.and_then(|time| time.parse().ok())
 }
 
 #[cfg(test)]
@@ -75,7 +69,7 @@ mod tests {
     }
 
     fn drained_from(clusters: &str) -> Value {
-        json!({ "name": "web", "annotations": { DRAINED_FROM: clusters } })
+        json!({ "name": "web", "annotations": { EVICTED_FROM: clusters } })
     }
 
     #[test]
@@ -86,7 +80,7 @@ mod tests {
             assert_eq!(
                 patch.unwrap(),
                 json!({
-                    "metadata": { "annotations": { DRAINED_FROM: left } },
+                    "metadata": { "annotations": { EVICTED_FROM: left } },
                     "spec": { "rescheduleTriggeredAt": "2026-05-01T10:00:00Z" },
                 })
             );
@@ -106,19 +100,6 @@ mod tests {
             json!([{ "name": "m2", "replicas": 1, "new": 1 }, { "name": "m1", "replicas": 2 }])
         );
         assert_eq!(spec["gracefulEvictionTasks"], json!([others]));
-    }
-
-    #[test]
-    fn the_request_is_later_than_the_last_decision() {
-        for (decided, expected) in [
-            ("2026-05-01T09:59:59Z", "2026-05-01T10:00:00Z"),
-            ("2026-05-01T10:00:00Z", "2026-05-01T10:00:01Z"),
-        ] {
-            let binding = json!({ "metadata": drained_from("m1"), "spec": {},
-                "status": { "lastScheduledTime": decided } });
-            let patch = patch_of(binding).unwrap();
-            assert_eq!(patch["spec"]["rescheduleTriggeredAt"], expected);
-        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use berth_api::names::execution_namespace;
 use berth_api::well_known::{
-    CLUSTER_RESOURCE_BINDING_NAME, CONDITION_MIGRATING, DRAINED_FROM, RESOURCE_BINDING_NAME,
+    CLUSTER_RESOURCE_BINDING_NAME, CONDITION_MIGRATING, EVICTED_FROM, RESOURCE_BINDING_NAME,
     RESOURCE_BINDING_NAMESPACE,
 };
 use berth_api::{Binding, BindingKey, Work, condition};
@@ -70,7 +70,7 @@ fn binding_of_work(work: &ObjectMeta) -> Option<BindingKey> {
 fn departing(bindings: &[Binding], with_work: &BTreeSet<BindingKey>, cluster: &str) -> Departing {
     let mut departing = Departing::new();
     for binding in bindings {
-        let drained = clusters_of_annotation(binding.annotation(DRAINED_FROM));
+        let drained = clusters_of_annotation(binding.annotation(EVICTED_FROM));
         let is_target = binding.spec.clusters.iter().any(|t| t.name == cluster);
         if binding.deleting() || is_target || !drained.contains(&cluster) {
             continue;
@@ -118,7 +118,7 @@ mod tests {
         let mut spec = spec.clone();
         spec["resource"] = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" });
         let object = json!({ "metadata": { "name": "web-deployment", "namespace": "shop",
-            "annotations": { DRAINED_FROM: annotation } }, "spec": spec, "status": status });
+            "annotations": { EVICTED_FROM: annotation } }, "spec": spec, "status": status });
         let object: ResourceBinding = serde_json::from_value(object).unwrap();
         object.into()
     }

@@ -4,7 +4,7 @@
 use berth_api::BindingKey;
 use berth_api::binding::GracefulEvictionTask;
 use berth_api::policy::PurgeMode;
-use berth_api::well_known::DRAINED_FROM;
+use berth_api::well_known::EVICTED_FROM;
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
@@ -64,13 +64,13 @@ fn eviction_patch(binding: &DynamicObject, cluster: &str) -> Option<Value> {
         };
         tasks.push(json!(task));
     }
-    let annotation = binding.annotations().get(DRAINED_FROM);
+    let annotation = binding.annotations().get(EVICTED_FROM);
     let mut drained = clusters_of_annotation(annotation.map_or("", String::as_str));
     if !drained.contains(&cluster) {
         drained.push(cluster);
     }
     Some(json!({
-        "metadata": { "annotations": { DRAINED_FROM: drained.join(",") } },
+        "metadata": { "annotations": { EVICTED_FROM: drained.join(",") } },
         "spec": { "clusters": clusters, "gracefulEvictionTasks": tasks },
     }))
 }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     fn patch_of(annotation: Option<&str>, spec: &Value) -> Option<Value> {
-        let annotations = annotation.map(|value| json!({ DRAINED_FROM: value }));
+        let annotations = annotation.map(|value| json!({ EVICTED_FROM: value }));
         let binding = serde_json::from_value(json!({
             "metadata": { "name": "web", "annotations": annotations }, "spec": spec }));
         eviction_patch(&binding.unwrap(), "m1")
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(
             patch.unwrap(),
             json!({
-                "metadata": { "annotations": { DRAINED_FROM: "m9,m1" } },
+                "metadata": { "annotations": { EVICTED_FROM: "m9,m1" } },
                 "spec": {
                     "clusters": [{ "name": "m2", "replicas": 1, "new": 1 }],
                     "gracefulEvictionTasks": [{ "fromCluster": "m3", "new": 2 }, task],
@@ -113,7 +113,7 @@ mod tests {
         let spec = json!({ "clusters": [{ "name": "m1" }], "gracefulEvictionTasks": [task] });
         let patch = patch_of(Some("m1"), &spec).unwrap();
         assert_eq!(patch["spec"]["gracefulEvictionTasks"], json!([task]));
-        assert_eq!(patch["metadata"]["annotations"][DRAINED_FROM], "m1");
+        assert_eq!(patch["metadata"]["annotations"][EVICTED_FROM], "m1");
         // A resource without replicas has a task without replicas.
         let patch = patch_of(None, &json!({ "clusters": [{ "name": "m1" }] })).unwrap();
         assert_eq!(

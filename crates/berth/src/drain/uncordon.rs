@@ -2,7 +2,7 @@
 //! `berth drain` has evicted are placed again.
 
 use berth_api::BindingKey;
-use berth_api::well_known::DRAINED_FROM;
+use berth_api::well_known::EVICTED_FROM;
 use berth_component_base::paged_list::all_pages;
 use berth_plan::control_plane_lists::placement_resources;
 use clap::Args;
@@ -99,7 +99,7 @@ async fn drained_bindings(client: &Client) -> Result<Vec<(BindingKey, String)>, 
         });
         let objects = objects.await.map_err(DrainError::refused(doing))?;
         drained.extend(objects.iter().filter_map(|object| {
-            let annotation = object.annotations().get(DRAINED_FROM)?;
+            let annotation = object.annotations().get(EVICTED_FROM)?;
             Some((BindingKey::of(&object.metadata), annotation.clone()))
         }));
     }

@@ -124,7 +124,7 @@ pub(super) fn decide(
                 continue;
             };
             // The end of the brake starts the next examination.
-            if cluster.ready_since.is_none() && brake.stops(&options.brake) {
+            if cluster.ready_since.is_none() && brake.stops(options.brake) {
                 continue;
             }
             match tolerated(binding.placement.as_ref(), &cluster.taints) {

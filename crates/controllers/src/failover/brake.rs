@@ -58,10 +58,7 @@ pub(super) enum Readiness {
 impl Brake {
     /// Returns the state for these clusters. It is engaged as long as the clusters that became not ready within one
     /// [`WINDOW`], and still are, reach the threshold.
-    pub(super) fn of(
-        clusters: impl IntoIterator<Item = Readiness>,
-        options: &BrakeOptions,
-    ) -> Self {
+    pub(super) fn of(clusters: impl IntoIterator<Item = Readiness>, options: BrakeOptions) -> Self {
         let mut times = Vec::new();
         let mut all = 0_u32;
         for cluster in clusters {
@@ -95,12 +92,12 @@ impl Brake {
     }
 
     /// Reports whether no binding may be evicted from clusters that are not ready.
-    pub(super) fn stops(self, options: &BrakeOptions) -> bool {
+    pub(super) fn stops(self, options: BrakeOptions) -> bool {
         self.is_engaged() && options.rate <= 0.0
     }
 
     /// Returns the message for people, or `None` if the brake is released.
-    pub(super) fn message(self, options: &BrakeOptions) -> Option<String> {
+    pub(super) fn message(self, options: BrakeOptions) -> Option<String> {
         let Self::Engaged { lost, clusters } = self else {
             return None;
         };
@@ -130,7 +127,7 @@ mod tests {
             threshold,
             ..BrakeOptions::default()
         };
-        Brake::of(clusters, &options)
+        Brake::of(clusters, options)
     }
 
     #[test]
@@ -172,19 +169,19 @@ mod tests {
             threshold: 0.5,
             rate: 0.0,
         };
-        let message = engaged.message(&stops).unwrap();
+        let message = engaged.message(stops).unwrap();
         assert!(message.starts_with("3 of 4 clusters became not ready within a minute; "));
         assert!(
             message.contains("not ready have stopped,")
                 && message.ends_with("fewer than 50% of the clusters are not ready")
         );
         let slows = BrakeOptions { rate: 0.1, ..stops };
-        assert!(!engaged.stops(&slows));
-        let message = engaged.message(&slows).unwrap();
+        assert!(!engaged.stops(slows));
+        let message = engaged.message(slows).unwrap();
         assert!(
             message.contains("slowed down to 0.1 per second,"),
             "{message}"
         );
-        assert_eq!(Brake::Released.message(&stops), None);
+        assert_eq!(Brake::Released.message(stops), None);
     }
 }

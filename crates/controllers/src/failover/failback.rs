@@ -5,12 +5,13 @@
 //! A binding returns once for each eviction, because the return removes the record of the eviction. An earlier affinity
 //! term is tried once for each time that one of its clusters comes back.
 
+use berth_api::binding::reschedule_trigger;
 use berth_api::condition;
 use berth_api::well_known::{CONDITION_MIGRATING, EVICTED_FROM};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
+use super::binding::BindingRecord;
 use super::cluster::ClusterRecord;
 use super::options::RebalanceOptions;
 use super::report::Reports;
@@ -129,12 +130,14 @@ fn earlier_term(
 }
 
 impl Failback {
-    /// Returns the patch that lets the scheduler decide afresh.
-    pub(super) fn patch(&self, now: Timestamp) -> Value {
+    /// Returns the patch that lets the scheduler decide about the binding afresh.
+    pub(super) fn patch(&self, binding: &BindingRecord, now: Timestamp) -> Value {
+        let decided = binding.body.status.last_scheduled_time.as_ref();
+        let decided = decided.map(|time| time.0);
         let remaining = (!self.remaining.is_empty()).then(|| self.remaining.join(","));
         json!({
             "metadata": { "annotations": { EVICTED_FROM: remaining } },
-            "spec": { "rescheduleTriggeredAt": Time(now) },
+            "spec": { "rescheduleTriggeredAt": reschedule_trigger(decided, now).to_string() },
         })
     }
 }

@@ -216,7 +216,7 @@ impl Failover {
     /// decided again.
     fn update_brake(&mut self, now: Instant) {
         let clusters = self.cache.clusters.values().map(ClusterRecord::readiness);
-        let brake = Brake::of(clusters, &self.options.brake);
+        let brake = Brake::of(clusters, self.options.brake);
         let was_engaged = self.brake.is_engaged();
         self.brake = brake;
         self.may_show_wrong_brake = true;
@@ -227,14 +227,14 @@ impl Failover {
         let usual = self.options.taint_eviction.as_ref();
         let usual = usual.map_or(0.0, |taints| taints.rate);
         // A brake that stops leaves the rate for clusters that are ready.
-        let is_slow = brake.is_engaged() && !brake.stops(&self.options.brake);
+        let is_slow = brake.is_engaged() && !brake.stops(self.options.brake);
         let rate = if is_slow {
             self.options.brake.rate
         } else {
             usual
         };
         self.queues.set_taint_interval(interval(rate));
-        if let Some(message) = brake.message(&self.options.brake) {
+        if let Some(message) = brake.message(self.options.brake) {
             tracing::warn!("{message}");
         } else {
             tracing::info!("evictions from clusters that are not ready go on");
@@ -262,7 +262,7 @@ impl Failover {
             if !self.busy_clusters.insert(name.clone()) {
                 continue;
             }
-            let message = self.brake.message(&self.options.brake);
+            let message = self.brake.message(self.options.brake);
             let message = message.filter(|_| is_paused);
             let (writer, name) = (self.writer.clone(), name.clone());
             workers.start(async move {
@@ -337,7 +337,7 @@ impl Failover {
                 return;
             }
             Action::Return(failback) => {
-                let patch = failback.patch(clocks.wall);
+                let patch = failback.patch(&binding, clocks.wall);
                 (Rebalancing::Return(failback.clusters), patch)
             }
             Action::MovePending(moves) => {

@@ -1,10 +1,10 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use berth_api::placement::Placement;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::super::binding::BindingRecord;
 use super::super::cluster::tests::cluster;
 use super::super::graceful_eviction::tests::binding_with;
 use super::*;
@@ -42,7 +42,7 @@ fn evicted_from(names: &[&str], spec: Value, status: Value) -> BindingRecord {
         .spec
         .placement
         .clone()
-        .or_else(|| Some(Default::default()));
+        .or_else(|| Some(Placement::default()));
     binding
 }
 
@@ -203,7 +203,7 @@ fn the_return_removes_the_record_of_the_eviction() {
         remaining: remaining.iter().map(|name| (*name).to_owned()).collect(),
     };
     for (remaining, expected) in [(&[][..], Value::Null), (&["m3", "m4"], json!("m3,m4"))] {
-        let patch = failback(remaining).patch(at(0));
+        let patch = failback(remaining).patch(&evicted_from(&[], json!({}), json!({})), at(0));
         assert_eq!(patch["metadata"]["annotations"][EVICTED_FROM], expected);
         assert_eq!(
             patch["spec"]["rescheduleTriggeredAt"],
