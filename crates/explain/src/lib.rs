@@ -12,6 +12,7 @@ mod analysis;
 mod change;
 mod changed_case;
 mod fix;
+mod migration;
 mod proposals;
 mod reason;
 mod report;
@@ -24,6 +25,7 @@ pub use analysis::explain;
 pub use change::{Change, TaintRef};
 pub use changed_case::Case;
 pub use fix::{Fix, Share};
+pub use migration::{Eviction, MigratingCondition, Migration, MigrationState, PausedEvictions};
 pub use report::{
     API_VERSION, BindingSummary, ClusterReport, DecisionSource, EstimateReport, KIND, Minimum,
     Recorded, Report, ResourceSummary, ScoreReport, SourceKind, StageCount, StoredCondition,

@@ -7,6 +7,7 @@ use berth_engine::{Basis, DivisionStep, ScheduledReason, SelectionExplanation, S
 use serde::{Deserialize, Serialize};
 
 use crate::fix::{Fix, Share};
+use crate::migration::{Migration, PausedEvictions};
 
 /// The version of the format.
 pub const API_VERSION: &str = "explain.berth.io/v1";
@@ -32,6 +33,12 @@ pub struct Report {
     /// The result that the binding records, and whether the decision agrees with this result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Recorded>,
+    /// The unfinished moves of the binding. Absent if nothing moves and no return is possible.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub migration: Option<Migration>,
+    /// The clusters of the binding from which evictions are paused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evictions_paused: Vec<PausedEvictions>,
     /// The affinity terms, in order. For a placement without affinity terms, there is one entry without a name.
     pub terms: Vec<TermReport>,
     /// The choice among groups of clusters. Absent if no supported spread constraint applies.

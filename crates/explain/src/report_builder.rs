@@ -36,6 +36,8 @@ impl Report {
             verdict: Verdict::new(request, outcome, counts),
             source: None,
             recorded: None,
+            migration: None,
+            evictions_paused: Vec::new(),
             terms: terms(request, outcome, explanation),
             selection: deciding.selection.clone(),
             division: deciding.division.clone(),

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use berth_api::feature_gates::EngineGates;
-use berth_api::{Binding, condition};
+use berth_api::{Binding, Cluster, condition};
 use berth_engine::{Assumed, Fleet, WorkloadPeers};
-use berth_explain::{Case, Limits, Report, Share, StoredCondition};
+use berth_explain::{Case, Limits, Migration, PausedEvictions, Report, Share, StoredCondition};
 use berth_scheduler::AffinityGroups;
 
 use super::Subject;
@@ -61,7 +61,7 @@ pub(crate) async fn analyse(
         Some(estimators) => estimators.decide(binding, decision).await,
         None => decision(),
     }?;
-    let report = with_stored_result(report, binding);
+    let report = with_stored_state(report, binding, |name| clusters.get(name).cloned());
     Ok(with_notes(
         report,
         gates,
@@ -97,8 +97,13 @@ fn peers(binding: &Binding, bindings: &[Binding]) -> WorkloadPeers {
     groups.peers(binding, |key| known.get(key).cloned())
 }
 
-/// Adds to the report the scheduling result that is stored in the binding.
-pub(super) fn with_stored_result(report: Report, binding: &Binding) -> Report {
+/// Adds to the report the scheduling result that is stored in the binding, the unfinished moves of the binding, and its
+/// clusters from which evictions are paused. `cluster` returns the cluster of a name.
+pub(super) fn with_stored_state(
+    report: Report,
+    binding: &Binding,
+    cluster: impl Fn(&str) -> Option<Arc<Cluster>>,
+) -> Report {
     let shares = binding.spec.clusters.iter().map(|target| Share {
         name: target.name.clone(),
         replicas: i64::from(target.replicas),
@@ -111,7 +116,19 @@ pub(super) fn with_stored_result(report: Report, binding: &Binding) -> Report {
         });
     let affinity = binding.status.scheduler_observing_affinity_name.clone();
     let affinity = affinity.filter(|name| !name.is_empty());
-    report.with_recorded(shares.collect(), affinity, condition)
+    let targets = binding.spec.clusters.iter();
+    let clusters: Vec<(&str, Option<Arc<Cluster>>)> = targets
+        .map(|target| (&*target.name, cluster(&target.name)))
+        .collect();
+    let messages = clusters.iter().map(|(name, cluster)| {
+        let message = cluster.as_deref().and_then(PausedEvictions::message_of);
+        (*name, message)
+    });
+    Report {
+        migration: Migration::of(binding),
+        evictions_paused: PausedEvictions::group(messages),
+        ..report.with_recorded(shares.collect(), affinity, condition)
+    }
 }
 
 /// Adds to the report a note about the next decision of the scheduler, followed by the notes `ignored_settings`.
@@ -169,4 +186,49 @@ fn ignored_settings_of(
         );
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_report_shows_moves_and_paused_evictions_of_the_bindings_clusters() {
+        let report: Report = serde_json::from_value(json!({
+            "apiVersion": "explain.berth.io/v1", "kind": "DecisionReport",
+            "binding": { "kind": "ResourceBinding", "name": "web", "strategy": "Aggregated",
+                "resource": { "apiVersion": "apps/v1", "kind": "Deployment" } },
+            "verdict": { "reason": "Success", "clusters": [], "summary": "", "counts": [] },
+            "terms": [], "clusters": [],
+        }))
+        .unwrap();
+        let cluster = |name: &str| -> Option<Arc<Cluster>> {
+            let condition = json!({ "type": "EvictionsPaused", "status": "True", "reason": "r", "message": "lost",
+                "lastTransitionTime": "2026-01-01T00:00:00Z" });
+            let cluster = json!({ "metadata": { "name": name }, "spec": { "syncMode": "Push" },
+                "status": { "conditions": [condition] } });
+            (name != "m3").then(|| Arc::new(serde_json::from_value(cluster).unwrap()))
+        };
+        for (targets, evicted_from, paused) in [
+            (&[][..], "", &[][..]),
+            (&["m3"], "m1", &[]),
+            (&["m1", "m2", "m3"], "m4", &["m1", "m2"]),
+        ] {
+            let targets: Vec<_> = targets.iter().map(|name| json!({ "name": name })).collect();
+            let binding: berth_api::ResourceBinding = serde_json::from_value(json!({
+                "metadata": { "name": "web", "annotations": { "migration.berth/evicted-from": evicted_from } },
+                "spec": { "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
+                    "clusters": targets },
+            }))
+            .unwrap();
+            let report = with_stored_state(report.clone(), &binding.into(), cluster);
+            let groups = report.evictions_paused.iter();
+            let names: Vec<&String> = groups.flat_map(|group| &group.clusters).collect();
+            assert_eq!(names, paused);
+            assert_eq!(report.migration.is_some(), !evicted_from.is_empty());
+            assert!(report.recorded.is_some());
+        }
+    }
 }

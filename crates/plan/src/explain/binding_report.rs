@@ -8,7 +8,7 @@ use berth_explain::{Limits, Report};
 use kube::Client;
 use kube::api::Api;
 
-use super::analysis::{case, with_stored_result};
+use super::analysis::{case, with_stored_state};
 use crate::scheduler_configuration::DecisionConfiguration;
 
 /// Reads a binding from the control plane, and computes the decision about it. The fleet must have the option
@@ -59,7 +59,11 @@ fn decide(
     let case = case(binding, fleet, WorkloadPeers::default(), &assumed);
     let report = berth_explain::explain(engine, &case, limits);
     let report = report.map_err(|error| error.to_string())?;
-    let mut report = with_stored_result(report, binding);
+    let snapshot = fleet.clone().snapshot();
+    let mut report = with_stored_state(report, binding, |name| {
+        let cluster = snapshot.cluster(snapshot.ordinal(name)?)?;
+        cluster.object().cloned()
+    });
     let omitted = omitted.into_iter();
     report
         .notes

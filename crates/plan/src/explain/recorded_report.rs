@@ -109,6 +109,8 @@ fn recorded(now: Report, details: DecisionDetails, mut report: Report) -> Report
     if let Some(stored) = now.recorded {
         report = report.with_recorded(stored.clusters, stored.affinity, stored.condition);
     }
+    report.migration = now.migration;
+    report.evictions_paused = now.evictions_paused;
     // The suggested changes apply to the current clusters, so they come from the current report.
     report.fixes = now.fixes;
     for cluster in now.clusters {
@@ -186,6 +188,23 @@ mod tests {
             assert_eq!(now_differs.as_deref(), (!same).then_some(now));
             assert!(report.recorded.unwrap().agrees);
         }
+    }
+
+    #[test]
+    fn the_recorded_report_shows_the_current_moves() {
+        let moves = json!({
+            "migration": { "mayReturnTo": ["m2"] },
+            "evictionsPaused": [{ "clusters": ["m1"], "message": "lost" }],
+        });
+        let mut now = report("m1");
+        for (field, value) in moves.as_object().unwrap() {
+            now[field] = value.clone();
+        }
+        let now: Report = serde_json::from_value(now).unwrap();
+        let report = merge(now.clone(), &binding(), None, Ok(details("u")));
+        assert!(now.migration.is_some() && report.migration == now.migration);
+        assert_eq!(report.evictions_paused.len(), 1);
+        assert_eq!(report.evictions_paused, now.evictions_paused);
     }
 
     #[test]
