@@ -21,10 +21,11 @@ pub(crate) enum StateFilter {
     Applied,
     NotApplied,
     Suspended,
+    Moving,
 }
 
 impl StateFilter {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::All,
         Self::Scheduled,
         Self::Unschedulable,
@@ -32,6 +33,7 @@ impl StateFilter {
         Self::Applied,
         Self::NotApplied,
         Self::Suspended,
+        Self::Moving,
     ];
 
     /// Returns the value in the URL, and the label of the filter.
@@ -44,6 +46,7 @@ impl StateFilter {
             Self::Applied => ("applied", "Applied"),
             Self::NotApplied => ("not-applied", "Not applied"),
             Self::Suspended => ("suspended", "Suspended"),
+            Self::Moving => ("moving", "Moving"),
         }
     }
 
@@ -56,6 +59,7 @@ impl StateFilter {
             Self::Applied => row.applied == Applied::Yes,
             Self::NotApplied => row.applied == Applied::No,
             Self::Suspended => row.suspension != Suspension::None,
+            Self::Moving => row.migration_state().is_some(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod watches;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use berth_api::{BindingKey, BindingKind};
+use berth_explain::PausedEvictions;
 use jiff::Timestamp;
 
 pub(crate) use binding_row::{Applied, BindingRow, Scheduling, Suspension, Targets};
@@ -43,6 +44,7 @@ pub(crate) struct Totals {
     pub(crate) waiting: usize,
     pub(crate) not_applied: usize,
     pub(crate) suspended: usize,
+    pub(crate) moving: usize,
 }
 
 /// The rows of clusters and bindings by name, with numbers that are computed from the rows.
@@ -120,6 +122,18 @@ impl Store {
         }
     }
 
+    /// Returns the clusters from which evictions are paused, among the clusters with these names.
+    pub(crate) fn evictions_paused<'a>(
+        &self,
+        names: impl Iterator<Item = &'a str>,
+    ) -> Vec<PausedEvictions> {
+        let messages = names.map(|name| {
+            let row = self.clusters.get(name);
+            (name, row.and_then(|row| row.evictions_paused.as_deref()))
+        });
+        PausedEvictions::group(messages)
+    }
+
     /// Returns the numbers of bindings and replicas on a cluster.
     pub(crate) fn load(&self, cluster: &str) -> Load {
         self.loads.get(cluster).copied().unwrap_or_default()
@@ -153,6 +167,7 @@ impl Store {
         step_if(&mut totals.waiting, row.scheduling == Scheduling::Waiting);
         step_if(&mut totals.not_applied, row.applied == Applied::No);
         step_if(&mut totals.suspended, row.suspension != Suspension::None);
+        step_if(&mut totals.moving, row.migration_state().is_some());
         for (cluster, replicas) in row.targets.iter() {
             let load = self.loads.entry(cluster.into()).or_default();
             step(&mut load.bindings);

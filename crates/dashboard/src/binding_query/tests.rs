@@ -55,6 +55,7 @@ fn filters_narrow_the_list() {
         (&[("state", "unschedulable")], 21),
         (&[("state", "applied")], 0),
         (&[("state", "suspended")], 0),
+        (&[("state", "moving")], 0),
         (&[("state", "unknown")], 210),
         (&[("cluster", "member1")], 27),
         (&[("policy", "policy2")], 70),

@@ -7,9 +7,10 @@ use axum::response::Html as Document;
 use berth_api::binding::ObjectReference;
 use berth_api::well_known::{CONDITION_APPLIED, EXECUTION_SPACE_PREFIX};
 use berth_api::{BindingKey, ClusterResourceBinding, ResourceBinding, Work, condition};
-use berth_explain::Report;
+use berth_explain::{Eviction, Migration, Report};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 
@@ -135,6 +136,11 @@ pub(crate) fn page(
         html.el("div", &[("data-live", &"binding")], |html| {
             let start = html.len();
             summary(html, row);
+            if let Some(migration) = &row.migration {
+                unfinished_moves(html, migration);
+            }
+            let names = row.targets.iter().map(|(name, _)| name);
+            parts::evictions_paused(html, &store.evictions_paused(names));
             parts::what_if(html, "binding", "scale", &title);
             html.leaf("h2", &[], "Decision");
             match explained {
@@ -222,6 +228,73 @@ fn summary(html: &mut Html, row: &BindingRow) {
             parts::targets(html, &row.targets, PAGE_SIZE);
         });
         entry(html, "Reason", |html| bindings::reason(html, row));
+    });
+}
+
+/// Writes the reason for which old copies wait, the eviction tasks, and the clusters to which the binding may return.
+fn unfinished_moves(html: &mut Html, migration: &Migration) {
+    if migration.state().is_some() {
+        html.leaf("h2", &[], "Unfinished moves");
+    }
+    if let Some(condition) = &migration.condition {
+        html.el("div", &[("class", &"verdict")], |html| {
+            let text = format_args!("{}: {}", condition.reason_in_words(), condition.message);
+            html.leaf("p", &[], text);
+            let since = format_args!("since {:.0} ({})", condition.since.0, condition.reason);
+            html.leaf("span", &[("class", &"sub")], since);
+        });
+    }
+    if !migration.evictions.is_empty() {
+        eviction_table(html, &migration.evictions);
+    }
+    if !migration.may_return_to.is_empty() {
+        let clusters = migration.may_return_to.join(", ");
+        html.leaf("p", &[], format_args!("May return to: {clusters}"));
+    }
+}
+
+fn eviction_table(html: &mut Html, evictions: &[Eviction]) {
+    let columns: [Column; 6] = [
+        text("Evicted from"),
+        number("Replicas"),
+        text("Reason"),
+        text("Since"),
+        text("Until"),
+        text("Message"),
+    ];
+    let [c_from, c_replicas, c_reason, c_since, c_until, c_message] = &columns;
+    parts::table(html, "Evictions", &columns, |html| {
+        for eviction in evictions {
+            html.el("tr", &[], |html| {
+                parts::cell(html, c_from, |html| {
+                    html.leaf("span", &[("class", &"name")], &eviction.from);
+                });
+                parts::cell(html, c_replicas, |html| {
+                    let replicas = eviction.replicas.map(|replicas| replicas.to_string());
+                    html.text(replicas.as_deref().unwrap_or("-"));
+                });
+                parts::cell(html, c_reason, |html| {
+                    html.leaf("span", &[], &eviction.reason);
+                    html.leaf("span", &[("class", &"sub")], &eviction.producer);
+                });
+                let time = |time: &Time| format!("{:.0}", time.0);
+                parts::cell(html, c_since, |html| {
+                    let since = eviction.since.as_ref().map(time);
+                    html.text(since.as_deref().unwrap_or("-"));
+                });
+                parts::cell(html, c_until, |html| {
+                    let until = eviction.until.as_ref().map(time);
+                    html.text(match &until {
+                        Some(until) => until,
+                        None if eviction.suppress_deletion => "a user ends it",
+                        None => "-",
+                    });
+                });
+                parts::cell(html, c_message, |html| {
+                    html.text(eviction.message.as_deref().unwrap_or("-"));
+                });
+            });
+        }
     });
 }
 

@@ -38,11 +38,12 @@ pub(crate) fn page(store: &Store, query: &Query) -> Document<String> {
                 let all = count(store.bindings.len());
                 html.leaf("b", &[], count(selection.total));
                 html.text(format_args!(
-                    " of {all} bindings match; {} unschedulable, {} waiting, {} not applied, {} suspended in total",
+                    " of {all} bindings match; {} unschedulable, {} waiting, {} not applied, {} suspended, {} moving in total",
                     count(totals.unschedulable),
                     count(totals.waiting),
                     count(totals.not_applied),
                     count(totals.suspended),
+                    count(totals.moving),
                 ));
             });
             if selection.rows.is_empty() {

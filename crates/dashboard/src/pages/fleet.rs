@@ -63,6 +63,8 @@ pub(crate) fn page(store: &Store, view: &View) -> Document<String> {
                     "The dashboard is still reading the clusters and bindings.",
                 );
             }
+            let names = store.clusters.keys().map(String::as_str);
+            parts::evictions_paused(html, &store.evictions_paused(names));
             tiles(html, store);
             clusters(html, store, view);
         });
@@ -196,6 +198,9 @@ fn cluster(html: &mut Html, store: &Store, name: &str, row: &ClusterRow) {
                 }
                 for problem in &row.problems {
                     parts::badge(html, Tone::Warning, problem);
+                }
+                if let Some(message) = &row.evictions_paused {
+                    parts::badge_with_title(html, Tone::Warning, "Evictions paused", message);
                 }
             });
             if !row.ready {

@@ -2,11 +2,16 @@
 
 use std::fmt::Display;
 
+use berth_explain::{MigrationState, PausedEvictions};
+
 use crate::binding_query::encode;
 use crate::html::Html;
 use crate::store::{Applied, BindingRow, Scheduling, Suspension, Targets};
 
 use super::format::count;
+
+/// Maximum number of clusters whose names a line lists.
+const MAX_NAMES: usize = 8;
 
 /// The meaning of a badge's colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +84,38 @@ pub(crate) fn badge(html: &mut Html, tone: Tone, label: &str) {
     html.leaf("span", &[("class", &tone.class())], label);
 }
 
+/// Writes a badge with a longer text, which browsers show when the pointer is on the badge.
+pub(crate) fn badge_with_title(html: &mut Html, tone: Tone, label: &str, title: &str) {
+    let attributes: [(&str, &dyn Display); 2] = [("class", &tone.class()), ("title", &title)];
+    html.leaf("span", &attributes, label);
+}
+
+/// Writes a line about clusters from which evictions are paused.
+pub(crate) fn evictions_paused(html: &mut Html, groups: &[PausedEvictions]) {
+    for group in groups {
+        html.el("div", &[("class", &"verdict failed")], |html| {
+            html.leaf(
+                "p",
+                &[],
+                format_args!(
+                    "Evictions from {} are paused: {}",
+                    clusters(&group.clusters),
+                    group.message
+                ),
+            );
+        });
+    }
+}
+
+/// Returns the names of clusters, or their number if there are many.
+fn clusters(names: &[String]) -> String {
+    if names.len() > MAX_NAMES {
+        format!("{} clusters", count(names.len()))
+    } else {
+        names.join(", ")
+    }
+}
+
 /// Writes the badges for the states of a binding.
 pub(crate) fn states(html: &mut Html, row: &BindingRow) {
     html.el("span", &[("class", &"badges")], |html| {
@@ -96,6 +133,16 @@ pub(crate) fn states(html: &mut Html, row: &BindingRow) {
             Suspension::None => {}
             Suspension::Scheduling => badge(html, Tone::Warning, "Scheduling suspended"),
             Suspension::Dispatching => badge(html, Tone::Warning, "Dispatching suspended"),
+        }
+        if let Some(migration) = &row.migration
+            && let Some(state) = migration.state()
+        {
+            let (tone, label) = match state {
+                MigrationState::Moving => (Tone::Neutral, "Moving"),
+                MigrationState::LastCopy => (Tone::Warning, "Last copy"),
+                MigrationState::Preempted => (Tone::Neutral, "Preempted"),
+            };
+            badge_with_title(html, tone, label, &migration.message());
         }
     });
 }

@@ -16,7 +16,9 @@ fn store() -> Store {
         "metadata": {"name": HOSTILE},
         "spec": {"syncMode": "Push", "provider": HOSTILE,
             "taints": [{"key": HOSTILE, "value": HOSTILE, "effect": "NoSchedule"}]},
-        "status": {"kubernetesVersion": HOSTILE, "resourceSummary": {
+        "status": {"conditions": [{"type": "EvictionsPaused", "status": "True", "reason": "r", "message": HOSTILE,
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+            "kubernetesVersion": HOSTILE, "resourceSummary": {
             "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}, "allocated": {"cpu": "1"}}},
     }))
     .unwrap();
@@ -26,12 +28,16 @@ fn store() -> Store {
     let spec = json!({
         "resource": {"apiVersion": "v1", "kind": HOSTILE, "name": HOSTILE},
         "clusters": [{"name": HOSTILE, "replicas": 2}],
+        "gracefulEvictionTasks": [{"fromCluster": HOSTILE, "reason": HOSTILE, "producer": HOSTILE, "message": HOSTILE}],
     });
-    let status = json!({"conditions": [{
-        "type": "Scheduled", "status": "False", "reason": HOSTILE, "message": HOSTILE,
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }]});
-    let binding = json!({"metadata": {}, "spec": spec, "status": status});
+    let condition = |kind: &str, status: &str| {
+        json!({"type": kind, "status": status, "reason": HOSTILE,
+        "message": HOSTILE, "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    let status =
+        json!({"conditions": [condition("Scheduled", "False"), condition("Migrating", "True")]});
+    let metadata = json!({"annotations": {"migration.berth/evicted-from": format!("{HOSTILE}2")}});
+    let binding = json!({"metadata": metadata, "spec": spec, "status": status});
     let binding: ResourceBinding = serde_json::from_value(binding).unwrap();
     let row = BindingRow::of(&binding.into());
     let name = BindingKey::new(HOSTILE, HOSTILE);
@@ -49,6 +55,14 @@ fn no_view_contains_markup_of_objects_or_queries() {
         ("fleet", fleet::page(&store, &fleet::View::new(&pairs))),
         ("bindings", bindings::page(&store, &Query::new(&pairs))),
         ("live", live::page(&store)),
+        (
+            "binding",
+            binding::page(
+                &store,
+                &BindingKey::new(HOSTILE, HOSTILE),
+                &Err(HOSTILE.to_owned()),
+            ),
+        ),
     ] {
         let Document(page) = page;
         assert!(!page.contains("<script>"), "{view}: {page}");
@@ -71,6 +85,118 @@ fn the_fleet_shows_free_capacity_and_load() {
     ] {
         assert!(page.contains(expected), "{expected}: {page}");
     }
+}
+
+/// Returns a store with a binding on `m2`, which has evictions paused, and with these fields of the binding's spec.
+fn store_with_move(tasks: &serde_json::Value, reason: Option<&str>) -> Store {
+    let condition = |kind: &str, reason: &str, message: &str| {
+        json!({"type": kind, "status": "True", "reason": reason, "message": message,
+            "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    let mut store = Store::default();
+    for (name, conditions) in [
+        (
+            "m2",
+            vec![condition("EvictionsPaused", "r", "3 of 4 are lost")],
+        ),
+        ("m3", Vec::new()),
+    ] {
+        let cluster: Cluster = serde_json::from_value(json!({
+            "metadata": {"name": name}, "spec": {"syncMode": "Push"}, "status": {"conditions": conditions},
+        }))
+        .unwrap();
+        store
+            .clusters
+            .insert(name.to_owned(), ClusterRow::new(&cluster));
+    }
+    let conditions: Vec<_> = reason
+        .map(|reason| condition("Migrating", reason, "0 of 2 are ready; m1 keeps 2"))
+        .into_iter()
+        .collect();
+    let binding: ResourceBinding = serde_json::from_value(json!({
+        "metadata": {"annotations": {"migration.berth/evicted-from": "m1"}},
+        "spec": {"resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "clusters": [{"name": "m2", "replicas": 2}], "gracefulEvictionTasks": tasks},
+        "status": {"conditions": conditions},
+    }))
+    .unwrap();
+    let row = BindingRow::of(&binding.into());
+    store.apply_binding(BindingKey::new("shop", "web"), row, None);
+    store
+}
+
+#[test]
+fn the_list_of_bindings_has_a_badge_for_a_move() {
+    let task =
+        json!([{"fromCluster": "m1", "reason": "TaintUntolerated", "producer": "TaintManager"}]);
+    for (tasks, reason, expected) in [
+        (json!([]), None, None),
+        (task.clone(), None, Some("title=\"leaves m1\">Moving<")),
+        (
+            json!([]),
+            Some("WaitingForReplicas"),
+            Some("title=\"0 of 2 are ready; m1 keeps 2\">Moving<"),
+        ),
+        (
+            task,
+            Some("LastHealthyCopy"),
+            Some("title=\"0 of 2 are ready; m1 keeps 2\">Last copy<"),
+        ),
+    ] {
+        let store = store_with_move(&tasks, reason);
+        let moving = usize::from(expected.is_some());
+        assert_eq!(store.totals.moving, moving, "{reason:?}");
+        let filter = [("state".to_owned(), "moving".to_owned())];
+        let query = Query::new(&filter.into());
+        assert_eq!(query.select(&store).total, moving, "{reason:?}");
+        let Document(page) = bindings::page(&store, &Query::new(&BTreeMap::new()));
+        assert!(
+            page.contains(&format!("{moving} moving in total")),
+            "{page}"
+        );
+        assert!(page.contains(expected.unwrap_or_default()), "{page}");
+        assert_eq!(page.contains("title="), expected.is_some(), "{page}");
+    }
+}
+
+#[test]
+fn the_page_of_a_binding_shows_its_unfinished_moves() {
+    let tasks = json!([{"fromCluster": "m1", "replicas": 2, "reason": "TaintUntolerated", "producer": "TaintManager",
+        "creationTimestamp": "2026-01-01T00:00:00Z", "gracePeriodSeconds": 90}]);
+    let in_any_case = [
+        "May return to: m1",
+        "Evictions from m2 are paused: 3 of 4 are lost",
+    ];
+    let if_moving = [
+        "Unfinished moves",
+        "waiting for replicas to become ready: 0 of 2 are ready; m1 keeps 2",
+        "since 2026-01-01T00:00:00Z (WaitingForReplicas)",
+        "TaintManager",
+        "2026-01-01T00:01:30Z",
+    ];
+    for (store, is_moving) in [
+        (store_with_move(&tasks, Some("WaitingForReplicas")), true),
+        (store_with_move(&json!([]), None), false),
+    ] {
+        let name = BindingKey::new("shop", "web");
+        let Document(page) = binding::page(&store, &name, &Err("no record".to_owned()));
+        for expected in in_any_case {
+            assert!(page.contains(expected), "{expected}: {page}");
+        }
+        for expected in if_moving {
+            assert_eq!(page.contains(expected), is_moving, "{expected}: {page}");
+        }
+    }
+}
+
+#[test]
+fn the_fleet_marks_clusters_from_which_evictions_are_paused() {
+    let store = store_with_move(&json!([]), None);
+    let Document(page) = fleet::page(&store, &fleet::View::new(&BTreeMap::new()));
+    let badge = "title=\"3 of 4 are lost\">Evictions paused<";
+    let banner = "Evictions from m2 are paused: 3 of 4 are lost";
+    assert_eq!(page.matches(badge).count(), 1, "{page}");
+    assert_eq!(page.matches(banner).count(), 1, "{page}");
 }
 
 #[test]

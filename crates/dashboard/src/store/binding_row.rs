@@ -2,6 +2,7 @@
 
 use berth_api::well_known::CONDITION_FULLY_APPLIED;
 use berth_api::{Binding, condition};
+use berth_explain::{Migration, MigrationState};
 use jiff::Timestamp;
 
 /// The clusters of a binding with their replicas, sorted by name.
@@ -74,6 +75,8 @@ pub(crate) struct BindingRow {
     pub(crate) scheduling: Scheduling,
     pub(crate) applied: Applied,
     pub(crate) suspension: Suspension,
+    /// The unfinished moves. Boxed, because most bindings have none.
+    pub(crate) migration: Option<Box<Migration>>,
     pub(crate) policy: Option<Box<str>>,
     pub(crate) reason: Box<str>,
     pub(crate) message: Box<str>,
@@ -124,6 +127,7 @@ impl BindingRow {
             scheduling,
             applied,
             suspension,
+            migration: Migration::of(binding).map(Box::new),
             policy: binding.policy().map(Into::into),
             reason: deciding.map_or("", |of| of.reason.as_str()).into(),
             message: message.into(),
@@ -133,6 +137,11 @@ impl BindingRow {
                 .as_ref()
                 .map(|time| time.0),
         }
+    }
+
+    /// Returns the state of the migration, or `None` if nothing moves.
+    pub(crate) fn migration_state(&self) -> Option<MigrationState> {
+        self.migration.as_ref()?.state()
     }
 
     /// Returns the kind and the name of the workload.

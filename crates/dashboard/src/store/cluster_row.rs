@@ -4,6 +4,7 @@ use berth_api::cluster::ResourceList;
 use berth_api::quantity::Quantity;
 use berth_api::well_known::CONDITION_READY;
 use berth_api::{Cluster, condition};
+use berth_explain::PausedEvictions;
 
 /// The amounts of one resource in a cluster, in milli-CPUs, bytes or pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub(crate) struct ClusterRow {
     pub(crate) taints: Vec<String>,
     /// Types of the conditions with the status False, except Ready.
     pub(crate) problems: Vec<String>,
+    /// Message of the condition EvictionsPaused, or `None` if evictions go on.
+    pub(crate) evictions_paused: Option<String>,
     pub(crate) version: String,
     pub(crate) cpu: Option<Amounts>,
     pub(crate) memory: Option<Amounts>,
@@ -90,6 +93,7 @@ impl ClusterRow {
             message: ready.map_or_else(|| "no condition Ready".to_owned(), |of| of.message.clone()),
             taints: taints.collect(),
             problems: problems.map(|of| of.type_.clone()).collect(),
+            evictions_paused: PausedEvictions::message_of(cluster).map(str::to_owned),
             version: status
                 .and_then(|status| status.kubernetes_version.clone())
                 .unwrap_or_default(),
