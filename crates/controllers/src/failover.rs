@@ -41,6 +41,8 @@ mod reconciler;
 mod report;
 mod schedule;
 mod stability;
+#[cfg(test)]
+mod storm;
 mod toleration;
 mod unhealthy_tracker;
 mod writer;

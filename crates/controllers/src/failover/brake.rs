@@ -2,9 +2,11 @@
 //! plane is cut off from them than that all of them have failed. Then evictions from these clusters slow down or stop.
 //!
 //! As in the node lifecycle controller of kube-controller-manager, the brake needs more than two such clusters, and a share
-//! of all clusters. [`Brake::of`] is a pure function of the clusters, so that a restart releases no brake.
+//! of all clusters. [`Brake::of`] is a pure function of the clusters, so that a restart releases no brake. [`HeldBrake`]
+//! holds it for a minute longer, because clusters come back one after the other.
 
 use std::num::NonZeroU32;
+use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -44,6 +46,36 @@ pub(super) enum Brake {
         /// The number of all clusters.
         clusters: u32,
     },
+}
+
+/// A brake that is released only when it has not been engaged for one [`WINDOW`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct HeldBrake {
+    brake: Brake,
+    /// The end of the hold, or `None` while the brake is engaged or released.
+    until: Option<Instant>,
+}
+
+impl HeldBrake {
+    /// Updates the brake to its state for the present clusters.
+    pub(super) fn update(&mut self, present: Brake, now: Instant) {
+        let hold = WINDOW.unsigned_abs();
+        match (self.brake.is_engaged(), present.is_engaged()) {
+            (_, true) => (self.brake, self.until) = (present, None),
+            (true, false) if *self.until.get_or_insert(now + hold) > now => {}
+            (_, false) => *self = Self::default(),
+        }
+    }
+
+    /// Returns the brake.
+    pub(super) fn get(self) -> Brake {
+        self.brake
+    }
+
+    /// Returns the time at which to update the brake although no cluster changes.
+    pub(super) fn next_due(self) -> Option<Instant> {
+        self.until
+    }
 }
 
 /// The readiness of a cluster, as its condition `Ready` tells it.
@@ -159,6 +191,27 @@ mod tests {
         ] {
             let found = brake(not_ready_since, ready, threshold);
             assert_eq!(found.is_engaged(), expected, "{about}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn the_brake_is_held_for_a_minute() {
+        let start = Instant::now();
+        let at = |seconds| start + std::time::Duration::from_secs(seconds);
+        let engaged = brake(&[0, 1, 2], 0, 0.55);
+        let mut held = HeldBrake::default();
+        for (second, present, expected, due) in [
+            (0, Brake::Released, false, None),
+            (10, engaged, true, None),
+            (20, Brake::Released, true, Some(80)),
+            (70, engaged, true, None),
+            (80, Brake::Released, true, Some(140)),
+            (139, Brake::Released, true, Some(140)),
+            (140, Brake::Released, false, None),
+        ] {
+            held.update(present, at(second));
+            let found = (held.get().is_engaged(), held.next_due());
+            assert_eq!(found, (expected, due.map(at)), "after {second} s");
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::action::{self, Action, Clocks, Trackers};
 use super::binding::BindingRecord;
-use super::brake::{Brake, Readiness};
+use super::brake::{Brake, HeldBrake, Readiness};
 use super::cache::{Cache, Source};
 use super::cluster::ClusterRecord;
 use super::eviction::{self, Reason};
@@ -71,7 +71,7 @@ pub(super) struct Failover {
     monitor: Monitor,
     cache: Cache,
     trackers: Trackers,
-    brake: Brake,
+    brake: HeldBrake,
     /// True if the conditions of Clusters may differ from the brake. Each change of a Cluster sets it, so that a failed
     /// write is repeated after the next change.
     may_show_wrong_brake: bool,
@@ -156,6 +156,7 @@ impl Reconciler for Failover {
             return None;
         }
         let examination = self.schedule.next_due();
+        let examination = examination.into_iter().chain(self.brake.next_due());
         // When all workers are busy, the end of a write triggers the next eviction.
         let eviction = if self.busy.len() < WORKERS {
             let now = Instant::now();
@@ -164,7 +165,7 @@ impl Reconciler for Failover {
         } else {
             None
         };
-        let due = examination.into_iter().chain(eviction).min();
+        let due = examination.chain(eviction).min();
         due.map(Into::into)
     }
 
@@ -173,6 +174,9 @@ impl Reconciler for Failover {
             return;
         }
         let clocks = Clocks::read();
+        if self.brake.next_due().is_some_and(|due| due <= clocks.now) {
+            self.update_brake(clocks.now);
+        }
         self.show_brake(workers);
         while let Some(key) = self.schedule.pop_due(clocks.now) {
             self.reconcile(&key, clocks, Examination::Scheduled, workers);
@@ -202,7 +206,7 @@ impl Failover {
             writer,
             cache: Cache::default(),
             trackers: Trackers::default(),
-            brake: Brake::default(),
+            brake: HeldBrake::default(),
             may_show_wrong_brake: false,
             schedule: Schedule::default(),
             busy: HashSet::new(),
@@ -216,9 +220,10 @@ impl Failover {
     /// decided again.
     fn update_brake(&mut self, now: Instant) {
         let clusters = self.cache.clusters.values().map(ClusterRecord::readiness);
-        let brake = Brake::of(clusters, self.options.brake);
-        let was_engaged = self.brake.is_engaged();
-        self.brake = brake;
+        let was_engaged = self.brake.get().is_engaged();
+        self.brake
+            .update(Brake::of(clusters, self.options.brake), now);
+        let brake = self.brake.get();
         self.may_show_wrong_brake = true;
         if brake.is_engaged() == was_engaged {
             return;
@@ -250,7 +255,7 @@ impl Failover {
             return;
         }
         for (name, cluster) in &self.cache.clusters {
-            let is_paused = self.brake.is_engaged()
+            let is_paused = self.brake.get().is_engaged()
                 && matches!(cluster.readiness(), Readiness::NotReadySince(_));
             if is_paused == cluster.shows_brake {
                 continue;
@@ -262,7 +267,7 @@ impl Failover {
             if !self.busy_clusters.insert(name.clone()) {
                 continue;
             }
-            let message = self.brake.message(self.options.brake);
+            let message = self.brake.get().message(self.options.brake);
             let message = message.filter(|_| is_paused);
             let (writer, name) = (self.writer.clone(), name.clone());
             workers.start(async move {
@@ -298,7 +303,7 @@ impl Failover {
         }
         let reports = Reports::new(binding, &self.cache.clusters, clocks.now);
         let (trackers, options) = (&mut self.trackers, &self.options);
-        let decision = action::decide(&reports, trackers, options, self.brake, clocks);
+        let decision = action::decide(&reports, trackers, options, self.brake.get(), clocks);
         let binding = binding.clone();
         if let Some(time) = decision.next {
             self.schedule.add(key.clone(), time);

@@ -290,6 +290,9 @@ struct Real {
     desired: i64,
     applied: i64,
     ready: i64,
+    member: MemberState,
+    /// True while no new pod becomes ready, because an image cannot be pulled.
+    lacks_image: bool,
 }
 
 /// An event of a history.
@@ -301,7 +304,11 @@ enum Step {
     Ready(usize, i64),
     /// A number of pods fails in a cluster.
     Fail(usize, i64),
-    /// The controllers sync the Works.
+    /// The images of a cluster can no longer be pulled, or can be again.
+    Image(usize),
+    /// A member stops to report, or reports again.
+    Silence(usize),
+    /// The controllers sync the Works. Each sync may be the first one after a restart: a plan has no memory.
     Sync,
 }
 
@@ -310,7 +317,9 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         2 => (cluster.clone(), cluster.clone(), 1..5_i64).prop_map(|(from, to, count)| Step::Move { from, to, count }),
         4 => (cluster.clone(), 1..4_i64).prop_map(|(cluster, count)| Step::Ready(cluster, count)),
-        1 => (cluster, 1..3_i64).prop_map(|(cluster, count)| Step::Fail(cluster, count)),
+        1 => (cluster.clone(), 1..3_i64).prop_map(|(cluster, count)| Step::Fail(cluster, count)),
+        1 => cluster.clone().prop_map(Step::Image),
+        1 => cluster.prop_map(Step::Silence),
         6 => Just(Step::Sync),
     ]
 }
@@ -318,7 +327,10 @@ fn step() -> impl Strategy<Value = Step> {
 fn observed(clusters: &[Real]) -> Vec<Share> {
     let shares = clusters.iter();
     shares
-        .map(|real| share(real.desired, real.applied, real.ready))
+        .map(|real| Share {
+            member: real.member,
+            ..share(real.desired, real.applied, real.ready)
+        })
         .collect()
 }
 
@@ -326,13 +338,19 @@ fn sync(clusters: &mut [Real], limits: &Limits) {
     let granted = plan(&observed(clusters), limits);
     for (real, granted) in clusters.iter_mut().zip(granted) {
         real.applied = granted;
-        // A member removes the pods first that are not ready.
-        real.ready = real.ready.min(granted);
+        // A member removes the pods first that are not ready. A member that is silent removes none yet.
+        if real.member == MemberState::Reporting {
+            real.ready = real.ready.min(granted);
+        }
     }
 }
 
+/// Returns the ready pods in the members that report: the others may have failed.
 fn ready(clusters: &[Real]) -> i64 {
-    clusters.iter().map(|real| real.ready).sum()
+    let reporting = clusters
+        .iter()
+        .filter(|real| real.member == MemberState::Reporting);
+    reporting.map(|real| real.ready).sum()
 }
 
 proptest! {
@@ -348,7 +366,8 @@ proptest! {
     ) {
         let limits = Limits { wanted: replicas, surge, moving, patience };
         let mut clusters = [Real::default(); 4];
-        clusters[0] = Real { desired: replicas, applied: replicas, ready: replicas };
+        let running = (replicas, replicas, replicas);
+        (clusters[0].desired, clusters[0].applied, clusters[0].ready) = running;
         for step in history {
             match step {
                 Step::Move { from, to, count } => {
@@ -358,7 +377,23 @@ proptest! {
                 }
                 Step::Ready(cluster, count) => {
                     let real = &mut clusters[cluster];
-                    real.ready = (real.ready + count).min(real.applied);
+                    let reports = real.member == MemberState::Reporting;
+                    if reports && !real.lacks_image {
+                        real.ready = (real.ready + count).min(real.applied);
+                    }
+                }
+                Step::Image(cluster) => {
+                    let real = &mut clusters[cluster];
+                    real.lacks_image = !real.lacks_image;
+                }
+                Step::Silence(cluster) => {
+                    let real = &mut clusters[cluster];
+                    if real.member == MemberState::Reporting {
+                        real.member = MemberState::Silent;
+                    } else {
+                        real.member = MemberState::Reporting;
+                        real.ready = real.ready.min(real.applied);
+                    }
                 }
                 Step::Fail(cluster, count) => {
                     let real = &mut clusters[cluster];
@@ -387,6 +422,7 @@ proptest! {
         for _ in 0..64 {
             sync(&mut clusters, &limits);
             for real in &mut clusters {
+                real.member = MemberState::Reporting;
                 real.ready = real.applied;
             }
         }
