@@ -1,8 +1,10 @@
-//! `berth top`: a table of the free capacity of members, and a table of the bindings that wait for a cluster.
+//! `berth top`: tables of the free capacity of members, of the bindings that wait for a cluster, and of the bindings that
+//! move.
 //!
 //! The command lists Clusters and bindings once, and only reads.
 
 mod capacity;
+mod moving;
 mod waiting;
 
 use std::fmt::Debug;
@@ -20,6 +22,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use self::capacity::{ClusterCapacity, SortBy};
+use self::moving::MovingBinding;
 use self::waiting::WaitingBinding;
 use crate::control_plane::ControlPlaneArgs;
 use crate::output;
@@ -43,7 +46,7 @@ pub struct TopArgs {
 /// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// Two tables.
+    /// Tables.
     Table,
     /// JSON.
     Json,
@@ -73,9 +76,10 @@ pub enum TopError {
 struct Report {
     clusters: Vec<ClusterCapacity>,
     waiting: Vec<WaitingBinding>,
+    moving: Vec<MovingBinding>,
 }
 
-/// Prints the capacity of all members and the waiting bindings.
+/// Prints the capacity of all members, the waiting bindings and the moving bindings.
 ///
 /// # Errors
 /// When the control plane cannot be read.
@@ -92,6 +96,7 @@ pub async fn run(args: TopArgs) -> Result<(), TopError> {
     let report = Report {
         clusters: capacity::of_clusters(&clusters, specs, args.sort_by),
         waiting: waiting::waiting_bindings(&bindings),
+        moving: moving::moving_bindings(&bindings),
     };
     let text = match args.output {
         Output::Json => {
@@ -123,6 +128,10 @@ fn text(report: &Report, now: Timestamp) -> String {
     if !report.waiting.is_empty() {
         text.push('\n');
         text.push_str(&waiting::table(&report.waiting, now));
+    }
+    if !report.moving.is_empty() {
+        text.push('\n');
+        text.push_str(&moving::table(&report.moving, now));
     }
     text
 }

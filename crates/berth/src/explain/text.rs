@@ -98,6 +98,7 @@ fn header(report: &Report, out: &mut String) {
             );
         }
     }
+    moves(report, out);
     if !verdict.counts.is_empty() {
         let _ = writeln!(out, "\nClusters without the workload:");
         for count in verdict.counts.iter().take(MAX_REASONS) {
@@ -114,6 +115,34 @@ fn header(report: &Report, out: &mut String) {
     if !report.is_placed() {
         let _ = writeln!(out, "\nSmallest fixes, each checked with the engine:");
         fixes(&report.fixes, with_replicas, out);
+    }
+}
+
+/// Writes the unfinished moves of the binding, and its clusters from which evictions are paused.
+fn moves(report: &Report, out: &mut String) {
+    if let Some(migration) = &report.migration {
+        if let Some(condition) = &migration.condition {
+            let _ = writeln!(
+                out,
+                "Moving: {}: {}",
+                condition.reason_in_words(),
+                condition.message
+            );
+        }
+        for eviction in &migration.evictions {
+            let _ = writeln!(out, "Evicted from {}: {eviction}", eviction.from);
+        }
+        if !migration.may_return_to.is_empty() {
+            let _ = writeln!(out, "May return to: {}", migration.may_return_to.join(", "));
+        }
+    }
+    for paused in &report.evictions_paused {
+        let _ = writeln!(
+            out,
+            "Evictions paused: {}: {}",
+            paused.clusters.join(", "),
+            paused.message
+        );
     }
 }
 
@@ -452,6 +481,37 @@ mod tests {
                 text.contains("Recorded: m1:2; equals the decision"),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn moves_follow_the_result() {
+        let condition = json!({ "reason": "LastHealthyCopy", "message": "m1 keeps 2", "since": "2026-01-01T00:00:00Z" });
+        let eviction =
+            json!({ "from": "m1", "reason": "TaintUntolerated", "producer": "TaintManager" });
+        for (migration, paused, expected) in [
+            (json!(null), json!([]), &[][..]),
+            (
+                json!({ "condition": condition, "evictions": [eviction], "mayReturnTo": ["m1", "m3"] }),
+                json!([{ "clusters": ["m2", "m4"], "message": "3 of 4 are lost" }]),
+                &[
+                    "Moving: keeping the last healthy copy: m1 keeps 2",
+                    "Evicted from m1: TaintUntolerated (TaintManager)",
+                    "May return to: m1, m3",
+                    "Evictions paused: m2, m4: 3 of 4 are lost",
+                ],
+            ),
+        ] {
+            let mut report = report("m1", DecisionSource::default());
+            report.migration = serde_json::from_value(migration).unwrap();
+            report.evictions_paused = serde_json::from_value(paused).unwrap();
+            let text = render(&report, None);
+            let lines: Vec<&str> = text
+                .lines()
+                .skip(4)
+                .take_while(|line| !line.is_empty())
+                .collect();
+            assert_eq!(lines, expected, "{text}");
         }
     }
 

@@ -8,6 +8,7 @@ use berth_api::binding::{BindingStatus, ResourceHealth};
 use berth_api::placement::ReplicaSchedulingType;
 use berth_api::well_known::CONDITION_READY;
 use berth_api::{Binding, BindingKey, Cluster, condition};
+use berth_explain::{Migration, MigrationState};
 use kube::ResourceExt as _;
 use serde_json::Value;
 
@@ -28,6 +29,8 @@ pub(super) struct BindingRow {
     pub(super) targets: BTreeMap<String, TargetState>,
     /// Message of the condition `Scheduled` if its status is `False`.
     pub(super) failure: Option<String>,
+    /// State of the migration. `None` without the condition `Migrating`: an eviction alone is shown in `targets`.
+    pub(super) migration: Option<MigrationState>,
 }
 
 /// Desired replicas of a binding.
@@ -113,6 +116,9 @@ impl BindingRow {
             desired: DesiredReplicas::of(binding),
             targets,
             failure: failure(&binding.status),
+            migration: Migration::of(binding)
+                .filter(|migration| migration.condition.is_some())
+                .and_then(|migration| migration.state()),
         }
     }
 

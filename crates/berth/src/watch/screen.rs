@@ -19,7 +19,7 @@ const OPTIONAL_COLUMNS: usize = 2;
 /// Divisor of the terminal width. On a narrow terminal, the name of a binding gets at most two fifths of the width.
 const FIFTHS: usize = 5;
 
-const HELP: [&str; 10] = [
+const HELP: [&str; 11] = [
     "arrows, j, k       scroll by a line",
     "PgUp, PgDn, space  scroll by a page",
     "Home, End, g, G    scroll to the beginning or the end",
@@ -30,6 +30,7 @@ const HELP: [&str; 10] = [
     "q, Ctrl-C          quit",
     "",
     "m1 1/2: one of two replicas in cluster m1 is ready",
+    "(moving): old replicas stay until new ones are ready",
 ];
 
 /// Recent events, the newest last.
@@ -237,6 +238,10 @@ fn binding_rows(fleet: &FleetState) -> Vec<Vec<String>> {
         let targets = match &row.failure {
             Some(failure) if targets.is_empty() => plain(failure),
             _ => targets.join(", "),
+        };
+        let targets = match row.migration {
+            Some(state) => format!("{targets} ({})", state.as_str()),
+            None => targets,
         };
         let policy = if row.policy.is_empty() && !row.required_by.is_empty() {
             format!("follows {}", row.required_by.join(", "))

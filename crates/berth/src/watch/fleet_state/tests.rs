@@ -91,6 +91,29 @@ fn each_change_of_a_binding_is_a_line() {
 }
 
 #[test]
+fn a_binding_with_the_condition_migrating_is_marked() {
+    let (none, task) = (
+        json!([]),
+        json!([{ "fromCluster": "m1", "reason": "r", "producer": "p" }]),
+    );
+    let migrating = |reason: &str| {
+        json!({ "conditions": [{ "type": "Migrating", "status": "True", "reason": reason, "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z" }] })
+    };
+    for (tasks, status, expected) in [
+        (&none, json!({}), None),
+        (&task, json!({}), None),
+        (&task, migrating("WaitingForReplicas"), Some("moving")),
+        (&none, migrating("LastHealthyCopy"), Some("last copy")),
+    ] {
+        let mut fleet = FleetState::default();
+        fleet.apply(binding(&none, tasks, &status));
+        let row = fleet.rows.into_values().next().unwrap();
+        assert_eq!(row.migration.map(MigrationState::as_str), expected);
+    }
+}
+
+#[test]
 fn duplicated_replicas_are_shown_as_replicas_in_each_cluster() {
     let binding = |placement: Value| {
         let binding: ResourceBinding = serde_json::from_value(json!({

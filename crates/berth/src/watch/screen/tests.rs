@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use berth_api::BindingKey;
+use berth_explain::MigrationState;
 use berth_test_transcripts::{Transcript, assert_snapshot};
 use jiff::Timestamp;
 
@@ -33,6 +34,7 @@ fn fleet_with(bindings: usize) -> FleetState {
             desired: Some(DesiredReplicas::InAll(2)),
             targets,
             failure: None,
+            migration: None,
         };
         fleet.rows.insert(key(&format!("web{n:02}")), row);
     }
@@ -71,6 +73,13 @@ fn each_size_of_a_terminal_shows_what_fits() {
         "the word each marks duplicated replicas",
         &lines,
     );
+
+    for state in [MigrationState::Moving, MigrationState::LastCopy] {
+        let mut fleet = fleet_with(1);
+        fleet.rows.values_mut().next().unwrap().migration = Some(state);
+        let lines = bindings(&fleet, &View::default(), 80);
+        show(&mut screens, "a move is marked", &lines);
+    }
 
     for columns in [80, 65, 50] {
         let lines = bindings(&fleet_with(1), &View::default(), columns);
