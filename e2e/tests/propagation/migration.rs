@@ -2,7 +2,7 @@
 //! healthy copy stays as long as there is no other.
 
 use berth_api::condition;
-use berth_api::well_known::{CONDITION_MIGRATING, MAX_SURGE};
+use berth_api::well_known::{CONDITION_MIGRATING, MAX_MOVING, MAX_SURGE};
 use berth_e2e::Objects as _;
 use berth_e2e::objects::wait_for;
 use serde_json::{Value, json};
@@ -82,6 +82,25 @@ async fn old_replicas_leave_as_new_ones_become_ready_also_across_a_restart() {
         2
     );
 
+    report(&fleet, 1, &web, 2, 2).await;
+    fleet.members[0].wait_until_gone(&web).await;
+    wait_until_migrated(&fleet).await;
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_budget_of_the_policy_limits_the_replicas_that_move_at_a_time() {
+    let fleet = Fleet::start(2).await;
+    let web = deployment("web", 2);
+    running_in_m1(&fleet, &web).await;
+
+    let mut moved = divided(&web, &[("m2", 1)]);
+    moved["metadata"]["annotations"] = json!({ MAX_MOVING: "1" });
+    fleet.apply(moved).await;
+    report(&fleet, 1, &web, 1, 0).await;
+    wait_for_migrating(&fleet, "m2 wait for room; at most 1 may move at a time").await;
+    report(&fleet, 1, &web, 1, 1).await;
+    report(&fleet, 0, &web, 1, 1).await;
     report(&fleet, 1, &web, 2, 2).await;
     fleet.members[0].wait_until_gone(&web).await;
     wait_until_migrated(&fleet).await;
