@@ -86,6 +86,45 @@ fn top_shows_free_capacity_and_waiting_bindings() {
 
 #[needs(kubectl)]
 #[test]
+fn explain_and_top_show_why_old_replicas_wait() {
+    let up = Up::start(&["--members=3"]);
+    // No node of member3 can run the pods.
+    for member in ["--context=member1", "--context=member2"] {
+        up.kubectl(&[member, "label", "nodes", "--all", "disk=ssd"]);
+    }
+    let example = fs::read_to_string(root().join("examples/nginx.yaml")).unwrap();
+    let containers = "      containers:\n";
+    assert!(example.contains(containers));
+    let selector = format!("      nodeSelector: {{disk: ssd}}\n{containers}");
+    let manifest = up.home.path().join("nginx.yaml");
+    fs::write(&manifest, example.replace(containers, &selector)).unwrap();
+    up.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    until("ready replicas", || {
+        let path = "-o=jsonpath={.status.readyReplicas}";
+        match up.kubectl(&["get", "deployment", "nginx", path]) {
+            ready if ready == "2" => Ok(()),
+            ready => Err(ready),
+        }
+    });
+    assert!(!run(&up, &["top"]).contains("MOVING"));
+    let placement = r#"{"spec":{"placement":{"clusterAffinity":{"clusterNames":["member3"]},
+        "replicaScheduling":{"replicaDivisionPreference":"Aggregated","weightPreference":null}}}}"#;
+    let policy = "propagationpolicy/nginx-propagation";
+    up.kubectl(&["patch", policy, "--type=merge", "-p", placement]);
+    wait_for_explanation(&up, "Moving: waiting for replicas to become ready: 0 of ");
+    let report = run(&up, &["explain", "deployment/nginx", "--output=json"]);
+    assert!(report.contains("\"WaitingForReplicas\""), "{report}");
+    let top = run(&up, &["top"]);
+    let row = top.lines().last().unwrap_or_default();
+    assert!(
+        row.starts_with("default/nginx   Deployment   ")
+            && row.contains("   WaitingForReplicas   "),
+        "{top}"
+    );
+}
+
+#[needs(kubectl)]
+#[test]
 fn explain_lists_a_cause_and_a_remedy_for_each_cluster() {
     let up = Up::start(&["--members=3"]);
     // Two and three members share six replicas equally. The order of ties depends on the random UID of the binding.

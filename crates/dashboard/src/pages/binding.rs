@@ -136,12 +136,12 @@ pub(crate) fn page(
         html.el("div", &[("data-live", &"binding")], |html| {
             let start = html.len();
             summary(html, row);
+            parts::what_if(html, "binding", "scale", &title);
             if let Some(migration) = &row.migration {
                 unfinished_moves(html, migration);
             }
             let names = row.targets.iter().map(|(name, _)| name);
             parts::evictions_paused(html, &store.evictions_paused(names));
-            parts::what_if(html, "binding", "scale", &title);
             html.leaf("h2", &[], "Decision");
             match explained {
                 Ok(report) => explanation::write(html, report, |html| {
