@@ -281,10 +281,14 @@ impl Monitor {
         gauge.set(f64::from(u8::from(is_paused)));
     }
 
-    /// Records a binding that was rebalanced, or would have been.
-    pub(crate) fn rebalanced(&self, cause: &'static str, mode: &'static str) {
+    /// Adds bindings that were rebalanced, or would have been.
+    pub(crate) fn rebalanced(&self, cause: &'static str, mode: &'static str, count: u64) {
         let labels = RebalanceLabels { cause, mode };
-        self.0.evictions.rebalanced.get_or_create(&labels).inc();
+        self.0
+            .evictions
+            .rebalanced
+            .get_or_create(&labels)
+            .inc_by(count);
     }
 
     /// Records an eviction from a queue.

@@ -178,6 +178,7 @@ async fn controller_families() -> Families {
         "controllers",
         &[
             "--leader-elect=false",
+            "--rebalance=dry-run",
             "--feature-gates=Failover=true,PropagationPolicyPreemption=true",
             "--enable-no-execute-taint-eviction=true",
             "--resource-eviction-rate=100",

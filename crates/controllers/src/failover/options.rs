@@ -33,7 +33,7 @@ pub struct FailoverOptions {
 /// The options of the rebalancing, by which bindings move although nothing evicts them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RebalanceOptions {
-    /// What the rebalancing does.
+    /// Mode of the rebalancing.
     pub mode: RebalanceMode,
     /// The time after which replicas that no node can run move to another cluster.
     pub unschedulable_after: Duration,
@@ -41,7 +41,7 @@ pub struct RebalanceOptions {
     pub failback_after: Duration,
 }
 
-/// What the rebalancing does.
+/// Mode of the rebalancing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RebalanceMode {
     /// It reports what it would do, in events, metrics and logs.

@@ -198,6 +198,13 @@ impl Failover {
             .taint_eviction
             .as_ref()
             .map_or(0.0, |taints| taints.rate);
+        // Alerts need the samples before the first change.
+        monitor.evictions_paused(false);
+        if let Some(rebalance) = &options.rebalance {
+            for cause in Rebalancing::CAUSES {
+                monitor.rebalanced(cause, rebalance.mode.as_str(), 0);
+            }
+        }
         Self {
             queues: EvictionQueues::new(interval(rate), &monitor),
             monitor,
@@ -369,7 +376,8 @@ impl Failover {
         let key = binding.body.key.clone();
         if mode == RebalanceMode::DryRun {
             if self.announced.insert(key) {
-                self.monitor.rebalanced(rebalancing.cause(), mode.as_str());
+                self.monitor
+                    .rebalanced(rebalancing.cause(), mode.as_str(), 1);
                 self.writer.would_rebalance(&binding, &rebalancing);
             }
             return;
@@ -387,7 +395,8 @@ impl Failover {
         }
         self.queues.of(queue).limiter.record(now);
         self.budget.record(now);
-        self.monitor.rebalanced(rebalancing.cause(), mode.as_str());
+        self.monitor
+            .rebalanced(rebalancing.cause(), mode.as_str(), 1);
         let announcement = Announcement::Rebalanced(rebalancing);
         self.start(binding, patch, announcement, Some(queue), workers);
     }

@@ -36,7 +36,7 @@ struct Size {
     storm: i64,
 }
 
-/// What a storm costs.
+/// The costs of a storm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Cost {
     /// Replicas that were started in another cluster, or again.

@@ -58,6 +58,9 @@ pub(super) enum Rebalancing {
 }
 
 impl Rebalancing {
+    /// The names of all causes in metrics.
+    pub(super) const CAUSES: [&str; 2] = ["failback", "unschedulable"];
+
     /// Returns the reason of events, and the value of the label of metrics.
     fn reason(&self) -> &'static str {
         match self {
@@ -70,8 +73,8 @@ impl Rebalancing {
     /// Returns the name of the cause in metrics.
     pub(super) fn cause(&self) -> &'static str {
         match self {
-            Self::Return(_) => "failback",
-            Self::MovePending(_) => "unschedulable",
+            Self::Return(_) => Self::CAUSES[0],
+            Self::MovePending(_) => Self::CAUSES[1],
         }
     }
 

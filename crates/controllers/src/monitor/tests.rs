@@ -46,7 +46,7 @@ fn metrics_have_karmadas_names_and_labels() {
     monitor.evicted("binding-eviction", Outcome::Success, duration);
     monitor.migrating("LastHealthyCopy", 1.0);
     monitor.evictions_paused(true);
-    monitor.rebalanced("failback", "dry-run");
+    monitor.rebalanced("failback", "dry-run", 1);
     assert_samples(
         &monitor,
         &[

@@ -203,6 +203,10 @@ impl Propagator {
         customizations: Customizations,
         monitor: Monitor,
     ) -> Self {
+        // Alerts need the samples before the first migration.
+        for cause in Cause::ALL {
+            monitor.migrating(cause.reason(), 0.0);
+        }
         Self {
             options,
             syncer,

@@ -98,7 +98,7 @@ fn replicas_that_wait_for_something_else_stay() {
 }
 
 #[test]
-fn only_replicas_that_the_scheduler_may_divide_anew_move() {
+fn only_replicas_that_the_scheduler_may_divide_again_move() {
     let fixed =
         json!({ "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted" });
     let aggregated =

@@ -17,7 +17,7 @@ const THRESHOLD: i64 = 30;
 /// The second at which the storm begins.
 const BEGIN: i64 = 60;
 
-/// What happens to a cluster that the control plane loses.
+/// The kind of loss of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loss {
     /// The network between the control plane and the cluster fails. The pods run on.

@@ -72,6 +72,13 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Replicas,
+        Self::LastCopy,
+        Self::Workload,
+        Self::Preemption,
+    ];
+
     /// Returns the reason of the condition.
     pub(crate) fn reason(self) -> &'static str {
         match self {
