@@ -16,6 +16,7 @@
 //! that need a sync or a new status. Works name their binding by its permanent id, and not by its name, so that a binding
 //! of the same name does not adopt the Works of its predecessor.
 
+mod departures;
 mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -25,6 +26,7 @@ use berth_api::names::cluster_of_execution_namespace;
 use berth_api::well_known::{CLUSTER_RESOURCE_BINDING_PERMANENT_ID, RESOURCE_BINDING_PERMANENT_ID};
 use berth_api::{Binding, BindingKey, Cluster, Work};
 
+use self::departures::{Departures, selects};
 use self::workloads::Workloads;
 use super::binding::migration::observed::runs_pods;
 use super::binding::sync_input::SyncInput;
@@ -58,6 +60,7 @@ pub(crate) struct Index {
     /// The Works whose replicas changed after the last report, each with the least number since.
     unreported: HashMap<WorkKey, i64>,
     workloads: Workloads,
+    departures: Departures,
     pub(crate) clusters: BTreeMap<String, Arc<Cluster>>,
     /// Override policies by namespace and name. The namespace of a ClusterOverridePolicy is empty.
     overrides: BTreeMap<String, BTreeMap<String, Arc<OverridePolicy>>>,
@@ -72,8 +75,12 @@ impl Index {
         self.bindings.keys()
     }
 
-    /// Stores a binding. Returns the previous version.
-    pub(crate) fn insert_binding(&mut self, binding: Arc<Binding>) -> Option<Arc<Binding>> {
+    /// Stores a binding. `placement` is the placement that the scheduler has applied, as JSON. Returns the previous version.
+    pub(crate) fn insert_binding(
+        &mut self,
+        binding: Arc<Binding>,
+        placement: &str,
+    ) -> Option<Arc<Binding>> {
         let key = binding.key.clone();
         let id = binding.permanent_id();
         if !id.is_empty() {
@@ -84,6 +91,7 @@ impl Index {
             self.workloads.remove(old);
         }
         self.workloads.insert(&binding);
+        self.departures.observe(old.as_deref(), &binding, placement);
         old
     }
 
@@ -92,6 +100,7 @@ impl Index {
             return;
         };
         self.workloads.remove(&binding);
+        self.departures.remove(key);
         if self.by_id.get(binding.permanent_id()) == Some(key) {
             self.by_id.remove(binding.permanent_id());
         }
@@ -240,7 +249,12 @@ impl Index {
                 .cloned()
                 .collect()
         };
+        let deselected = self.departures.of(&binding.key).filter(|name| {
+            let cluster = self.clusters.get(*name);
+            cluster.is_some_and(|cluster| !selects(binding, cluster))
+        });
         SyncInput {
+            deselected: deselected.cloned().collect(),
             needed_in,
             unreported,
             binding: Arc::clone(binding),

@@ -1,10 +1,11 @@
 //! The handlers of watch events: they update the index, and queue the affected bindings and members.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use berth_api::binding::ObjectReference;
 use berth_api::override_policy::OverrideSpec;
+use berth_api::well_known::APPLIED_PLACEMENT;
 use berth_api::{Binding, BindingKey, Cluster, Work};
 use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
@@ -74,7 +75,10 @@ impl Propagator {
             }
         };
         let key = binding.key.clone();
-        let old = self.index.insert_binding(Arc::clone(&binding));
+        let annotations = object.metadata.annotations.as_ref();
+        let placement = annotations.and_then(|all| all.get(APPLIED_PLACEMENT));
+        let placement = placement.map(String::as_str).unwrap_or_default();
+        let old = self.index.insert_binding(Arc::clone(&binding), placement);
         let changed = old
             .as_ref()
             .is_none_or(|old| synced_fields(old) != synced_fields(&binding));
@@ -196,7 +200,7 @@ impl Propagator {
         }
         if old
             .as_ref()
-            .is_some_and(|old| awaits_deletions(old) != awaits_deletions(&cluster))
+            .is_some_and(|old| waits_on(old) != waits_on(&cluster))
         {
             self.check_waits();
         }
@@ -393,6 +397,11 @@ fn parse<K: DeserializeOwned>(object: DynamicObject) -> Option<K> {
             None
         }
     }
+}
+
+/// Returns the fields of a Cluster on which old copies that wait depend.
+fn waits_on(cluster: &Cluster) -> (bool, Option<&BTreeMap<String, String>>) {
+    (awaits_deletions(cluster), cluster.metadata.labels.as_ref())
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ pub(crate) struct SyncInput {
     pub(crate) overrides: OverrideSet,
     /// The clusters from which a workload that needs the resource has not gone yet.
     pub(crate) needed_in: BTreeSet<String>,
+    /// The clusters that the binding left because its placement, which is the same, no longer selects them.
+    pub(crate) deselected: BTreeSet<String>,
     /// The clusters whose report is older than the replicas in their Work, each with the least number of replicas since
     /// the report.
     pub(crate) unreported: BTreeMap<String, i64>,

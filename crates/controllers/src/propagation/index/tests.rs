@@ -89,8 +89,8 @@ fn a_resource_is_needed_where_its_workload_has_not_gone_yet() {
             settings.spec.placement.clone_from(&workload.spec.placement);
         }
         let settings = Arc::new(settings);
-        index.insert_binding(Arc::clone(&settings));
-        index.insert_binding(Arc::new(workload));
+        index.insert_binding(Arc::clone(&settings), "");
+        index.insert_binding(Arc::new(workload), "");
         insert_work(&mut index, "settings", "m1", 1, 0, 0);
         insert_work(&mut index, "web", "m1", 1, 2, 2);
         let needed = index.sync_input(&settings).needed_in;
@@ -104,7 +104,7 @@ fn a_resource_is_needed_where_its_workload_has_not_gone_yet() {
 fn a_report_is_older_than_changed_replicas_until_the_next_one() {
     let mut index = Index::default();
     let web = Arc::new(binding("web", 4, &["m1"]));
-    index.insert_binding(Arc::clone(&web));
+    index.insert_binding(Arc::clone(&web), "");
     let unreported = |index: &Index| index.sync_input(&web).unreported.get("m1").copied();
     for (version, replicas, ready, expected) in [
         (1, 4, 4, None),

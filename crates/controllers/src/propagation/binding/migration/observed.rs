@@ -139,7 +139,8 @@ impl Migration {
                 share.ready = share.ready.min(*least);
             }
             share.member = member_state(&binding.spec, input.clusters.get(*name), name);
-            if has_been_preempted(binding) && desired == 0 {
+            let is_unwanted = targets.is_empty() && input.deselected.contains(*name);
+            if has_been_preempted(binding) && desired == 0 || is_unwanted {
                 share.member = MemberState::Gone;
             }
             shares.push(share);

@@ -74,6 +74,7 @@ fn input(scheduling: &str, clusters: &[Cluster3<'_>]) -> SyncInput {
             namespaced: Vec::new(),
         },
         needed_in: BTreeSet::new(),
+        deselected: BTreeSet::new(),
         unreported: BTreeMap::new(),
     }
 }
@@ -246,6 +247,29 @@ fn a_resource_stays_where_a_workload_needs_it() {
     let wait = migration.wait.unwrap();
     assert_eq!((wait.cause, wait.until), (Cause::Workload, None));
     assert_eq!(wait.kept, BTreeSet::from(["m1".to_owned()]));
+}
+
+#[test]
+fn a_copy_leaves_a_cluster_that_a_person_has_deselected() {
+    let mut nowhere = input("Divided", &[("m1", None, Some((4, 4)))]);
+    assert_eq!(
+        observe(&nowhere, &deployment(4), NOW).leaving("m1"),
+        Leaving::Keep
+    );
+    nowhere.deselected.insert("m1".to_owned());
+    assert_eq!(
+        observe(&nowhere, &deployment(4), NOW).leaving("m1"),
+        Leaving::Delete
+    );
+    let mut moves = input(
+        "Divided",
+        &[("m1", None, Some((4, 4))), ("m2", Some(4), None)],
+    );
+    moves.deselected.insert("m1".to_owned());
+    assert_eq!(
+        observe(&moves, &deployment(4), NOW).leaving("m1"),
+        Leaving::Keep
+    );
 }
 
 #[test]
