@@ -199,7 +199,7 @@ impl Failover {
             .as_ref()
             .map_or(0.0, |taints| taints.rate);
         // Alerts need the samples before the first change.
-        monitor.evictions_paused(false);
+        monitor.evictions_paused(Brake::Released.is_engaged());
         if let Some(rebalance) = &options.rebalance {
             for cause in Rebalancing::CAUSES {
                 monitor.rebalanced(cause, rebalance.mode.as_str(), 0);
