@@ -471,6 +471,13 @@ fn is_false(flag: &bool) -> bool {
     !*flag
 }
 
+/// Returns the clusters in a value of the annotation
+/// [`EVICTED_FROM`](crate::well_known::EVICTED_FROM).
+pub fn clusters_evicted_from(annotation: &str) -> impl Iterator<Item = &str> {
+    let names = annotation.split(',').map(str::trim);
+    names.filter(|name| !name.is_empty())
+}
+
 /// Returns the time for `spec.rescheduleTriggeredAt` with which a scheduler decides afresh about a binding. The scheduler
 /// ignores a time that is not later than its last decision, and both times have whole seconds.
 pub fn reschedule_trigger(last_scheduled: Option<Timestamp>, now: Timestamp) -> Timestamp {
@@ -482,6 +489,13 @@ pub fn reschedule_trigger(last_scheduled: Option<Timestamp>, now: Timestamp) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_annotation_of_evictions_lists_clusters() {
+        let clusters = |text| clusters_evicted_from(text).collect::<Vec<_>>();
+        assert_eq!(clusters(""), [""; 0]);
+        assert_eq!(clusters("m1, m2,,m3"), ["m1", "m2", "m3"]);
+    }
 
     #[test]
     fn a_trigger_is_later_than_the_last_decision() {

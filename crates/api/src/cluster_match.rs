@@ -1,10 +1,31 @@
-//! [`ClusterAffinity::matches`] for one Cluster object. The scheduling engine does not call this method. It compiles
-//! each affinity once.
+//! [`ClusterAffinity::matches`] and [`Placement::selects`] for one Cluster object. The scheduling engine
+//! calls neither. It compiles each affinity once.
 
 use std::collections::BTreeMap;
 
 use crate::cluster::Cluster;
-use crate::placement::ClusterAffinity;
+use crate::placement::{ClusterAffinity, ClusterAffinityTerm, Placement};
+
+impl Placement {
+    /// Reports whether one of the affinities, overflow affinities included, selects a cluster. A placement without an
+    /// affinity selects all clusters.
+    pub fn selects(&self, cluster: &Cluster) -> bool {
+        if self.cluster_affinities.is_empty() {
+            let affinity = self.cluster_affinity.as_ref();
+            return affinity.is_none_or(|affinity| affinity.matches(cluster));
+        }
+        let mut terms = self.cluster_affinities.iter();
+        terms.any(|term| term.selects(cluster))
+    }
+}
+
+impl ClusterAffinityTerm {
+    /// Reports whether the affinity of the term, or one of its overflow affinities, selects a cluster.
+    pub fn selects(&self, cluster: &Cluster) -> bool {
+        let mut overflow = self.overflow_affinities.iter();
+        self.affinity.matches(cluster) || overflow.any(|term| term.affinity.matches(cluster))
+    }
+}
 
 impl ClusterAffinity {
     /// Reports whether a cluster matches all fields that the affinity sets. An affinity with an invalid selector

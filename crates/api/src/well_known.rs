@@ -89,6 +89,12 @@ pub const MAX_MOVING: &str = "migration.berth/max-moving";
 /// Annotation of bindings, specific to Berth: the clusters from which the binding was evicted, separated by commas. It may
 /// return to them when they are back.
 pub const EVICTED_FROM: &str = "migration.berth/evicted-from";
+/// Reason of the condition [`CONDITION_MIGRATING`]: new replicas are not ready yet.
+pub const WAITING_FOR_REPLICAS: &str = "WaitingForReplicas";
+/// Reason of the condition [`CONDITION_MIGRATING`]: no other copy is healthy, or no cluster fits.
+pub const LAST_HEALTHY_COPY: &str = "LastHealthyCopy";
+/// Reason of the condition [`CONDITION_MIGRATING`]: a workload that needs the resource has not left yet.
+pub const WAITING_FOR_WORKLOAD: &str = "WaitingForWorkload";
 /// Condition of Clusters, specific to Berth: evictions from clusters that are not ready are paused, because too many
 /// clusters became not ready at the same time.
 pub const CONDITION_EVICTIONS_PAUSED: &str = "EvictionsPaused";

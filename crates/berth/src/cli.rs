@@ -80,7 +80,7 @@ enum Command {
     Watch(WatchArgs),
     /// Serve a page about the control plane: fleet, bindings, decisions and moves
     Dashboard(DashboardArgs),
-    /// Show the free capacity of members, and the bindings that wait for a cluster
+    /// Show the free capacity of members, and the bindings that wait or move
     Top(TopArgs),
     /// Register a cluster as a member of the control plane
     Join(Box<JoinArgs>),

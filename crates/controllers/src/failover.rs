@@ -37,6 +37,7 @@ mod pending_pods;
 mod pending_replicas;
 mod rate_limiter;
 mod read_preserved_state;
+mod rebalancing;
 mod reconciler;
 mod report;
 mod schedule;

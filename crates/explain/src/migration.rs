@@ -4,9 +4,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use berth_api::binding::GracefulEvictionTask;
+use berth_api::binding::{GracefulEvictionTask, clusters_evicted_from};
 use berth_api::well_known::{
-    CONDITION_EVICTIONS_PAUSED, CONDITION_MIGRATING, EVICTED_FROM, PREEMPTED,
+    CONDITION_EVICTIONS_PAUSED, CONDITION_MIGRATING, EVICTED_FROM, LAST_HEALTHY_COPY, PREEMPTED,
+    WAITING_FOR_REPLICAS, WAITING_FOR_WORKLOAD,
 };
 use berth_api::{Binding, Cluster, condition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -94,8 +95,8 @@ impl Migration {
         let condition = condition::find(&binding.status.conditions, CONDITION_MIGRATING);
         let condition = condition.filter(|found| found.status == "True");
         let is_target = |name: &str| spec.clusters.iter().any(|target| target.name == name);
-        let evicted_from = binding.annotation(EVICTED_FROM).split(',').map(str::trim);
-        let may_return_to = evicted_from.filter(|name| !name.is_empty() && !is_target(name));
+        let evicted_from = clusters_evicted_from(binding.annotation(EVICTED_FROM));
+        let may_return_to = evicted_from.filter(|name| !is_target(name));
         let migration = Self {
             condition: condition.map(|found| MigratingCondition {
                 reason: found.reason.clone(),
@@ -161,7 +162,7 @@ impl MigrationState {
 impl MigratingCondition {
     fn state(&self) -> MigrationState {
         match &*self.reason {
-            "LastHealthyCopy" => MigrationState::LastCopy,
+            LAST_HEALTHY_COPY => MigrationState::LastCopy,
             PREEMPTED => MigrationState::Preempted,
             _ => MigrationState::Moving,
         }
@@ -170,9 +171,9 @@ impl MigratingCondition {
     /// Returns the reason in words. An unknown reason is returned unchanged.
     pub fn reason_in_words(&self) -> &str {
         match &*self.reason {
-            "WaitingForReplicas" => "waiting for replicas to become ready",
-            "LastHealthyCopy" => "keeping the last healthy copy",
-            "WaitingForWorkload" => "waiting for the workload that needs it",
+            WAITING_FOR_REPLICAS => "waiting for replicas to become ready",
+            LAST_HEALTHY_COPY => "keeping the last healthy copy",
+            WAITING_FOR_WORKLOAD => "waiting for the workload that needs it",
             PREEMPTED => "preempted by a binding of higher priority",
             other => other,
         }

@@ -1,7 +1,10 @@
 //! The brake: evictions stop while too many clusters are lost at the same time.
 
+use std::time::Duration;
+
 use berth_api::condition;
 use berth_api::well_known::CONDITION_EVICTIONS_PAUSED;
+use berth_controllers::failover::FailoverOptions;
 use berth_e2e::objects::wait_for;
 use serde_json::json;
 
@@ -20,11 +23,43 @@ async fn wait_for_condition(scene: &Scene, cluster: &str, is_paused: bool) -> St
     found.map_or_else(String::new, |condition| condition.message.clone())
 }
 
+/// Checks that a minority of lost clusters does not engage the brake of a starting process, although the first Clusters that
+/// it sees are all lost, and that nothing is braked without evictions by taints.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_brake_knows_all_clusters_before_it_is_engaged() {
+    let mut scene = Scene::start(8, fast_options()).await;
+    let lost = ["m1", "m2", "m3"];
+    for name in lost {
+        scene.report_ready(name, false).await;
+    }
+    // Once engaged, this brake would not be released.
+    let mut options = fast_options();
+    options.brake.hold = Duration::from_hours(1);
+    scene.restart(options).await;
+    scene.wait_until_drained_up_to_now().await;
+    scene.wait_for_metric("berth_evictions_paused 0").await;
+    for name in lost {
+        wait_for_condition(&scene, name, false).await;
+    }
+
+    for name in ["m4", "m5", "m6", "m7", "m8"] {
+        scene.report_ready(name, false).await;
+    }
+    scene.wait_for_metric("berth_evictions_paused 1").await;
+    wait_for_condition(&scene, "m8", true).await;
+    scene.restart(FailoverOptions::default()).await;
+    wait_for_condition(&scene, "m8", false).await;
+    scene.wait_for_metric("berth_evictions_paused 0").await;
+    scene.stop().await;
+}
+
 /// Checks that three of five clusters that are lost at the same time keep their bindings, that a cluster that is ready does
 /// not, and that the evictions go on when one cluster is back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn evictions_stop_while_most_clusters_are_not_ready() {
-    let scene = Scene::start(5, fast_options()).await;
+    let mut options = fast_options();
+    options.brake.hold = Duration::from_millis(100);
+    let scene = Scene::start(5, options).await;
     let names = ["m1", "m2", "m3", "m4"];
     for name in names {
         let only = json!({ "clusterAffinity": { "clusterNames": [name, "m5"] },

@@ -50,7 +50,7 @@ pub struct FailoverArgs {
     pub move_budget: u32,
 
     /// Share of the clusters that must become not ready within a minute until evictions from them slow down or stop
-    #[arg(long, value_name = "SHARE", default_value_t = 0.55)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.55, value_parser = share)]
     pub unhealthy_cluster_threshold: f32,
 
     /// Bindings evicted per second while so many clusters are not ready; 0 stops these evictions
@@ -69,6 +69,12 @@ pub struct FailoverArgs {
     /// With --rebalance, time for which a cluster must be ready before bindings return to it
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = go_duration)]
     pub failback_after: Duration,
+}
+
+/// Parses a share of the clusters, which may be above 1 to turn the brake off.
+fn share(text: &str) -> Result<f32, String> {
+    let share: Option<f32> = text.parse().ok().filter(|share| *share > 0.0);
+    share.ok_or_else(|| "must be a number above 0, as in 0.55".to_owned())
 }
 
 /// The mode of the rebalancing.
@@ -154,6 +160,7 @@ impl FailoverArgs {
             brake: BrakeOptions {
                 threshold: self.unhealthy_cluster_threshold,
                 rate: self.secondary_resource_eviction_rate,
+                ..BrakeOptions::default()
             },
             rebalance: self.rebalance(),
         }
@@ -243,6 +250,20 @@ mod tests {
     }
 
     #[test]
+    fn a_threshold_is_above_0() {
+        for (text, expected) in [
+            ("0.55", true),
+            ("2", true),
+            ("0", false),
+            ("-1", false),
+            ("NaN", false),
+            ("all", false),
+        ] {
+            assert_eq!(share(text).is_ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn rebalancing_is_off_until_it_is_asked_for() {
         for (flags, expected) in [
             (&[][..], None),
@@ -287,6 +308,7 @@ mod tests {
             brake: BrakeOptions {
                 threshold: 0.4,
                 rate: 0.1,
+                ..BrakeOptions::default()
             },
             rebalance: Some(RebalanceOptions {
                 mode: RebalanceMode::DryRun,

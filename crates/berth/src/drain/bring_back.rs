@@ -1,13 +1,13 @@
 //! The end of a drain for a binding: one patch with which the scheduler decides afresh about it.
 
-use berth_api::binding::reschedule_trigger;
+use berth_api::binding::{clusters_evicted_from, reschedule_trigger};
 use berth_api::well_known::EVICTED_FROM;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-use super::evict::{PRODUCER, clusters_of_annotation};
+use super::evict::PRODUCER;
 
 /// Returns the patch that ends the drain of a cluster for a binding, or `None` if the binding was not drained from it.
 /// Unknown fields are kept.
@@ -20,7 +20,7 @@ pub(super) fn bring_back_patch(
     now: Timestamp,
 ) -> Option<Value> {
     let annotation = binding.annotations().get(EVICTED_FROM)?;
-    let drained = clusters_of_annotation(annotation);
+    let drained: Vec<&str> = clusters_evicted_from(annotation).collect();
     if !drained.contains(&cluster) || binding.metadata.deletion_timestamp.is_some() {
         return None;
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use berth_api::binding::clusters_evicted_from;
 use berth_api::names::execution_namespace;
 use berth_api::well_known::{
     CLUSTER_RESOURCE_BINDING_NAME, CONDITION_MIGRATING, EVICTED_FROM, RESOURCE_BINDING_NAME,
@@ -16,7 +17,6 @@ use kube::Client;
 use kube::api::Api;
 
 use super::error::DrainError;
-use super::evict::clusters_of_annotation;
 
 /// The bindings that are leaving, each with the reason for which it has not left yet.
 pub(super) type Departing = BTreeMap<BindingKey, String>;
@@ -70,9 +70,9 @@ fn binding_of_work(work: &ObjectMeta) -> Option<BindingKey> {
 fn departing(bindings: &[Binding], with_work: &BTreeSet<BindingKey>, cluster: &str) -> Departing {
     let mut departing = Departing::new();
     for binding in bindings {
-        let drained = clusters_of_annotation(binding.annotation(EVICTED_FROM));
+        let mut drained = clusters_evicted_from(binding.annotation(EVICTED_FROM));
         let is_target = binding.spec.clusters.iter().any(|t| t.name == cluster);
-        if binding.deleting() || is_target || !drained.contains(&cluster) {
+        if binding.deleting() || is_target || !drained.any(|name| name == cluster) {
             continue;
         }
         if has_task(binding, cluster) || with_work.contains(&binding.key) {

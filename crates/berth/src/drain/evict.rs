@@ -2,7 +2,7 @@
 //! and records the cluster in an annotation.
 
 use berth_api::BindingKey;
-use berth_api::binding::GracefulEvictionTask;
+use berth_api::binding::{GracefulEvictionTask, clusters_evicted_from};
 use berth_api::policy::PurgeMode;
 use berth_api::well_known::EVICTED_FROM;
 use kube::api::DynamicObject;
@@ -28,12 +28,6 @@ pub(super) async fn evict(
         eviction_patch(binding, cluster)
     })
     .await
-}
-
-/// Returns the clusters from which a binding was drained, by the value of its annotation.
-pub(super) fn clusters_of_annotation(value: &str) -> Vec<&str> {
-    let names = value.split(',').map(str::trim);
-    names.filter(|name| !name.is_empty()).collect()
 }
 
 /// Returns the patch that evicts a binding from a cluster, or `None` if the cluster is no target. Unknown fields are
@@ -65,7 +59,8 @@ fn eviction_patch(binding: &DynamicObject, cluster: &str) -> Option<Value> {
         tasks.push(json!(task));
     }
     let annotation = binding.annotations().get(EVICTED_FROM);
-    let mut drained = clusters_of_annotation(annotation.map_or("", String::as_str));
+    let drained = clusters_evicted_from(annotation.map_or("", String::as_str));
+    let mut drained: Vec<&str> = drained.collect();
     if !drained.contains(&cluster) {
         drained.push(cluster);
     }

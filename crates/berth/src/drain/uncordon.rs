@@ -2,6 +2,7 @@
 //! `berth drain` has evicted are placed again.
 
 use berth_api::BindingKey;
+use berth_api::binding::clusters_evicted_from;
 use berth_api::well_known::EVICTED_FROM;
 use berth_component_base::paged_list::all_pages;
 use berth_plan::control_plane_lists::placement_resources;
@@ -13,7 +14,6 @@ use kube::{Client, ResourceExt as _};
 use super::binding_patch::{Written, patch_binding};
 use super::bring_back::bring_back_patch;
 use super::error::DrainError;
-use super::evict::clusters_of_annotation;
 use crate::clusters::cordon::{self, CordonArgs, CordonState};
 use crate::output;
 
@@ -111,9 +111,9 @@ fn drained_from<'a>(
     drained: &'a [(BindingKey, String)],
     cluster: &'a str,
 ) -> impl Iterator<Item = &'a (BindingKey, String)> {
-    drained
-        .iter()
-        .filter(move |(_, annotation)| clusters_of_annotation(annotation).contains(&cluster))
+    drained.iter().filter(move |(_, annotation)| {
+        clusters_evicted_from(annotation).any(|name| name == cluster)
+    })
 }
 
 /// Returns a note about the bindings that can be brought back, or an empty text if there are none.

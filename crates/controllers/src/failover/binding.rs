@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use berth_api::Binding;
-use berth_api::binding::{AggregatedStatusItem, ResourceHealth};
+use berth_api::binding::{AggregatedStatusItem, ResourceHealth, clusters_evicted_from};
 use berth_api::placement::Placement;
 use berth_api::well_known::{APPLIED_PLACEMENT, EVICTED_FROM};
 use kube::api::DynamicObject;
@@ -39,8 +39,7 @@ impl BindingRecord {
         };
         let mut body = Binding::read(object)?;
         let placement = serde_json::from_str(body.annotation(APPLIED_PLACEMENT)).ok();
-        let evicted_from = body.annotation(EVICTED_FROM).split(',');
-        let evicted_from = evicted_from.map(str::trim).filter(|name| !name.is_empty());
+        let evicted_from = clusters_evicted_from(body.annotation(EVICTED_FROM));
         let evicted_from = evicted_from.map(str::to_owned).collect();
         // The cache holds all bindings, and nothing else reads their labels and annotations.
         body.metadata.labels = None;

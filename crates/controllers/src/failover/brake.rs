@@ -6,7 +6,7 @@
 //! holds it for a minute longer, because clusters come back one after the other.
 
 use std::num::NonZeroU32;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -22,6 +22,8 @@ pub struct BrakeOptions {
     pub threshold: f32,
     /// The evictions by taints per second while the brake is on. With 0, evictions from clusters that are not ready stop.
     pub rate: f32,
+    /// The time for which the brake is held after the share has fallen below the threshold.
+    pub hold: Duration,
 }
 
 impl Default for BrakeOptions {
@@ -29,6 +31,7 @@ impl Default for BrakeOptions {
         Self {
             threshold: 0.55,
             rate: 0.0,
+            hold: Duration::from_mins(1),
         }
     }
 }
@@ -48,7 +51,7 @@ pub(super) enum Brake {
     },
 }
 
-/// A brake that is released only when it has not been engaged for one [`WINDOW`].
+/// A brake that is released only when it has not been engaged for [`BrakeOptions::hold`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HeldBrake {
     brake: Brake,
@@ -58,8 +61,7 @@ pub(super) struct HeldBrake {
 
 impl HeldBrake {
     /// Updates the brake to its state for the present clusters.
-    pub(super) fn update(&mut self, present: Brake, now: Instant) {
-        let hold = WINDOW.unsigned_abs();
+    pub(super) fn update(&mut self, present: Brake, hold: Duration, now: Instant) {
         match (self.brake.is_engaged(), present.is_engaged()) {
             (_, true) => (self.brake, self.until) = (present, None),
             (true, false) if *self.until.get_or_insert(now + hold) > now => {}
@@ -197,7 +199,7 @@ mod tests {
     #[test]
     fn the_brake_is_held_for_a_minute() {
         let start = Instant::now();
-        let at = |seconds| start + std::time::Duration::from_secs(seconds);
+        let at = |seconds| start + Duration::from_secs(seconds);
         let engaged = brake(&[0, 1, 2], 0, 0.55);
         let mut held = HeldBrake::default();
         for (second, present, expected, due) in [
@@ -209,7 +211,7 @@ mod tests {
             (139, Brake::Released, true, Some(140)),
             (140, Brake::Released, false, None),
         ] {
-            held.update(present, at(second));
+            held.update(present, BrakeOptions::default().hold, at(second));
             let found = (held.get().is_engaged(), held.next_due());
             assert_eq!(found, (expected, due.map(at)), "after {second} s");
         }
@@ -220,7 +222,7 @@ mod tests {
         let engaged = brake(&[0, 1, 2], 1, 0.5);
         let stops = BrakeOptions {
             threshold: 0.5,
-            rate: 0.0,
+            ..BrakeOptions::default()
         };
         let message = engaged.message(stops).unwrap();
         assert!(message.starts_with("3 of 4 clusters became not ready within a minute; "));

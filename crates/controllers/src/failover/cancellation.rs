@@ -112,19 +112,15 @@ impl Targets {
             return true;
         };
         let cluster = &record.matched;
-        if placement.cluster_affinities.is_empty() {
-            let affinity = placement.cluster_affinity.as_ref();
-            return affinity.is_none_or(|affinity| affinity.matches(cluster));
-        }
         let observed = status.scheduler_observing_affinity_name.as_deref();
         let observed = observed.filter(|name| !name.is_empty() && !self.clusters.is_empty());
         let mut terms = placement.cluster_affinities.iter();
-        terms.any(|term| {
-            let mut overflow = term.overflow_affinities.iter();
-            observed.is_none_or(|observed| observed == term.affinity_name)
-                && (term.affinity.matches(cluster)
-                    || overflow.any(|term| term.affinity.matches(cluster)))
-        })
+        match observed {
+            Some(observed) if !placement.cluster_affinities.is_empty() => {
+                terms.any(|term| term.affinity_name == observed && term.selects(cluster))
+            }
+            _ => placement.selects(cluster),
+        }
     }
 
     /// Reports whether the spread constraints allow another cluster with all replicas. Only constraints by cluster can

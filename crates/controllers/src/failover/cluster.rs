@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use berth_api::well_known::{CONDITION_EVICTIONS_PAUSED, CONDITION_READY};
+use berth_api::well_known::{CONDITION_EVICTIONS_PAUSED, CONDITION_READY, UNSCHEDULABLE};
 use berth_api::{Cluster, condition};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
@@ -103,6 +103,13 @@ impl ClusterRecord {
     /// Returns the name of the cluster.
     pub(super) fn name(&self) -> &str {
         self.matched.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// Reports whether `berth cordon` or `karmadactl cordon` keeps new bindings away.
+    pub(super) fn is_cordoned(&self) -> bool {
+        self.all_taints
+            .iter()
+            .any(|taint| taint.key == UNSCHEDULABLE)
     }
 
     /// Returns the readiness, as the brake counts it.

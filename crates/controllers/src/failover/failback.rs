@@ -2,7 +2,8 @@
 //! been back for long enough. The scheduler then decides afresh, as after a WorkloadRebalancer, and the binding controller
 //! moves the replicas gently.
 //!
-//! A binding returns once for each eviction, because the return removes the record of the eviction. An earlier affinity
+//! A binding returns once for each eviction, because the return, or the end of the eviction without a move, removes the
+//! record of the eviction. An earlier affinity
 //! term is tried once for each time that one of its clusters comes back.
 
 use berth_api::binding::reschedule_trigger;
@@ -74,16 +75,15 @@ pub(super) fn decide(reports: &Reports<'_>, options: &RebalanceOptions, now: Tim
 /// Reports whether neither a user nor an unfinished move keeps a binding where it is.
 fn is_at_rest(reports: &Reports<'_>) -> bool {
     let binding = reports.binding;
-    let (spec, status) = (&binding.body.spec, &binding.body.status);
-    let suspension = spec.suspension.as_ref();
-    let is_suspended = suspension.is_some_and(|suspension| suspension.scheduling == Some(true));
-    !is_suspended
+    let status = &binding.body.status;
+    !binding.body.spec.scheduling_suspended()
         && binding.tasks.is_empty()
         && binding.is_observed_by_scheduler()
         && condition::find(&status.conditions, CONDITION_MIGRATING).is_none()
 }
 
-/// Returns the time from which a binding may return to a cluster, or `None` if it may not.
+/// Returns the time from which a binding may return to a cluster, or `None` if it may not. A cluster that is cordoned or
+/// drained gets nothing back, also if the binding tolerates the taint.
 fn back_at(
     reports: &Reports<'_>,
     cluster: &ClusterRecord,
@@ -91,7 +91,11 @@ fn back_at(
 ) -> Option<Timestamp> {
     let placement = reports.binding.placement.as_ref();
     let time = cluster.stability.back_at(options.failback_after)?;
-    tolerates_all(placement, &cluster.all_taints).then_some(time)
+    let wanted = reports.binding.body.spec.placement.as_ref();
+    let is_selected = wanted.is_none_or(|placement| placement.selects(&cluster.matched));
+    let may_return =
+        is_selected && !cluster.is_cordoned() && tolerates_all(placement, &cluster.all_taints);
+    may_return.then_some(time)
 }
 
 /// Returns a cluster of an affinity term before the one in use that has come back since the scheduler last tried all terms,
@@ -127,6 +131,18 @@ fn earlier_term(
         }
     }
     (None, next)
+}
+
+/// Adds the removal of these clusters from the record of evictions to the patch of a binding.
+pub(super) fn forget(binding: &BindingRecord, clusters: &[String], patch: &mut Value) {
+    let known = &binding.evicted_from;
+    if known.iter().all(|name| !clusters.contains(name)) {
+        return;
+    }
+    let rest = known.iter().filter(|name| !clusters.contains(name));
+    let rest: Vec<&str> = rest.map(String::as_str).collect();
+    let value = (!rest.is_empty()).then(|| rest.join(","));
+    patch["metadata"]["annotations"][EVICTED_FROM] = json!(value);
 }
 
 impl Failback {

@@ -123,6 +123,14 @@ impl PendingReplicas {
         verdict
     }
 
+    /// Records that the pods of a binding in a cluster could not be asked for, because all workers are busy.
+    pub(super) fn ask_again(&mut self, key: &BindingKey, cluster: &str) {
+        let known = self.0.get_mut(key).and_then(|known| known.get_mut(cluster));
+        if let Some(pending) = known {
+            pending.count = Count::Unknown;
+        }
+    }
+
     /// Records how many pods of a binding no node of a cluster can run. `None` means that they could not be counted.
     pub(super) fn counted(&mut self, key: &BindingKey, cluster: &str, count: Option<i64>) {
         let known = self.0.get_mut(key).and_then(|known| known.get_mut(cluster));
@@ -179,11 +187,9 @@ pub(super) fn patch(binding: &BindingRecord, moves: &[(String, i64)]) -> Value {
 /// not if their number in each cluster is fixed.
 fn can_move(binding: &BindingRecord) -> bool {
     let spec = &binding.body.spec;
-    let suspension = spec.suspension.as_ref();
-    let is_suspended = suspension.is_some_and(|suspension| suspension.scheduling == Some(true));
     has_pods(&spec.resource.api_version, &spec.resource.kind)
         && spec.placement.as_ref().is_some_and(divides_by_capacity)
-        && !is_suspended
+        && !spec.scheduling_suspended()
 }
 
 /// Reports whether [`super::pending_pods`] can find the pods of a kind.

@@ -4,6 +4,9 @@
 //! The reconciler uses a [`Schedule`] instead of a `WorkQueue`, because a binding also waits in [`EvictionQueues`]
 //! before its eviction. The rate limit of this queue depends on the reason for the eviction.
 
+mod brake_effects;
+mod rebalance;
+
 use berth_api::BindingKey;
 use berth_apimachinery::api_error::is_unreachable;
 use std::collections::{HashMap, HashSet};
@@ -11,17 +14,17 @@ use std::time::{Duration, Instant};
 
 use super::action::{self, Action, Clocks, Trackers};
 use super::binding::BindingRecord;
-use super::brake::{Brake, HeldBrake, Readiness};
+use super::brake::{Brake, HeldBrake};
 use super::cache::{Cache, Source};
-use super::cluster::ClusterRecord;
 use super::eviction::{self, Reason};
 use super::eviction_queue::{EvictionQueueKind, EvictionQueues};
 use super::options::{FailoverOptions, RebalanceMode};
 use super::rate_limiter::{MoveBudget, interval};
+use super::rebalancing::Rebalancing;
 use super::report::Reports;
 use super::schedule::Schedule;
-use super::writer::{Announcement, Rebalancing, WriteOutcome, Writer};
-use super::{pending_pods, pending_replicas};
+use super::writer::{Announcement, WriteOutcome, Writer};
+use super::{failback, pending_replicas};
 use crate::monitor::{self as metrics, Monitor};
 use crate::reconciler::informer::WatchEvent;
 use crate::reconciler::{Inputs, Reconciler, Workers};
@@ -93,6 +96,7 @@ impl Reconciler for Failover {
     type Outcome = Outcome;
 
     fn handle_event(&mut self, (source, event): Self::Event, _: &mut Inputs<Self::Event>) {
+        let had_synced = self.cache.has_synced();
         let affected = self.cache.handle_event(source, event);
         let now = Instant::now();
         for key in affected.changed {
@@ -104,7 +108,8 @@ impl Reconciler for Failover {
             self.announced.remove(&key);
             self.schedule.remove(&key);
         }
-        if source == Source::Clusters {
+        // Before all Clusters are listed, their shares are unknown.
+        if self.cache.has_synced() && (source == Source::Clusters || !had_synced) {
             self.update_brake(now);
         }
     }
@@ -223,70 +228,6 @@ impl Failover {
         }
     }
 
-    /// Updates the brake after a change of a Cluster. When it changes, the evictions from clusters that are not ready are
-    /// decided again.
-    fn update_brake(&mut self, now: Instant) {
-        let clusters = self.cache.clusters.values().map(ClusterRecord::readiness);
-        let was_engaged = self.brake.get().is_engaged();
-        self.brake
-            .update(Brake::of(clusters, self.options.brake), now);
-        let brake = self.brake.get();
-        self.may_show_wrong_brake = true;
-        if brake.is_engaged() == was_engaged {
-            return;
-        }
-        self.monitor.evictions_paused(brake.is_engaged());
-        let usual = self.options.taint_eviction.as_ref();
-        let usual = usual.map_or(0.0, |taints| taints.rate);
-        // A brake that stops leaves the rate for clusters that are ready.
-        let is_slow = brake.is_engaged() && !brake.stops(self.options.brake);
-        let rate = if is_slow {
-            self.options.brake.rate
-        } else {
-            usual
-        };
-        self.queues.set_taint_interval(interval(rate));
-        if let Some(message) = brake.message(self.options.brake) {
-            tracing::warn!("{message}");
-        } else {
-            tracing::info!("evictions from clusters that are not ready go on");
-            for key in self.cache.bindings.keys() {
-                self.schedule.add(key.clone(), now);
-            }
-        }
-    }
-
-    /// Writes the condition of the Clusters that differ from the brake.
-    fn show_brake(&mut self, workers: &mut Workers<Outcome>) {
-        if !std::mem::take(&mut self.may_show_wrong_brake) {
-            return;
-        }
-        for (name, cluster) in &self.cache.clusters {
-            let is_paused = self.brake.get().is_engaged()
-                && matches!(cluster.readiness(), Readiness::NotReadySince(_));
-            if is_paused == cluster.shows_brake {
-                continue;
-            }
-            if !workers.has_free() {
-                self.may_show_wrong_brake = true;
-                return;
-            }
-            if !self.busy_clusters.insert(name.clone()) {
-                continue;
-            }
-            let message = self.brake.get().message(self.options.brake);
-            let message = message.filter(|_| is_paused);
-            let (writer, name) = (self.writer.clone(), name.clone());
-            workers.start(async move {
-                let written = writer.show_brake(&name, message.as_deref()).await;
-                if let Err(error) = written {
-                    tracing::debug!(cluster = name, %error, "cannot write the condition of a cluster");
-                }
-                Outcome::Cluster(name)
-            });
-        }
-    }
-
     /// Reports whether the limits of a queue and of all queues together allow an eviction now.
     fn is_within_limits(&mut self, kind: EvictionQueueKind, now: Instant) -> bool {
         self.queues.of(kind).limiter.next_allowed(now).is_none()
@@ -324,8 +265,9 @@ impl Failover {
                 return;
             }
             Action::UpdateTasks(update) => {
-                if let Some(patch) = update.patch {
+                if let Some(mut patch) = update.patch {
                     let (finished, cancelled) = (update.finished, update.cancelled);
+                    failback::forget(&binding, &cancelled, &mut patch);
                     let announcement = Announcement::TasksEnded {
                         finished,
                         cancelled,
@@ -358,80 +300,6 @@ impl Failover {
             }
         };
         self.rebalance(binding, rebalancing, examination, clocks.now, workers);
-    }
-
-    /// Rebalances a binding, or reports what would be done.
-    fn rebalance(
-        &mut self,
-        binding: BindingRecord,
-        (rebalancing, patch): (Rebalancing, serde_json::Value),
-        examination: Examination,
-        now: Instant,
-        workers: &mut Workers<Outcome>,
-    ) {
-        let Some(options) = &self.options.rebalance else {
-            return;
-        };
-        let mode = options.mode;
-        let key = binding.body.key.clone();
-        if mode == RebalanceMode::DryRun {
-            if self.announced.insert(key) {
-                self.monitor
-                    .rebalanced(rebalancing.cause(), mode.as_str(), 1);
-                self.writer.would_rebalance(&binding, &rebalancing);
-            }
-            return;
-        }
-        let queue = EvictionQueueKind::Rebalance;
-        if examination == Examination::Scheduled {
-            let kind = binding.body.spec.resource.kind;
-            self.queues.of(queue).push(&key, kind, Vec::new());
-            return;
-        }
-        if let Rebalancing::MovePending(moves) = &rebalancing {
-            for (cluster, _) in moves {
-                self.trackers.pending.moved(&key, cluster, now);
-            }
-        }
-        self.queues.of(queue).limiter.record(now);
-        self.budget.record(now);
-        self.monitor
-            .rebalanced(rebalancing.cause(), mode.as_str(), 1);
-        let announcement = Announcement::Rebalanced(rebalancing);
-        self.start(binding, patch, announcement, Some(queue), workers);
-    }
-
-    /// Counts the pods of a binding in a cluster that no node can run.
-    fn count_pods(
-        &mut self,
-        binding: &BindingRecord,
-        cluster: String,
-        workers: &mut Workers<Outcome>,
-    ) {
-        let key = binding.body.key.clone();
-        let Some(record) = self
-            .cache
-            .clusters
-            .get(&cluster)
-            .filter(|_| workers.has_free())
-        else {
-            self.trackers.pending.counted(&key, &cluster, None);
-            self.schedule.add(key, Instant::now() + SHORT_DELAY);
-            return;
-        };
-        let (client, record) = (self.writer.client.clone(), record.matched.clone());
-        let resource = binding.body.spec.resource.clone();
-        workers.start(async move {
-            let count = pending_pods::count(&client, &record, &resource).await;
-            if let Err(error) = &count {
-                tracing::debug!(binding = &*key.name, cluster, %error, "cannot count pending pods");
-            }
-            Outcome::Pods {
-                binding: key,
-                cluster,
-                count: count.ok(),
-            }
-        });
     }
 
     fn evict(
@@ -492,9 +360,16 @@ impl Failover {
         }
         self.busy.insert(binding.body.key.clone());
         let (writer, monitor) = (self.writer.clone(), self.monitor.clone());
+        let rebalanced = match &announcement {
+            Announcement::Rebalanced(rebalancing) => Some(rebalancing.cause()),
+            Announcement::TasksEnded { .. } | Announcement::Evicting(_) => None,
+        };
         workers.start(async move {
             let since = Instant::now();
             let written = writer.write(&binding, patch, announcement).await;
+            if let (Some(cause), WriteOutcome::Stored(_)) = (rebalanced, &written) {
+                monitor.rebalanced(cause, RebalanceMode::On.as_str(), 1);
+            }
             if let Some(queue) = queue {
                 let outcome = match &written {
                     WriteOutcome::Stored(_) | WriteOutcome::NotFound => metrics::Outcome::Success,

@@ -19,6 +19,7 @@ use super::action::{Action, Clocks, Trackers, decide};
 use super::brake::{Brake, HeldBrake};
 use super::cluster::ClusterRecord;
 use super::eviction::{eviction_patch, eviction_task};
+use super::failback;
 use super::rate_limiter::{MoveBudget, RateLimiter, interval};
 use super::report::Reports;
 
@@ -75,7 +76,11 @@ fn run(size: Size, loss: Loss, rules: &Rules) -> Cost {
         // 1. Clusters are lost and come back.
         fleet.advance(second, clocks);
         let readiness = fleet.records.values().map(ClusterRecord::readiness);
-        brake.update(Brake::of(readiness, options.brake), clocks.now);
+        brake.update(
+            Brake::of(readiness, options.brake),
+            options.brake.hold,
+            clocks.now,
+        );
         for workload in &mut workloads {
             if workload.is_calm(&fleet) {
                 continue;
@@ -134,7 +139,8 @@ fn act(
     match decision.action {
         Action::None | Action::MovePending(_) => {}
         Action::UpdateTasks(update) => {
-            if let Some(patch) = update.patch {
+            if let Some(mut patch) = update.patch {
+                failback::forget(&workload.binding, &update.cancelled, &mut patch);
                 workload.patch(&patch);
             }
         }

@@ -11,6 +11,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::binding::BindingRecord;
+use super::rebalancing::Rebalancing;
 use crate::binding_api::binding_api;
 
 /// The reason of events about failed evictions.
@@ -46,53 +47,6 @@ pub(super) enum Announcement {
     Evicting(Vec<String>),
     /// The write rebalances the binding. An event is recorded if the write succeeds.
     Rebalanced(Rebalancing),
-}
-
-/// The rebalancing of a binding.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Rebalancing {
-    /// The binding may return to these clusters.
-    Return(Vec<String>),
-    /// These numbers of replicas leave these clusters.
-    MovePending(Vec<(String, i64)>),
-}
-
-impl Rebalancing {
-    /// The names of all causes in metrics.
-    pub(super) const CAUSES: [&str; 2] = ["failback", "unschedulable"];
-
-    /// Returns the reason of events, and the value of the label of metrics.
-    fn reason(&self) -> &'static str {
-        match self {
-            Self::Return(_) => "FailbackBindingSucceed",
-            // The reason of karmada-descheduler.
-            Self::MovePending(_) => "DescheduleBindingSucceed",
-        }
-    }
-
-    /// Returns the name of the cause in metrics.
-    pub(super) fn cause(&self) -> &'static str {
-        match self {
-            Self::Return(_) => Self::CAUSES[0],
-            Self::MovePending(_) => Self::CAUSES[1],
-        }
-    }
-
-    fn message(&self) -> String {
-        match self {
-            Self::Return(clusters) => {
-                let verb = if clusters.len() == 1 { "has" } else { "have" };
-                let names = clusters.join(", ");
-                format!("scheduled again: {names} {verb} been back for long enough")
-            }
-            Self::MovePending(moves) => {
-                let moves = moves.iter().map(|(cluster, count)| {
-                    format!("{count} replica(s) in {cluster} that no node can run")
-                });
-                format!("scheduled again: {}", moves.collect::<Vec<_>>().join(", "))
-            }
-        }
-    }
 }
 
 /// A client that writes bindings and records events. Clones are cheap.

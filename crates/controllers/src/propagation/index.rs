@@ -26,7 +26,7 @@ use berth_api::names::cluster_of_execution_namespace;
 use berth_api::well_known::{CLUSTER_RESOURCE_BINDING_PERMANENT_ID, RESOURCE_BINDING_PERMANENT_ID};
 use berth_api::{Binding, BindingKey, Cluster, Work};
 
-use self::departures::{Departures, selects};
+use self::departures::Departures;
 use self::workloads::Workloads;
 use super::binding::migration::observed::runs_pods;
 use super::binding::sync_input::SyncInput;
@@ -249,9 +249,10 @@ impl Index {
                 .cloned()
                 .collect()
         };
+        let placement = binding.spec.placement.as_ref();
         let deselected = self.departures.of(&binding.key).filter(|name| {
-            let cluster = self.clusters.get(*name);
-            cluster.is_some_and(|cluster| !selects(binding, cluster))
+            let pair = placement.zip(self.clusters.get(*name));
+            pair.is_some_and(|(placement, cluster)| !placement.selects(cluster))
         });
         SyncInput {
             deselected: deselected.cloned().collect(),

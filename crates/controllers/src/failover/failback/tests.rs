@@ -101,6 +101,14 @@ fn a_binding_returns_when_its_clusters_have_been_back_for_long_enough() {
         ),
         ("deleted", &["m1"], vec![], 9999, &[], None),
         (
+            "no longer selected",
+            &["m1"],
+            vec![("m1", "True", 100, none())],
+            9999,
+            &[],
+            None,
+        ),
+        (
             "already there",
             &["m2"],
             vec![("m2", "True", 0, none())],
@@ -125,7 +133,13 @@ fn a_binding_returns_when_its_clusters_have_been_back_for_long_enough() {
             None,
         ),
     ] {
-        let binding = evicted_from(from, json!({}), json!({}));
+        let spec = match about {
+            "no longer selected" => {
+                json!({ "placement": { "clusterAffinity": { "clusterNames": ["m2"] } } })
+            }
+            _ => json!({}),
+        };
+        let binding = evicted_from(from, spec, json!({}));
         let found = decided(&binding, &list, now);
         let expected: Vec<String> = expected.iter().map(|name| (*name).to_owned()).collect();
         assert_eq!(found, (expected, next), "{about}");
@@ -193,6 +207,35 @@ fn an_earlier_affinity_term_is_tried_once_for_each_return_of_a_cluster() {
         let list = [("h1", ready, 100, json!([])), ("m2", "True", 0, json!([]))];
         let (found, _) = decided(&binding, &list, 9999);
         assert_eq!(found.first().map(String::as_str), expected, "{about}");
+    }
+}
+
+#[test]
+fn a_cordoned_cluster_gets_nothing_back_also_if_its_taint_is_tolerated() {
+    let tolerant = json!({ "placement": { "clusterTolerations": [{ "operator": "Exists" }] } });
+    let binding = evicted_from(&["m1"], tolerant, json!({}));
+    for (key, expected) in [("cluster.karmada.io/unschedulable", 0), ("dedicated", 1)] {
+        let taints = json!([{ "key": key, "effect": "NoSchedule" }]);
+        let (found, _) = decided(&binding, &[("m1", "True", 0, taints)], 9999);
+        assert_eq!(found.len(), expected, "{key}");
+    }
+}
+
+#[test]
+fn an_eviction_that_is_cancelled_leaves_no_record() {
+    let binding = evicted_from(&["m1", "m3"], json!({}), json!({}));
+    for (cancelled, expected) in [
+        (&[][..], None),
+        (&["m9"], None),
+        (&["m1"], Some(json!("m3"))),
+        (&["m1", "m3"], Some(Value::Null)),
+    ] {
+        let cancelled: Vec<String> = cancelled.iter().map(|name| (*name).to_owned()).collect();
+        let mut patch = json!({});
+        forget(&binding, &cancelled, &mut patch);
+        let annotations = patch.pointer("/metadata/annotations");
+        let found = annotations.map(|all| all[EVICTED_FROM].clone());
+        assert_eq!(found, expected, "{cancelled:?}");
     }
 }
 

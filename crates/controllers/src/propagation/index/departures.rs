@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use berth_api::{Binding, BindingKey, Cluster};
+use berth_api::{Binding, BindingKey};
 
 /// The departures of all bindings.
 #[derive(Debug, Default)]
@@ -47,21 +47,6 @@ impl Departures {
     pub(super) fn of(&self, key: &BindingKey) -> impl Iterator<Item = &String> {
         self.left.get(key).into_iter().flatten()
     }
-}
-
-/// Reports whether the affinities of a binding's placement select a cluster.
-pub(super) fn selects(binding: &Binding, cluster: &Cluster) -> bool {
-    let Some(placement) = &binding.spec.placement else {
-        return true;
-    };
-    if placement.cluster_affinities.is_empty() {
-        let affinity = placement.cluster_affinity.as_ref();
-        return affinity.is_none_or(|affinity| affinity.matches(cluster));
-    }
-    placement.cluster_affinities.iter().any(|term| {
-        let mut overflow = term.overflow_affinities.iter();
-        term.affinity.matches(cluster) || overflow.any(|term| term.affinity.matches(cluster))
-    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use std::time::Duration;
 use berth_api::binding::{BindingSpec, ResourceHealth, TargetCluster};
 use berth_api::placement::ReplicaSchedulingType;
 use berth_api::well_known::{
-    CONDITION_APPLIED, CONDITION_MIGRATING, CONDITION_READY, MAX_MOVING, MAX_SURGE, PREEMPTED,
+    CONDITION_APPLIED, CONDITION_MIGRATING, CONDITION_READY, LAST_HEALTHY_COPY, MAX_MOVING,
+    MAX_SURGE, PREEMPTED, WAITING_FOR_REPLICAS, WAITING_FOR_WORKLOAD,
 };
 use berth_api::{Binding, Cluster, Work, condition};
 use berth_apimachinery::json_fields::kind_of;
@@ -82,9 +83,9 @@ impl Cause {
     /// Returns the reason of the condition.
     pub(crate) fn reason(self) -> &'static str {
         match self {
-            Self::Replicas => "WaitingForReplicas",
-            Self::LastCopy => "LastHealthyCopy",
-            Self::Workload => "WaitingForWorkload",
+            Self::Replicas => WAITING_FOR_REPLICAS,
+            Self::LastCopy => LAST_HEALTHY_COPY,
+            Self::Workload => WAITING_FOR_WORKLOAD,
             Self::Preemption => PREEMPTED,
         }
     }
