@@ -1,7 +1,7 @@
 //! The kinds ResourceBinding and ClusterResourceBinding. A binding contains a reference to a resource template, the
 //! clusters that the scheduler chose, and the status of the resource in these clusters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -167,6 +167,31 @@ impl BindingSpec {
             None | Some("") => crate::well_known::DEFAULT_SCHEDULER,
             Some(name) => name,
         }
+    }
+
+    /// Returns the target clusters: the clusters that the scheduler selected, then the clusters of the bindings in
+    /// `requiredBy`.
+    pub fn targets(&self) -> Vec<TargetCluster> {
+        let mut targets: Vec<TargetCluster> = self.clusters.clone();
+        let mut known: BTreeSet<String> = targets.iter().map(|t| t.name.clone()).collect();
+        for target in self.required_by.iter().flat_map(|parent| &parent.clusters) {
+            if known.insert(target.name.clone()) {
+                targets.push(target.clone());
+            }
+        }
+        targets
+    }
+
+    /// Returns the clusters that may have a Work: the targets, and the clusters of eviction tasks that do not purge
+    /// directly.
+    pub fn expected_clusters(&self) -> BTreeSet<String> {
+        let leaving = self
+            .graceful_eviction_tasks
+            .iter()
+            .filter(|task| task.purge_mode != Some(PurgeMode::Directly))
+            .map(|task| task.from_cluster.clone());
+        let targets = self.targets().into_iter().map(|target| target.name);
+        targets.chain(leaving).collect()
     }
 
     /// Returns the scheduling priority, or 0 if the binding has no priority.

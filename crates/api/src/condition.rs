@@ -12,6 +12,8 @@ pub enum Status {
     True,
     /// The condition does not hold.
     False,
+    /// The condition may or may not hold.
+    Unknown,
 }
 
 impl Status {
@@ -20,6 +22,7 @@ impl Status {
         match self {
             Self::True => "True",
             Self::False => "False",
+            Self::Unknown => "Unknown",
         }
     }
 }

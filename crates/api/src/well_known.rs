@@ -148,3 +148,6 @@ pub const CONDITION_READY: &str = "Ready";
 pub const CONDITION_FULLY_APPLIED: &str = "FullyApplied";
 /// Condition type of bindings, specific to Berth: old copies wait until the new ones are ready.
 pub const CONDITION_MIGRATING: &str = "Migrating";
+/// Condition type of bindings and Works, specific to Berth: the workload works. In a binding, the condition is `Unknown` if
+/// only clusters that are not ready may be to blame.
+pub const CONDITION_HEALTHY: &str = "Healthy";

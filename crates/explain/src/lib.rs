@@ -12,7 +12,6 @@ mod analysis;
 mod change;
 mod changed_case;
 mod fix;
-mod migration;
 mod proposals;
 mod reason;
 mod report;
@@ -22,10 +21,12 @@ mod summary;
 mod warnings;
 
 pub use analysis::explain;
+pub use berth_diagnosis::{
+    Eviction, MigratingCondition, Migration, MigrationState, PausedEvictions,
+};
 pub use change::{Change, TaintRef};
 pub use changed_case::Case;
 pub use fix::{Fix, Share};
-pub use migration::{Eviction, MigratingCondition, Migration, MigrationState, PausedEvictions};
 pub use report::{
     API_VERSION, BindingSummary, ClusterReport, DecisionSource, EstimateReport, KIND, Minimum,
     Recorded, Report, ResourceSummary, ScoreReport, SourceKind, StageCount, StoredCondition,

@@ -3,11 +3,11 @@
 //! New fields may be added to a version of the format. Removing a field or changing its meaning requires a new
 //! [`API_VERSION`].
 
+use berth_diagnosis::{Migration, PausedEvictions};
 use berth_engine::{Basis, DivisionStep, ScheduledReason, SelectionExplanation, Stage};
 use serde::{Deserialize, Serialize};
 
 use crate::fix::{Fix, Share};
-use crate::migration::{Migration, PausedEvictions};
 
 /// The version of the format.
 pub const API_VERSION: &str = "explain.berth.io/v1";

@@ -21,6 +21,7 @@ const LAYERS: &[&[&str]] = &[
     &[
         "berth-apiserver",
         "berth-component-base",
+        "berth-diagnosis",
         "berth-engine",
         "berth-interpreter",
     ],

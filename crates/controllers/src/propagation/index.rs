@@ -30,7 +30,7 @@ use self::departures::Departures;
 use self::workloads::Workloads;
 use super::binding::migration::observed::runs_pods;
 use super::binding::sync_input::SyncInput;
-use super::binding::targets::{awaits_deletions, targets};
+use super::binding::targets::awaits_deletions;
 use crate::overrides::{OverrideKind, OverridePolicy, OverrideSet};
 
 /// The cluster and name of a Work.
@@ -121,7 +121,7 @@ impl Index {
             // The policy may have changed the placement of only one of the two so far.
             let is_decided = spec.placement == binding.spec.placement
                 && leader.status.scheduler_observed_generation == Some(leader.generation());
-            let targets: BTreeSet<String> = targets(spec).into_iter().map(|t| t.name).collect();
+            let targets: BTreeSet<String> = spec.targets().into_iter().map(|t| t.name).collect();
             // A member that does not respond may never confirm a deletion.
             let is_going = |work: &Work| work.metadata.deletion_timestamp.is_some();
             let responds =
@@ -225,7 +225,7 @@ impl Index {
             let cluster_works = works.entry(key.cluster.clone()).or_default();
             cluster_works.push(Arc::clone(work));
         }
-        let targets = targets(&binding.spec).into_iter().map(|target| target.name);
+        let targets = binding.spec.targets().into_iter().map(|target| target.name);
         let targets: BTreeSet<String> = targets.collect();
         let names = targets.iter().chain(works.keys());
         let clusters = names.filter_map(|name| {
@@ -347,7 +347,7 @@ impl Index {
     /// Returns the bindings that target a cluster.
     pub(crate) fn bindings_targeting(&self, cluster: &str) -> Vec<BindingKey> {
         let targeting = self.bindings.iter().filter(|(_, binding)| {
-            let mut targets = targets(&binding.spec).into_iter();
+            let mut targets = binding.spec.targets().into_iter();
             targets.any(|target| target.name == cluster)
         });
         targeting.map(|(key, _)| key.clone()).collect()

@@ -21,7 +21,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 
 use crate::propagation::binding::migration::known::KnownMigration;
-use crate::propagation::binding::targets::expected_clusters;
 use crate::propagation::execution::work_status::{has_failed, has_unhealthy_object};
 use berth_apimachinery::json_fields::text_at;
 use berth_apimachinery::json_size::json_size;
@@ -122,7 +121,7 @@ enum Application {
 impl Application {
     /// `kept` are the clusters that are no targets, and keep a copy while the workload migrates.
     fn of(spec: &BindingSpec, items: &[AggregatedStatusItem], kept: &BTreeSet<String>) -> Self {
-        let mut expected = expected_clusters(spec);
+        let mut expected = spec.expected_clusters();
         expected.extend(kept.iter().cloned());
         let reported: BTreeSet<String> =
             items.iter().map(|item| item.cluster_name.clone()).collect();
@@ -163,7 +162,7 @@ pub(crate) fn is_progressing(
     spec: &BindingSpec,
     works: &[&Arc<Work>],
 ) -> bool {
-    let mut missing = expected_clusters(spec);
+    let mut missing = spec.expected_clusters();
     let mut unhealthy = BTreeSet::new();
     for work in works {
         let namespace = work.metadata.namespace.as_deref().unwrap_or_default();

@@ -31,7 +31,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::propagation::binding::targets::targets;
 
     fn labels(clusters: &[&str], tasks: Value) -> Option<Value> {
         let clusters: Vec<Value> = clusters
@@ -42,7 +41,7 @@ mod tests {
             "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
             "clusters": clusters, "gracefulEvictionTasks": tasks }))
         .unwrap();
-        let found = labels_to_inject(&spec, &targets(&spec), "m2");
+        let found = labels_to_inject(&spec, &spec.targets(), "m2");
         found
             .filter(|labels| !labels.is_empty())
             .map(|labels| json!(labels))

@@ -1,37 +1,11 @@
-//! The clusters of a binding: the target clusters, the clusters that may still have a Work, and the clusters whose Work
-//! must be deleted before other clusters get a Work.
+//! The clusters of a binding whose Work must be deleted before something else happens.
 
 use std::collections::BTreeSet;
 
-use berth_api::binding::{BindingSpec, TargetCluster};
+use berth_api::binding::BindingSpec;
 use berth_api::policy::PurgeMode;
 use berth_api::well_known::CONDITION_READY;
 use berth_api::{Cluster, condition};
-
-/// Returns the target clusters: the clusters that the scheduler selected, then the clusters of the bindings in
-/// `requiredBy`.
-pub(crate) fn targets(spec: &BindingSpec) -> Vec<TargetCluster> {
-    let mut targets: Vec<TargetCluster> = spec.clusters.clone();
-    let mut known: BTreeSet<String> = targets.iter().map(|t| t.name.clone()).collect();
-    for target in spec.required_by.iter().flat_map(|parent| &parent.clusters) {
-        if known.insert(target.name.clone()) {
-            targets.push(target.clone());
-        }
-    }
-    targets
-}
-
-/// Returns the clusters that may have a Work: the targets, and the clusters of eviction tasks that do not purge
-/// directly.
-pub(crate) fn expected_clusters(spec: &BindingSpec) -> BTreeSet<String> {
-    let leaving = spec
-        .graceful_eviction_tasks
-        .iter()
-        .filter(|task| task.purge_mode != Some(PurgeMode::Directly))
-        .map(|task| task.from_cluster.clone());
-    let targets = targets(spec).into_iter().map(|target| target.name);
-    targets.chain(leaving).collect()
-}
 
 /// Returns the clusters whose Work must be deleted before another cluster gets a Work.
 pub(crate) fn directly_purged(spec: &BindingSpec) -> BTreeSet<&str> {
@@ -68,12 +42,13 @@ mod tests {
                 {"fromCluster": "e", "reason": "R", "producer": "p"}],
         }))
         .unwrap();
-        let named: Vec<(String, i32)> = targets(&spec)
+        let named: Vec<(String, i32)> = spec
+            .targets()
             .into_iter()
             .map(|t| (t.name, t.replicas))
             .collect();
         assert_eq!(named, [("a".to_owned(), 2), ("b".to_owned(), 0)]);
-        let expected: Vec<String> = expected_clusters(&spec).into_iter().collect();
+        let expected: Vec<String> = spec.expected_clusters().into_iter().collect();
         assert_eq!(expected, ["a", "b", "c", "e"]);
         assert_eq!(directly_purged(&spec), BTreeSet::from(["d"]));
     }

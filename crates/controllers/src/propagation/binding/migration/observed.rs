@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use super::{Limits, MemberState, Patience, Share, plan};
 use crate::propagation::binding::sync_input::SyncInput;
-use crate::propagation::binding::targets::{directly_purged, expected_clusters, targets};
+use crate::propagation::binding::targets::directly_purged;
 
 /// The unit of the numbers of a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,9 @@ impl Migration {
         let Some(unit) = unit(&binding.spec) else {
             return Ok(Self::following(input));
         };
-        let targets: BTreeMap<String, i64> = targets(&binding.spec)
+        let targets: BTreeMap<String, i64> = binding
+            .spec
+            .targets()
             .into_iter()
             .map(|target| (target.name, i64::from(target.replicas)))
             .collect();
@@ -188,7 +190,7 @@ impl Migration {
 
     /// Returns the migration of a resource that leaves clusters after the workloads that need it.
     fn following(input: &SyncInput) -> Self {
-        let expected = expected_clusters(&input.binding.spec);
+        let expected = input.binding.spec.expected_clusters();
         let former = input.works.keys().filter(|name| !expected.contains(*name));
         let needed = former.filter(|name| input.needed_in.contains(*name));
         let needed_in: BTreeSet<String> = needed.cloned().collect();
@@ -224,7 +226,7 @@ impl Migration {
 
     /// Returns the targets that get a Work now, with their replicas.
     pub(crate) fn targets(&self, spec: &BindingSpec) -> Vec<TargetCluster> {
-        let targets = targets(spec).into_iter().filter_map(|mut target| {
+        let targets = spec.targets().into_iter().filter_map(|mut target| {
             target.replicas = self.replicas(&target.name, target.replicas)?;
             Some(target)
         });

@@ -1,0 +1,331 @@
+//! The evidence about one workload, from requests that a list of bindings does not need: its template, the policies, the
+//! overrides and the pods.
+
+use std::collections::BTreeMap;
+
+use berth_api::Binding;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::copies::{ClusterState, CopyRow};
+use crate::diagnosis::Diagnosis;
+use crate::finding::{Finding, Reason, Station};
+use crate::health::Health;
+use crate::of_binding::{Subject, known_problem};
+use crate::pods::PodProblem;
+
+/// The time after which a missing binding means that no detector looks at the template.
+const DETECTION: SignedDuration = SignedDuration::from_secs(30);
+
+/// Something that was looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen<T> {
+    /// It was found.
+    Found(T),
+    /// It does not exist.
+    Absent,
+    /// It could not be read, for this reason.
+    Hidden(String),
+}
+
+/// The template of a workload.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TemplateEvidence {
+    /// The creation time.
+    pub created: Option<Timestamp>,
+    /// True if the template is being deleted.
+    pub is_deleting: bool,
+    /// The ready replicas in the status of the template.
+    pub ready: Option<i64>,
+}
+
+/// The policies of the control plane, as seen from one template.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicyEvidence {
+    /// The policy that holds the template, with its kind.
+    pub holds: Option<String>,
+    /// Other policies that select the template, each with the reason why it does not hold it.
+    pub others: Vec<String>,
+    /// Policies that nearly select the template.
+    pub near: Vec<NearPolicy>,
+}
+
+/// A policy that nearly selects a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NearPolicy {
+    /// The kind and name of the policy.
+    pub policy: String,
+    /// The difference, in words.
+    pub difference: String,
+    /// The change of the policy that makes it select the template.
+    pub fix: String,
+}
+
+/// The objects of a workload in one member.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemberEvidence {
+    /// The worst problem of the pods.
+    pub problem: Option<PodProblem>,
+    /// The newest warnings about the object and its pods, the newest first.
+    pub warnings: Vec<String>,
+}
+
+/// All that is known about one workload.
+#[derive(Clone, Debug)]
+pub struct Evidence<'a> {
+    /// The kind and name of the workload, such as `Deployment shop/web`.
+    pub workload: String,
+    /// The template.
+    pub template: Seen<TemplateEvidence>,
+    /// The policies, or the reason why they could not be read.
+    pub policies: Seen<PolicyEvidence>,
+    /// The binding.
+    pub binding: Option<&'a Binding>,
+    /// The states of all clusters.
+    pub clusters: BTreeMap<String, ClusterState>,
+    /// What the override policies change, in words, by cluster.
+    pub overrides: BTreeMap<String, String>,
+    /// The objects in the members that were looked at.
+    pub members: BTreeMap<String, Seen<MemberEvidence>>,
+    /// The present time.
+    pub now: Timestamp,
+}
+
+impl Evidence<'_> {
+    /// Diagnoses the workload.
+    pub fn diagnose(&self) -> Diagnosis {
+        let mut findings: Vec<Finding> = self.template_finding().into_iter().collect();
+        findings.extend(self.policy_finding());
+        let mut summaries = vec![
+            (Station::Template, self.template_summary()),
+            (Station::Policy, self.policy_summary()),
+        ];
+        let Some(binding) = self.binding else {
+            return Diagnosis::new(findings, summaries, Vec::new());
+        };
+        let problem = |cluster: &str| match self.members.get(cluster) {
+            Some(Seen::Found(member)) => member.problem.clone(),
+            _ => None,
+        };
+        let subject = Subject {
+            binding,
+            problem: &problem,
+            known: known_problem(binding),
+            now: self.now,
+        };
+        let copies = CopyRow::of(binding, |name| {
+            let state = self.clusters.get(name).cloned();
+            state.unwrap_or(ClusterState::Missing)
+        });
+        findings.extend(subject.findings(&copies));
+        let mut of_binding = subject.summaries(&copies);
+        self.complete(&mut of_binding);
+        summaries.extend(of_binding);
+        summaries.sort_by_key(|(station, _)| *station);
+        Diagnosis::new(findings, summaries, copies)
+    }
+
+    fn template_finding(&self) -> Option<Finding> {
+        let new = |health, reason, message: String| {
+            Finding::new(Station::Template, health, reason, message)
+        };
+        match &self.template {
+            Seen::Found(_) | Seen::Hidden(_) => None,
+            Seen::Absent => {
+                let message = format!("the template {} does not exist", self.workload);
+                let found = new(Health::Stuck, Reason::TemplateMissing, message);
+                Some(found.with_fix("apply the manifest of the workload to the control plane"))
+            }
+        }
+    }
+
+    fn template_summary(&self) -> String {
+        match &self.template {
+            Seen::Found(_) => format!("{} exists", self.workload),
+            Seen::Absent => String::new(),
+            Seen::Hidden(why) => format!("not visible: {why}"),
+        }
+    }
+
+    fn policy_finding(&self) -> Option<Finding> {
+        if self.binding.is_some() || self.template == Seen::Absent {
+            return None;
+        }
+        let Seen::Found(policies) = &self.policies else {
+            return None;
+        };
+        let created = match &self.template {
+            Seen::Found(template) => template.created,
+            _ => None,
+        };
+        let new = |health, reason, message: String| {
+            Finding::new(Station::Policy, health, reason, message).since(created)
+        };
+        if let Some(policy) = &policies.holds {
+            let is_new = created.is_none_or(|time| self.now.duration_since(time) < DETECTION);
+            let health = if is_new {
+                Health::Waiting
+            } else {
+                Health::Stuck
+            };
+            let message = format!("{policy} selects it, and there is no binding yet");
+            let found = new(health, Reason::NoBinding, message);
+            return Some(found.with_fix(
+                "see whether the detector runs (berth controllers), and look at the events of the template",
+            ));
+        }
+        let mut message = format!("no policy selects {}", self.workload);
+        let mut fix = "create a PropagationPolicy whose resourceSelectors name it".to_owned();
+        if let Some(near) = policies.near.first() {
+            message = format!(
+                "{message}; {} nearly does: {}",
+                near.policy, near.difference
+            );
+            fix.clone_from(&near.fix);
+        }
+        Some(new(Health::Stuck, Reason::NoPolicy, message).with_fix(fix))
+    }
+
+    fn policy_summary(&self) -> String {
+        let policies = match &self.policies {
+            Seen::Found(policies) => policies,
+            Seen::Absent => return "it follows the workloads that need it".to_owned(),
+            Seen::Hidden(why) => return format!("not visible: {why}"),
+        };
+        let mut text = match &policies.holds {
+            Some(policy) => format!("{policy} selects it"),
+            None => "no policy selects it".to_owned(),
+        };
+        for other in &policies.others {
+            text.push_str("; ");
+            text.push_str(other);
+        }
+        text
+    }
+
+    /// Adds to the stations what only this evidence shows.
+    fn complete(&self, summaries: &mut Vec<(Station, String)>) {
+        if !self.overrides.is_empty() {
+            let changes = self.overrides.iter();
+            let changes: Vec<String> = changes
+                .take(SHOWN)
+                .map(|(cluster, change)| format!("{cluster}: {change}"))
+                .collect();
+            let more = match self.overrides.len().saturating_sub(SHOWN) {
+                0 => String::new(),
+                more => format!("; and in {more} more clusters"),
+            };
+            summaries.retain(|(station, _)| *station != Station::Overrides);
+            summaries.push((Station::Overrides, changes.join("; ") + &more));
+        }
+        let hidden: Vec<String> = self
+            .members
+            .iter()
+            .filter_map(|(cluster, seen)| match seen {
+                Seen::Hidden(why) => Some(format!("{cluster} is not visible: {why}")),
+                _ => None,
+            })
+            .collect();
+        let text = |station: Station, summaries: &mut Vec<(Station, String)>, text: &str| {
+            let mut all = summaries.iter_mut();
+            if let Some((_, summary)) = all.find(|(of, _)| *of == station) {
+                summary.push_str(text);
+            }
+        };
+        if !hidden.is_empty() {
+            text(Station::Run, summaries, &format!("; {}", hidden.join("; ")));
+        }
+        if let Seen::Found(TemplateEvidence {
+            ready: Some(ready), ..
+        }) = &self.template
+        {
+            text(
+                Station::Status,
+                summaries,
+                &format!("; the template shows {ready} ready replicas"),
+            );
+        }
+    }
+}
+
+/// Maximum number of clusters in a sentence.
+const SHOWN: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::of_binding::tests::binding;
+
+    fn evidence(binding: Option<&Binding>, policies: PolicyEvidence) -> Evidence<'_> {
+        Evidence {
+            workload: "Deployment shop/web".to_owned(),
+            template: Seen::Found(TemplateEvidence::default()),
+            policies: Seen::Found(policies),
+            binding,
+            clusters: BTreeMap::from([("m1".to_owned(), ClusterState::Ready)]),
+            overrides: BTreeMap::new(),
+            members: BTreeMap::new(),
+            now: "2026-05-01T11:00:00Z".parse().unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_template_without_a_policy_names_the_policy_that_nearly_selects_it() {
+        let near = NearPolicy {
+            policy: "PropagationPolicy shop/lonely".to_owned(),
+            difference: "it names \"lonly\"".to_owned(),
+            fix: "set resourceSelectors[0].name to \"web\"".to_owned(),
+        };
+        for (policies, verdict, fix) in [
+            (
+                PolicyEvidence::default(),
+                "no policy selects Deployment shop/web",
+                "create a PropagationPolicy whose resourceSelectors name it",
+            ),
+            (
+                PolicyEvidence {
+                    near: vec![near],
+                    ..PolicyEvidence::default()
+                },
+                "no policy selects Deployment shop/web; PropagationPolicy shop/lonely nearly does: it names \"lonly\"",
+                "set resourceSelectors[0].name to \"web\"",
+            ),
+        ] {
+            let found = evidence(None, policies).diagnose();
+            assert_eq!(found.health, Health::Stuck);
+            assert_eq!(
+                (&*found.verdict, found.fix.as_deref()),
+                (verdict, Some(fix))
+            );
+        }
+    }
+
+    #[test]
+    fn pods_tell_more_than_the_binding() {
+        let items = json!([{ "clusterName": "m1", "applied": true, "health": "Unhealthy",
+            "status": { "replicas": 2, "readyReplicas": 0 } }]);
+        let binding = binding(json!([{ "name": "m1", "replicas": 2 }]), items);
+        let mut evidence = evidence(Some(&binding), PolicyEvidence::default());
+        let problem = PodProblem {
+            reason: Reason::ImagePullBackOff,
+            pods: 2,
+            total: 2,
+            detail: "shop:v2".to_owned(),
+        };
+        let member = MemberEvidence {
+            problem: Some(problem),
+            warnings: Vec::new(),
+        };
+        evidence
+            .members
+            .insert("m1".to_owned(), Seen::Found(member));
+        let found = evidence.diagnose();
+        assert_eq!(
+            found.verdict,
+            "2 of 2 pods cannot pull their image in m1: shop:v2; placed and applied"
+        );
+        let stations: Vec<Station> = found.stations.iter().map(|of| of.station).collect();
+        assert!(stations.is_sorted() && stations.len() >= 6, "{stations:?}");
+    }
+}

@@ -1,0 +1,121 @@
+//! The station of the scheduling decision, as the binding shows it.
+
+use berth_api::{Binding, condition};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::finding::{Finding, Reason, Station};
+use crate::health::Health;
+
+/// The time after which a missing decision means that no scheduler looks at the binding.
+const DECISION: SignedDuration = SignedDuration::from_secs(30);
+
+/// Returns what keeps a binding from being placed.
+pub(crate) fn finding(binding: &Binding, now: Timestamp) -> Option<Finding> {
+    let (spec, status) = (&binding.spec, &binding.status);
+    let is_dependency = spec.placement.is_none();
+    if spec.scheduling_suspended() {
+        let message = "scheduling is suspended";
+        let found = new(Health::Waiting, Reason::SchedulingSuspended, message);
+        return Some(found.with_fix("set spec.suspension.scheduling to false in the policy"));
+    }
+    let scheduled = condition::scheduled(&status.conditions);
+    match scheduled {
+        Some(scheduled) if scheduled.status != "True" => {
+            let found = new(Health::Stuck, Reason::Unschedulable, &scheduled.message);
+            let fix = match &*scheduled.reason {
+                "SchedulerError" => {
+                    "correct the cause in the message; the scheduler tries again by itself"
+                        .to_owned()
+                }
+                "QuotaExceeded" => "raise the quota, or request less".to_owned(),
+                _ => format!(
+                    "`berth explain {}` shows the smallest changes that place it",
+                    argument(binding)
+                ),
+            };
+            Some(
+                found
+                    .with_fix(fix)
+                    .since(Some(scheduled.last_transition_time.0)),
+            )
+        }
+        None if !is_dependency && spec.clusters.is_empty() => Some(undecided(binding, now)),
+        _ if spec.targets().is_empty() => no_clusters(binding, is_dependency),
+        _ => None,
+    }
+}
+
+fn undecided(binding: &Binding, now: Timestamp) -> Finding {
+    let created = binding
+        .metadata
+        .creation_timestamp
+        .as_ref()
+        .map(|time| time.0);
+    let scheduler = binding.spec.scheduler();
+    let is_new = created.is_none_or(|created| now.duration_since(created) < DECISION);
+    let found = if is_new {
+        let message = format!("the scheduler {scheduler} has not decided yet");
+        new(Health::Waiting, Reason::NotScheduledYet, message)
+    } else {
+        let message = format!("no scheduler named {scheduler} decides about it");
+        let fix = format!(
+            "start the scheduler {scheduler}, or correct spec.schedulerName in the policy; `kubectl get leases -A` shows the schedulers that run"
+        );
+        new(Health::Stuck, Reason::SchedulerAbsent, message).with_fix(fix)
+    };
+    found.since(created)
+}
+
+/// A workload that wants no replicas needs no clusters.
+fn no_clusters(binding: &Binding, is_dependency: bool) -> Option<Finding> {
+    let spec = &binding.spec;
+    if is_dependency {
+        let message = "no workload that needs it is placed";
+        return Some(new(Health::Waiting, Reason::NoClusters, message));
+    }
+    if spec.replicas == 0 && spec.replica_requirements.is_some() {
+        return None;
+    }
+    let message = "the scheduler has placed it in no cluster";
+    let fix = format!(
+        "`berth explain {}` shows why no cluster is chosen",
+        argument(binding)
+    );
+    Some(new(Health::Stuck, Reason::NoClusters, message).with_fix(fix))
+}
+
+fn new(health: Health, reason: Reason, message: impl Into<String>) -> Finding {
+    Finding::new(Station::Scheduling, health, reason, message)
+}
+
+/// Returns the arguments with which `berth explain` finds the workload.
+fn argument(binding: &Binding) -> String {
+    let resource = &binding.spec.resource;
+    let name = format!("{}/{}", resource.kind.to_lowercase(), resource.name);
+    match resource.namespace.as_deref() {
+        Some(namespace) if !namespace.is_empty() => format!("{name} -n {namespace}"),
+        _ => name,
+    }
+}
+
+/// Returns where a binding is placed, in words.
+pub(crate) fn summary(binding: &Binding) -> String {
+    let targets = binding.spec.targets();
+    let with_replicas = binding.spec.is_workload() && binding.spec.replicas > 0;
+    let shown = targets.iter().take(SHOWN).map(|target| {
+        if with_replicas {
+            format!("{}: {}", target.name, target.replicas)
+        } else {
+            target.name.clone()
+        }
+    });
+    let shown: Vec<String> = shown.collect();
+    match targets.len().saturating_sub(SHOWN) {
+        _ if targets.is_empty() => "no cluster".to_owned(),
+        0 => format!("placed in {}", shown.join(", ")),
+        more => format!("placed in {} and {more} more clusters", shown.join(", ")),
+    }
+}
+
+/// Maximum number of clusters in a sentence.
+const SHOWN: usize = 4;
