@@ -82,7 +82,7 @@ pub struct Evidence<'a> {
     pub binding: Option<&'a Binding>,
     /// The states of all clusters.
     pub clusters: BTreeMap<String, ClusterState>,
-    /// What the override policies change, in words, by cluster.
+    /// The changes by override policies, in words, by cluster.
     pub overrides: BTreeMap<String, String>,
     /// The objects in the members that were looked at.
     pub members: BTreeMap<String, Seen<MemberEvidence>>,

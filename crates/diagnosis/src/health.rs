@@ -15,7 +15,7 @@ pub enum Health {
     Waiting,
     /// A part of the replicas or copies does not work.
     Degraded,
-    /// A step cannot be done. It stays so until somebody acts.
+    /// A step cannot be done, until a user acts.
     Stuck,
     /// Nothing of the workload works.
     Broken,

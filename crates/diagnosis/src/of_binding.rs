@@ -39,6 +39,27 @@ pub fn of_binding(
     )
 }
 
+/// Returns the later times at which a diagnosis may change without a change of the binding, in order.
+pub(crate) fn later_changes(binding: &Binding, now: Timestamp) -> Vec<Timestamp> {
+    let subject = Subject {
+        binding,
+        problem: &|_| None,
+        known: None,
+        now,
+    };
+    let limits = [
+        (subject.created(), scheduling::DECISION),
+        (subject.created(), STARTUP),
+        (subject.started(), STARTUP),
+    ];
+    let times = limits
+        .into_iter()
+        .filter_map(|(time, limit)| time?.checked_add(limit).ok());
+    let mut times: Vec<Timestamp> = times.filter(|time| *time > now).collect();
+    times.sort_unstable();
+    times
+}
+
 /// A binding with what is known about its clusters.
 pub(crate) struct Subject<'a> {
     pub(crate) binding: &'a Binding,

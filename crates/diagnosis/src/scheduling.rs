@@ -7,7 +7,7 @@ use crate::finding::{Finding, Reason, Station};
 use crate::health::Health;
 
 /// The time after which a missing decision means that no scheduler looks at the binding.
-const DECISION: SignedDuration = SignedDuration::from_secs(30);
+pub(crate) const DECISION: SignedDuration = SignedDuration::from_secs(30);
 
 /// Returns what keeps a binding from being placed.
 pub(crate) fn finding(binding: &Binding, now: Timestamp) -> Option<Finding> {
