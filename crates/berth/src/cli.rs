@@ -26,7 +26,7 @@ use crate::controllers::{self, ControllersArgs, ControllersError};
 use crate::dashboard::{self, DashboardArgs, DashboardCommandError};
 use crate::down::{self, DownArgs};
 use crate::drain::uncordon::{self, UncordonArgs};
-use crate::drain::{self, DrainArgs, DrainError, DrainResult};
+use crate::drain::{self, DrainArgs, DrainError};
 use crate::explain::{self, ExplainArgs, ExplainCommandError};
 use crate::fault_injection::{self, Fault, FaultArgs};
 use crate::interpret::{self, InterpretArgs};
@@ -240,10 +240,8 @@ impl Command {
             Self::Drain(mut args) => {
                 args.engine.out_of_tree = out_of_tree;
                 let ran = drain::run(*args, cancel).await;
-                match ran.map_err(Failure::of_drain)? {
-                    DrainResult::Drained => Ok(()),
-                    DrainResult::WorkloadsStay => Err(Failure::silent(1)),
-                }
+                let drained = ran.map_err(Failure::of_drain)?;
+                Failure::for_code(drained.exit_code())
             }
             Self::Taint(args) => taint::run(args).await.map_err(Failure::of_clusters),
             Self::Fail(args) => fault_injection::request(args, Fault::Fail)
@@ -274,7 +272,8 @@ impl Command {
             Self::Explain(mut args) => {
                 args.engine.out_of_tree = out_of_tree;
                 let ran = explain::run(*args).await;
-                ran.map_err(Failure::of_explanation)
+                let explained = ran.map_err(Failure::of_explanation)?;
+                Failure::for_code(explained.exit_code())
             }
             Self::Replay(args) => match replay::run(*args, out_of_tree, cancel).await {
                 Ok(true) => Ok(()),
@@ -336,6 +335,14 @@ impl Failure {
         Self {
             messages: Vec::new(),
             code,
+        }
+    }
+
+    /// Returns a failure without a message for an exit code other than 0.
+    fn for_code(code: u8) -> Result<(), Self> {
+        match code {
+            0 => Ok(()),
+            code => Err(Self::silent(code)),
         }
     }
 

@@ -100,6 +100,14 @@ pub enum DrainResult {
 }
 
 impl DrainResult {
+    /// Returns the exit code.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Drained => 0,
+            Self::WorkloadsStay => 1,
+        }
+    }
+
     fn of(preview: &DrainPreview) -> Self {
         match preview.workloads_that_stay() {
             0 => Self::Drained,

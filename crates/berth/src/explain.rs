@@ -1,8 +1,11 @@
-//! The command `berth explain`. It explains why each cluster was or was not selected for a workload, and which changes
-//! would lead to another decision.
+//! The command `berth explain`. It tells whether a workload is well, where it is stuck on its way from the template to the
+//! members, and why. It also explains why each cluster was or was not selected, and which changes would lead to another
+//! decision.
 //!
-//! `berth_plan::explain` computes the report, and [`text`] formats it. The command writes nothing to the control plane.
+//! `berth_plan::diagnose` and `berth_plan::explain` compute the result, and [`diagnosis_text`] and [`text`] format it. The
+//! command writes nothing to the control plane.
 
+mod diagnosis_text;
 mod error;
 mod text;
 
@@ -10,12 +13,16 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use berth_api::BindingKey;
+use berth_diagnosis::{Diagnosis, Reason};
+use berth_explain::{API_VERSION, Report};
 use berth_plan::control_plane_lists::placement_resources;
+use berth_plan::diagnose::{self, WorkloadDiagnosis};
 use berth_plan::explain::{ExplainError, NameQuery, SchedulerRecord, Subject};
 use berth_plan::scheduler_configuration::DecisionConfiguration;
 use berth_plan::what_if::Estimators;
 use berth_scheduler::estimator::EstimatorArgs;
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 
 pub use error::ExplainCommandError;
 
@@ -53,6 +60,10 @@ pub struct ExplainArgs {
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: Format,
 
+    /// Exit with 3 if the workload is degraded, stuck or broken
+    #[arg(long)]
+    pub exit_code: bool,
+
     /// Flags that select the control plane.
     #[command(flatten)]
     pub control_plane: ControlPlaneArgs,
@@ -77,17 +88,20 @@ pub struct ExplainArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  berth explain deployment web                 explains why web is on its clusters and not on others
+  berth explain deployment web                 tells whether web is well, and explains why it is on its clusters
   berth explain shop/web --cluster member3     explains why web is not on member3, and what would place it there
   berth explain web-deployment -o json         prints the report as JSON, for scripts
   berth explain clusterrole/reader             explains a cluster-scoped resource
   berth explain web --scheduler-url http://127.0.0.1:8080
                                                explains the decision that this scheduler has recorded
 
-Nothing is written: the command only gets and lists Clusters and bindings. If the running scheduler has recorded its
-decision, the command explains the recorded decision, and also computes the decision for the present clusters. The
-scheduler of `berth up` is found without flags. Exit codes: 0 if the binding is explained, placed or not; 1 if there
-is no such binding or the control plane cannot be read; 2 for an invalid command line.";
+The first line is the verdict: well, waiting, degraded, stuck or broken, with the cause; the second is the next action.
+Nothing is written: the command gets and lists the template, policies, Clusters, bindings and Works, and, where replicas
+are missing, the pods and events in up to 5 members (through clusters/proxy, or with the member's credentials). It says what
+it was not allowed to see. If the running scheduler has recorded its decision, the command explains the recorded decision,
+and also computes the decision for the present clusters. The scheduler of `berth up` is found without flags. Exit codes: 0
+if the workload is explained; with --exit-code, 3 if it is degraded, stuck or broken; 1 if there is no such workload or the
+control plane cannot be read; 2 for an invalid command line.";
 
 /// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -98,33 +112,120 @@ pub enum Format {
     Json,
 }
 
-/// Explains a binding, and prints the report.
+/// The output for a workload about which no scheduler has to decide.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DiagnosisReport<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    workload: &'a str,
+    diagnosis: &'a Diagnosis,
+}
+
+/// The result of an explanation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Explained {
+    /// The workload is well or only waits, or the exit code must not tell.
+    Well,
+    /// A user has to look at the workload, and the exit code must tell.
+    NotWell,
+}
+
+impl Explained {
+    /// Returns the exit code.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Well => 0,
+            Self::NotWell => 3,
+        }
+    }
+}
+
+/// Explains a workload, and prints its state and the report about its placement.
 ///
 /// # Errors
-/// Fails if there is no such binding or cluster, or if the control plane cannot be read.
-pub async fn run(args: ExplainArgs) -> Result<(), ExplainCommandError> {
+/// Fails if there is no such workload or cluster, or if the control plane cannot be read.
+pub async fn run(args: ExplainArgs) -> Result<Explained, ExplainCommandError> {
     let estimators = args.estimators.clone().options()?;
     let client = args.control_plane.client(&placement_resources()).await?;
     let query = args.query(client.default_namespace());
-    let subject = Subject::find(&client, &query, args.cluster.as_deref()).await?;
-    let estimators = estimators.map(|options| Estimators::new(client, &options));
+    let subject = match Subject::find(&client, &query, args.cluster.as_deref()).await {
+        Ok(subject) => subject,
+        Err(error @ ExplainError::NotFound { .. }) => {
+            // Without a binding, the cause is at the stations before it.
+            let found = diagnose::without_binding(&client, &query).await?;
+            let found = found.ok_or(error)?;
+            return args.print(&found, None, None);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let estimators = estimators.map(|options| Estimators::new(client.clone(), &options));
     let record = args.record(subject.key()).await?;
     let configuration = args.configuration(&record)?;
     let report = subject.report(estimators.as_ref(), &configuration, record);
-    let report = report.await?;
-    let mut text = String::new();
-    match args.output {
-        Format::Json => {
-            let json = serde_json::to_string_pretty(&report).map_err(std::io::Error::other)?;
-            let _ = writeln!(text, "{json}");
+    let mut decision_note = None;
+    let report = match report.await {
+        Ok(report) => Some(report),
+        // The scheduler does not decide about dependencies.
+        Err(ExplainError::Request(_)) if subject.is_dependency() => None,
+        Err(error @ ExplainError::NoProfile { .. }) => {
+            decision_note = Some(error.to_string());
+            None
         }
-        Format::Table => text = text::render(&report, args.cluster.as_deref()),
-    }
-    output::print(&text)?;
-    Ok(())
+        Err(error) => return Err(error.into()),
+    };
+    let mut found = diagnose::of_subject(&client, &subject).await;
+    let fix = report.as_ref().and_then(|report| report.fixes.first());
+    let fix = fix.map(|fix| fix.summary.clone());
+    found.diagnosis = found.diagnosis.with_fix_for(Reason::Unschedulable, fix);
+    args.print(&found, report, decision_note)
 }
 
 impl ExplainArgs {
+    /// Prints the diagnosis of a workload, and the report about the decision if there is one.
+    fn print(
+        &self,
+        found: &WorkloadDiagnosis,
+        report: Option<Report>,
+        decision_note: Option<String>,
+    ) -> Result<Explained, ExplainCommandError> {
+        let (workload, diagnosis) = (&found.workload, &found.diagnosis);
+        let text = match self.output {
+            Format::Json => {
+                let json = match report {
+                    Some(report) => serde_json::to_string_pretty(&Report {
+                        diagnosis: Some(diagnosis.clone()),
+                        ..report
+                    }),
+                    None => serde_json::to_string_pretty(&DiagnosisReport {
+                        api_version: API_VERSION,
+                        kind: "Diagnosis",
+                        workload,
+                        diagnosis,
+                    }),
+                };
+                json.map_err(std::io::Error::other)? + "\n"
+            }
+            Format::Table => {
+                let mut text = diagnosis_text::render(workload, diagnosis);
+                if let Some(note) = decision_note {
+                    let _ = writeln!(text, "\nThe decision is not explained: {note}");
+                }
+                if let Some(report) = report {
+                    text.push('\n');
+                    text.push_str(&text::render(&report, self.cluster.as_deref()));
+                }
+                text
+            }
+        };
+        output::print(&text)?;
+        Ok(if self.exit_code && diagnosis.health.needs_attention() {
+            Explained::NotWell
+        } else {
+            Explained::Well
+        })
+    }
+
     /// Returns the query for the name on the command line.
     fn query(&self, default_namespace: &str) -> NameQuery {
         let (kind, text) = match &self.name_after_kind {

@@ -53,6 +53,9 @@ const WORDS: [(&str, ApplyFailure); 22] = [
     ("is forbidden", ApplyFailure::Forbidden),
 ];
 
+/// The start of the message of a Work that is not applied.
+const FRAME: &str = "Failed to apply all manifests";
+
 impl ApplyFailure {
     /// Classifies the message of a failed application.
     pub fn of(message: &str) -> Self {
@@ -83,6 +86,18 @@ impl ApplyFailure {
             Self::Quota => "has no quota left for the object",
             Self::Refused => "refuses the object",
             Self::Other => "could not apply the object",
+        }
+    }
+
+    /// Returns the cause in the words of the member, without the frame of the message and without advice.
+    pub fn cause(self, message: &str) -> &str {
+        let cause = match message.strip_prefix(FRAME) {
+            Some(rest) => rest.split_once(": ").map_or(rest, |(_, cause)| cause),
+            None => message,
+        };
+        match self {
+            Self::Conflict => cause.split("; ").next().unwrap_or(cause),
+            _ => cause,
         }
     }
 
@@ -121,6 +136,25 @@ impl ApplyFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_cause_is_the_words_of_the_member() {
+        let conflict = "Failed to apply all manifests (0/1): resource(kind=Deployment, web) already exists; to take it over, …";
+        for (class, message, cause) in [
+            (
+                ApplyFailure::Conflict,
+                conflict,
+                "resource(kind=Deployment, web) already exists",
+            ),
+            (
+                ApplyFailure::Refused,
+                "web is invalid: spec: no; nor this",
+                "web is invalid: spec: no; nor this",
+            ),
+        ] {
+            assert_eq!(class.cause(message), cause);
+        }
+    }
 
     #[test]
     fn the_words_of_members_are_classified() {

@@ -1,5 +1,7 @@
 //! The result of a diagnosis: the verdict in one sentence, the next action, and the stations.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +34,9 @@ pub struct Diagnosis {
     /// The copies, sorted by cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub copies: Vec<CopyRow>,
+    /// The newest warnings in the members that were looked at, by cluster.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub warnings: BTreeMap<String, Vec<String>>,
 }
 
 /// The state of one station.
@@ -54,19 +59,23 @@ impl Diagnosis {
     /// sentence of its worst finding.
     pub(crate) fn new(
         mut findings: Vec<Finding>,
-        summaries: Vec<(Station, String)>,
+        reports: Vec<StationReport>,
         copies: Vec<CopyRow>,
     ) -> Self {
         findings.sort_by_key(|found| (std::cmp::Reverse(found.health), found.station));
-        let stations = summaries.into_iter().map(|(station, summary)| {
+        let stations = reports.into_iter().map(|report| {
+            let station = report.station;
             let mut of_station = findings.iter().filter(|found| found.station == station);
             let worst = of_station.next();
             let more = of_station.filter(|found| Some(found.health) == worst.map(|of| of.health));
-            StationReport {
-                station,
-                health: worst.map_or(Health::Well, |found| found.health),
-                summary: worst.map_or(summary, |found| with_more(&found.message, more.count())),
-                since: worst.and_then(|found| found.since),
+            match worst {
+                None => report,
+                Some(found) => StationReport {
+                    station,
+                    health: found.health,
+                    summary: with_more(&found.message, more.count()),
+                    since: found.since,
+                },
             }
         });
         let stations: Vec<StationReport> = stations.collect();
@@ -78,11 +87,16 @@ impl Diagnosis {
                 ..Self::default()
             };
         };
-        let same = findings
-            .iter()
-            .skip(1)
-            .filter(|found| found.health == worst.health);
-        let mut verdict = with_more(&worst.message, same.count());
+        // A step that waits makes the later steps wait.
+        let more = match worst.health {
+            Health::Waiting => 0,
+            health => findings
+                .iter()
+                .skip(1)
+                .filter(|found| found.health == health)
+                .count(),
+        };
+        let mut verdict = with_more(&worst.message, more);
         if let Some(done) = done_before(&stations, worst.station) {
             verdict.push_str("; ");
             verdict.push_str(&done);
@@ -96,7 +110,17 @@ impl Diagnosis {
             stations,
             copies,
             findings,
+            warnings: BTreeMap::new(),
         }
+    }
+
+    /// Replaces the next action if the worst finding has this reason, for example by a change that was tried.
+    #[must_use]
+    pub fn with_fix_for(mut self, reason: Reason, fix: Option<String>) -> Self {
+        if self.reason == Some(reason) && fix.is_some() {
+            self.fix = fix;
+        }
+        self
     }
 
     /// Returns the ready and the wanted replicas of all copies that stay. `None` for a workload without replicas. The
@@ -109,6 +133,18 @@ impl Diagnosis {
             total = Some((ready + copy.known_ready(), all + wanted));
         }
         total
+    }
+}
+
+impl StationReport {
+    /// Creates the report of a station.
+    pub(crate) fn new(station: Station, health: Health, summary: impl Into<String>) -> Self {
+        Self {
+            station,
+            health,
+            summary: summary.into(),
+            since: None,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use berth_api::Binding;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::copies::{ClusterState, CopyRow};
-use crate::diagnosis::Diagnosis;
+use crate::diagnosis::{Diagnosis, StationReport};
 use crate::finding::{Finding, Reason, Station};
 use crate::health::Health;
 use crate::of_binding::{Subject, known_problem};
@@ -25,6 +25,17 @@ pub enum Seen<T> {
     Absent,
     /// It could not be read, for this reason.
     Hidden(String),
+}
+
+impl<T> Seen<T> {
+    /// Returns the same with what `f` makes of it.
+    pub fn map_ref<U>(&self, f: impl FnOnce(&T) -> U) -> Seen<U> {
+        match self {
+            Self::Found(found) => Seen::Found(f(found)),
+            Self::Absent => Seen::Absent,
+            Self::Hidden(why) => Seen::Hidden(why.clone()),
+        }
+    }
 }
 
 /// The template of a workload.
@@ -95,12 +106,13 @@ impl Evidence<'_> {
     pub fn diagnose(&self) -> Diagnosis {
         let mut findings: Vec<Finding> = self.template_finding().into_iter().collect();
         findings.extend(self.policy_finding());
-        let mut summaries = vec![
-            (Station::Template, self.template_summary()),
-            (Station::Policy, self.policy_summary()),
+        let new = |station, summary| StationReport::new(station, Health::Well, summary);
+        let mut reports = vec![
+            new(Station::Template, self.template_summary()),
+            new(Station::Policy, self.policy_summary()),
         ];
         let Some(binding) = self.binding else {
-            return Diagnosis::new(findings, summaries, Vec::new());
+            return Diagnosis::new(findings, reports, Vec::new());
         };
         let problem = |cluster: &str| match self.members.get(cluster) {
             Some(Seen::Found(member)) => member.problem.clone(),
@@ -117,21 +129,33 @@ impl Evidence<'_> {
             state.unwrap_or(ClusterState::Missing)
         });
         findings.extend(subject.findings(&copies));
-        let mut of_binding = subject.summaries(&copies);
+        let mut of_binding = subject.reports(&copies);
         self.complete(&mut of_binding);
-        summaries.extend(of_binding);
-        summaries.sort_by_key(|(station, _)| *station);
-        Diagnosis::new(findings, summaries, copies)
+        reports.extend(of_binding);
+        reports.sort_by_key(|report| report.station);
+        let warnings = self
+            .members
+            .iter()
+            .filter_map(|(cluster, seen)| match seen {
+                Seen::Found(member) if !member.warnings.is_empty() => {
+                    Some((cluster.clone(), member.warnings.clone()))
+                }
+                _ => None,
+            });
+        Diagnosis {
+            warnings: warnings.collect(),
+            ..Diagnosis::new(findings, reports, copies)
+        }
     }
 
     fn template_finding(&self) -> Option<Finding> {
-        let new = |health, reason, message: String| {
+        let new = |health, reason, message: &str| {
             Finding::new(Station::Template, health, reason, message)
         };
         match &self.template {
             Seen::Found(_) | Seen::Hidden(_) => None,
             Seen::Absent => {
-                let message = format!("the template {} does not exist", self.workload);
+                let message = "the template does not exist";
                 let found = new(Health::Stuck, Reason::TemplateMissing, message);
                 Some(found.with_fix("apply the manifest of the workload to the control plane"))
             }
@@ -173,7 +197,7 @@ impl Evidence<'_> {
                 "see whether the detector runs (berth controllers), and look at the events of the template",
             ));
         }
-        let mut message = format!("no policy selects {}", self.workload);
+        let mut message = "no policy selects it".to_owned();
         let mut fix = "create a PropagationPolicy whose resourceSelectors name it".to_owned();
         if let Some(near) = policies.near.first() {
             message = format!(
@@ -202,8 +226,8 @@ impl Evidence<'_> {
         text
     }
 
-    /// Adds to the stations what only this evidence shows.
-    fn complete(&self, summaries: &mut Vec<(Station, String)>) {
+    /// Adds to the reports what only this evidence shows.
+    fn complete(&self, reports: &mut Vec<StationReport>) {
         if !self.overrides.is_empty() {
             let changes = self.overrides.iter();
             let changes: Vec<String> = changes
@@ -214,35 +238,34 @@ impl Evidence<'_> {
                 0 => String::new(),
                 more => format!("; and in {more} more clusters"),
             };
-            summaries.retain(|(station, _)| *station != Station::Overrides);
-            summaries.push((Station::Overrides, changes.join("; ") + &more));
+            let summary = changes.join("; ") + &more;
+            reports.retain(|report| report.station != Station::Overrides);
+            reports.push(StationReport::new(
+                Station::Overrides,
+                Health::Well,
+                summary,
+            ));
         }
-        let hidden: Vec<String> = self
+        let hidden = self
             .members
             .iter()
             .filter_map(|(cluster, seen)| match seen {
-                Seen::Hidden(why) => Some(format!("{cluster} is not visible: {why}")),
+                Seen::Hidden(why) => Some(format!("; {cluster} is not visible: {why}")),
                 _ => None,
-            })
-            .collect();
-        let text = |station: Station, summaries: &mut Vec<(Station, String)>, text: &str| {
-            let mut all = summaries.iter_mut();
-            if let Some((_, summary)) = all.find(|(of, _)| *of == station) {
-                summary.push_str(text);
-            }
+            });
+        let hidden: String = hidden.collect();
+        let ready = match &self.template {
+            Seen::Found(TemplateEvidence {
+                ready: Some(ready), ..
+            }) => format!("; the template shows {ready} ready replicas"),
+            _ => String::new(),
         };
-        if !hidden.is_empty() {
-            text(Station::Run, summaries, &format!("; {}", hidden.join("; ")));
-        }
-        if let Seen::Found(TemplateEvidence {
-            ready: Some(ready), ..
-        }) = &self.template
-        {
-            text(
-                Station::Status,
-                summaries,
-                &format!("; the template shows {ready} ready replicas"),
-            );
+        for report in reports {
+            match report.station {
+                Station::Run => report.summary.push_str(&hidden),
+                Station::Status => report.summary.push_str(&ready),
+                _ => {}
+            }
         }
     }
 }
@@ -280,7 +303,7 @@ mod tests {
         for (policies, verdict, fix) in [
             (
                 PolicyEvidence::default(),
-                "no policy selects Deployment shop/web",
+                "no policy selects it",
                 "create a PropagationPolicy whose resourceSelectors name it",
             ),
             (
@@ -288,7 +311,7 @@ mod tests {
                     near: vec![near],
                     ..PolicyEvidence::default()
                 },
-                "no policy selects Deployment shop/web; PropagationPolicy shop/lonely nearly does: it names \"lonly\"",
+                "no policy selects it; PropagationPolicy shop/lonely nearly does: it names \"lonly\"",
                 "set resourceSelectors[0].name to \"web\"",
             ),
         ] {

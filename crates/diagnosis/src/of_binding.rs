@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::apply_failure::ApplyFailure;
 use crate::copies::{ClusterState, CopyRow, CopyState};
-use crate::diagnosis::Diagnosis;
+use crate::diagnosis::{Diagnosis, StationReport};
 use crate::finding::{Finding, Reason, Station};
 use crate::health::Health;
 use crate::pods::{self, PodProblem};
@@ -32,11 +32,7 @@ pub fn of_binding(
         now,
     };
     let copies = CopyRow::of(binding, clusters);
-    Diagnosis::new(
-        subject.findings(&copies),
-        subject.summaries(&copies),
-        copies,
-    )
+    Diagnosis::new(subject.findings(&copies), subject.reports(&copies), copies)
 }
 
 /// Returns the later times at which a diagnosis may change without a change of the binding, in order.
@@ -107,7 +103,7 @@ impl Subject<'_> {
             CopyState::NotApplied => {
                 let message = copy.message.as_deref().unwrap_or_default();
                 let class = ApplyFailure::of(message);
-                let words = class.in_words();
+                let (words, message) = (class.in_words(), class.cause(message));
                 let message = format!("{cluster} {words}: {message}");
                 Finding::new(Station::Apply, Health::Stuck, class.reason(), message)
                     .with_fix(class.fix(cluster))
@@ -228,47 +224,46 @@ impl Subject<'_> {
         Some(applied.last_transition_time.0)
     }
 
-    /// Returns what each station reports if nothing is wrong there.
-    pub(crate) fn summaries(&self, copies: &[CopyRow]) -> Vec<(Station, String)> {
+    /// Returns the report of each station if nothing is found there. A station that not all copies have reached waits.
+    pub(crate) fn reports(&self, copies: &[CopyRow]) -> Vec<StationReport> {
         let binding = self.binding;
         let staying: Vec<&CopyRow> = copies.iter().filter(|copy| !copy.leaving).collect();
-        let applied = staying
-            .iter()
-            .filter(|copy| !matches!(copy.state, CopyState::Pending | CopyState::NotApplied));
-        let (applied, all) = (applied.count(), staying.len());
+        let all = staying.len();
+        let is_applied =
+            |copy: &&&CopyRow| !matches!(copy.state, CopyState::Pending | CopyState::NotApplied);
+        let applied = staying.iter().filter(is_applied).count();
         let works = staying.iter().filter(|copy| copy.state.works()).count();
+        let reached = |count: usize| {
+            if count == all && (all > 0 || binding.spec.replicas == 0) {
+                Health::Well
+            } else {
+                Health::Waiting
+            }
+        };
         let dependency = match binding.spec.required_by.len() {
             0 => "",
             _ => ", where the workloads that need it are",
         };
-        let mut summaries = vec![(
-            Station::Scheduling,
-            format!("{}{dependency}", scheduling::summary(binding)),
-        )];
-        if dispatch::findings(binding).is_empty() {
-            summaries.push((
-                Station::Dispatch,
-                "nothing is suspended, and nothing moves".to_owned(),
-            ));
-        } else {
-            summaries.push((Station::Dispatch, String::new()));
-        }
+        let new = StationReport::new;
+        let scheduled = format!("{}{dependency}", scheduling::summary(binding));
+        let still = "nothing is suspended, and nothing moves".to_owned();
+        let mut reports = vec![
+            new(Station::Scheduling, reached(all), scheduled),
+            new(Station::Dispatch, Health::Well, still),
+        ];
         if override_failure(binding).is_some() {
-            summaries.push((Station::Overrides, String::new()));
+            reports.push(new(Station::Overrides, Health::Well, String::new()));
         }
-        summaries.push((
-            Station::Apply,
-            format!("applied in {applied} of {all} clusters"),
-        ));
-        summaries.push((
-            Station::Run,
-            format!("it works in {works} of {all} clusters"),
-        ));
-        summaries.push((
-            Station::Status,
-            "the reports of all clusters are current".to_owned(),
-        ));
-        summaries
+        let of_apply = format!("applied in {applied} of {all} clusters");
+        let of_run = format!("it works in {works} of {all} clusters");
+        let of_status = match applied {
+            0 => "nothing is reported yet",
+            _ => "the reports of all clusters are current",
+        };
+        reports.push(new(Station::Apply, reached(applied), of_apply));
+        reports.push(new(Station::Run, reached(works), of_run));
+        reports.push(new(Station::Status, reached(applied), of_status.to_owned()));
+        reports
     }
 }
 

@@ -3,7 +3,7 @@
 //! New fields may be added to a version of the format. Removing a field or changing its meaning requires a new
 //! [`API_VERSION`].
 
-use berth_diagnosis::{Migration, PausedEvictions};
+use berth_diagnosis::{Diagnosis, Migration, PausedEvictions};
 use berth_engine::{Basis, DivisionStep, ScheduledReason, SelectionExplanation, Stage};
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,9 @@ pub struct Report {
     pub binding: BindingSummary,
     /// The result of the decision.
     pub verdict: Verdict,
+    /// The state of the workload on its way from the template to the members. Absent if only the decision was looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diagnosis: Option<Diagnosis>,
     /// The source of the decision. Absent if the decision was made only for this report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<DecisionSource>,

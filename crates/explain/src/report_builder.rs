@@ -36,6 +36,7 @@ impl Report {
             verdict: Verdict::new(request, outcome, counts),
             source: None,
             recorded: None,
+            diagnosis: None,
             migration: None,
             evictions_paused: Vec::new(),
             terms: terms(request, outcome, explanation),

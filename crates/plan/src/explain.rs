@@ -82,6 +82,21 @@ impl Subject {
         &self.binding.key
     }
 
+    /// Reports whether the binding is that of a dependency, which follows the workloads that need it.
+    pub fn is_dependency(&self) -> bool {
+        self.binding.spec.placement.is_none()
+    }
+
+    /// Returns the binding.
+    pub(crate) fn binding(&self) -> &Binding {
+        &self.binding
+    }
+
+    /// Returns the clusters.
+    pub(crate) fn clusters(&self) -> &Clusters {
+        &self.clusters
+    }
+
     /// Computes the decision for the current clusters, and returns the report about it, merged with the scheduler's
     /// record. Without a record, `record` is the reason.
     ///

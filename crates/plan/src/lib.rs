@@ -3,17 +3,23 @@
 //!
 //! - [`simulate`]: decisions about manifests, and the moves that manifests or changes of the fleet would cause.
 //! - [`explain`]: the report about the decision for one binding.
+//! - [`diagnose`]: whether one workload is well, where it is stuck, and why; [`member_reader`] reads its members.
 //! - [`what_if`]: the placements before and after a change, computed with the rules and the engine of the scheduler.
 //! - [`scheduler_configuration`], [`scheduler_endpoint`]: the configuration for scheduling decisions, and the client
 //!   for a running scheduler.
+//! - `served_kinds`, `well_known_types`: the kinds of API servers.
 //! - `control_plane_state`, [`control_plane_lists`]: the clusters and bindings of a control plane.
 //!
 //! The crate knows neither command lines nor the form of the output.
 
 pub mod control_plane_lists;
 mod control_plane_state;
+pub mod diagnose;
 pub mod explain;
+pub mod member_reader;
 pub mod scheduler_configuration;
 pub mod scheduler_endpoint;
+mod served_kinds;
 pub mod simulate;
+mod well_known_types;
 pub mod what_if;

@@ -30,10 +30,8 @@ mod predicted_state;
 mod preview_server;
 mod rebalancer;
 mod sandbox;
-mod served_kinds;
 mod skip_validation;
 mod source;
-mod well_known_types;
 
 pub use error::{Problem, SimulateError, SourceLocation};
 pub use notes::Notes;

@@ -64,6 +64,30 @@ impl NameQuery {
         (self.prefix.is_none() || self.namespace_is_given).then_some(&self.namespace)
     }
 
+    /// Reports whether the query names a kind: with a flag, or before the slash.
+    pub(crate) fn names_kind(&self, kind: &str) -> bool {
+        let word = self.kind.as_ref().or(self.prefix.as_ref());
+        word.is_some_and(|word| is_kind(word, kind))
+    }
+
+    /// Reports whether a kind is given with a flag.
+    pub(crate) fn has_kind(&self) -> bool {
+        self.kind.is_some()
+    }
+
+    /// Returns the namespace of the object, if the part before the slash is a kind.
+    pub(crate) fn namespace_of_kind(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Returns the namespace of the object, if the part before the slash is a namespace.
+    pub(crate) fn namespace_before_slash(&self) -> &str {
+        match &self.prefix {
+            Some(prefix) if !self.namespace_is_given => prefix,
+            _ => &self.namespace,
+        }
+    }
+
     fn matches(&self, binding: &Binding) -> bool {
         let namespace = binding.key.namespace.as_deref();
         let resource = &binding.spec.resource;
@@ -105,7 +129,7 @@ impl NameQuery {
         } else if all.is_empty() {
             ": the control plane has no bindings; a policy must select the workload".to_owned()
         } else {
-            ": if it exists, no policy selects it; `kubectl get resourcebindings -A` lists the bindings"
+            ", and no such template; `kubectl get resourcebindings -A` lists the bindings"
                 .to_owned()
         };
         let kind = self.kind.as_ref().map(|kind| format!("{kind} "));
@@ -238,7 +262,7 @@ mod tests {
             ),
             (
                 "payments",
-                "there is no binding or propagated workload payments in the namespace default: if it exists, no policy selects it; `kubectl get resourcebindings -A` lists the bindings",
+                "there is no binding or propagated workload payments in the namespace default, and no such template; `kubectl get resourcebindings -A` lists the bindings",
             ),
         ] {
             assert_eq!(

@@ -7,8 +7,8 @@ use berth_api::well_known::{DEFAULT_SCHEDULER, NAMESPACE_SYSTEM};
 use serde_json::Value;
 
 use super::live_control_plane::LivePlane;
-use super::well_known_types;
 use crate::control_plane_state::Bindings;
+use crate::well_known_types;
 
 /// Key of a scheduler configuration in the data of a ConfigMap.
 const KEY: &str = "config.yaml";

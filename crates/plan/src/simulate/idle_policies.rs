@@ -10,7 +10,7 @@ use berth_controllers::resource_selector::{Objects, Selector};
 
 use super::detect::{self, ApiKind, Detector};
 use super::error::SimulateError;
-use super::served_kinds::{KindLookup, ServedKinds};
+use crate::served_kinds::{KindLookup, ServedKinds};
 
 /// The kinds that exist for the simulation.
 pub(crate) struct ExistingKinds {

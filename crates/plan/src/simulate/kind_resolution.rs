@@ -12,8 +12,8 @@ use super::manifest::{self, Manifest, Role};
 use super::notes::Notes;
 use super::options::SimulateOptions;
 use super::sandbox::Sandbox;
-use super::served_kinds::{self, KindLookup, ServedKinds};
-use super::well_known_types;
+use crate::served_kinds::{self, KindLookup, ServedKinds};
+use crate::well_known_types;
 
 /// A manifest with its resource type.
 pub(crate) struct TypedManifest {

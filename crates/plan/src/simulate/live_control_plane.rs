@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use super::detect::ApiKind;
 use super::error::SimulateError;
-use super::served_kinds::{KindLookup, ServedKinds};
 use crate::control_plane_lists::placement_resources;
+use crate::served_kinds::{KindLookup, ServedKinds};
 use crate::what_if::Estimators;
 
 /// The live control plane, selected by a kubeconfig context.

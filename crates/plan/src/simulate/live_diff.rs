@@ -18,9 +18,9 @@ use super::notes::Notes;
 use super::options::{LiveOptions, SimulateOptions};
 use super::predicted_state::{PredictedState, names};
 use super::preview_server::StartPreviewServer;
-use super::well_known_types;
 use crate::control_plane_state::{self, Clusters, ControlPlaneState, decode_binding};
 use crate::scheduler_configuration::DecisionConfiguration;
+use crate::well_known_types;
 use crate::what_if::{Decider, Moves, predict_moves};
 
 /// Returns the bindings that would move if the manifests and flags were applied to the control plane.

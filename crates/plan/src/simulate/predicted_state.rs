@@ -22,7 +22,7 @@ use super::options::SimulateOptions;
 use super::preview_server::StartPreviewServer;
 use super::rebalancer;
 use super::sandbox::Sandbox;
-use super::well_known_types;
+use crate::well_known_types;
 
 /// An applied manifest that the detector processes.
 struct Change {

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 
 use super::error::SimulateError;
 use super::preview_server::{AdmissionRules, PreviewServer, StartPreviewServer};
-use super::served_kinds::ServedKinds;
 use super::skip_validation;
+use crate::served_kinds::ServedKinds;
 
 /// Metadata fields that an API server sets. In a response of the sandbox, the values of these fields are replaced by
 /// the values of the manifest or of the live object.

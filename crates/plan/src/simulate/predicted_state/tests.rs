@@ -4,7 +4,7 @@ use super::super::error::SourceLocation;
 use super::super::manifest;
 use super::super::source::Document;
 use super::*;
-use crate::simulate::well_known_types;
+use crate::well_known_types;
 
 fn typed(object: &Value) -> TypedManifest {
     let document = Document {

@@ -8,7 +8,7 @@ use berth_controllers::resource_type::ResourceType;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 
-use super::well_known_types::resource_type;
+use crate::well_known_types::resource_type;
 
 /// Cluster-scoped kinds of Kubernetes, for [`assumed_type`].
 const CLUSTER_SCOPED: [&str; 12] = [

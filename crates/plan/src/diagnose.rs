@@ -1,0 +1,154 @@
+//! The diagnosis of one workload, with the evidence that only requests about it can find: its template, the policies, its
+//! Works, and its objects and pods in the members.
+//!
+//! The requests only read. Evidence that a user may not read is reported as such, and the rest is still diagnosed.
+
+mod member;
+mod overrides;
+mod policies;
+mod template;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use berth_api::{Binding, Cluster};
+use berth_diagnosis::{
+    ClusterState, CopyRow, CopyState, Diagnosis, Evidence, MemberEvidence, PolicyEvidence, Seen,
+};
+use futures::future::join_all;
+use jiff::Timestamp;
+use kube::Client;
+
+use self::template::{FoundTemplate, TemplateName};
+use crate::control_plane_lists;
+use crate::control_plane_state::Clusters;
+use crate::explain::{ExplainError, NameQuery, Subject};
+
+/// Maximum number of members that are looked at.
+const MEMBERS: usize = 5;
+
+/// The diagnosis of one workload.
+#[derive(Clone, Debug)]
+pub struct WorkloadDiagnosis {
+    /// The kind and name of the workload, such as `Deployment shop/web`.
+    pub workload: String,
+    /// The diagnosis.
+    pub diagnosis: Diagnosis,
+}
+
+/// Diagnoses the workload of a binding.
+pub async fn of_subject(client: &Client, subject: &Subject) -> WorkloadDiagnosis {
+    let (binding, clusters) = (subject.binding(), subject.clusters());
+    let resource = &binding.spec.resource;
+    let name = TemplateName {
+        api_version: resource.api_version.clone(),
+        kind: resource.kind.clone(),
+        namespace: resource.namespace.clone().unwrap_or_default(),
+        name: resource.name.clone(),
+    };
+    // 1. The template comes first, because its labels decide which policies select it.
+    let template = template::read(client, &name).await;
+    // 2. A dependency has no policy of its own.
+    let policies = match &template {
+        _ if binding.spec.placement.is_none() => Seen::Absent,
+        Seen::Found(found) => policy_evidence(client, found).await,
+        Seen::Absent => Seen::Found(PolicyEvidence {
+            holds: binding.policy().map(str::to_owned),
+            ..PolicyEvidence::default()
+        }),
+        Seen::Hidden(why) => Seen::Hidden(why.clone()),
+    };
+    let states: BTreeMap<String, ClusterState> = clusters
+        .iter()
+        .map(|(name, cluster)| (name.clone(), ClusterState::of(Some(cluster))))
+        .collect();
+    // 3. The Works tell which overrides were applied.
+    let overrides = overrides::applied(client, binding).await;
+    // 4. Only members in which replicas are missing are asked for pods.
+    let members = match &template {
+        Seen::Found(found) => members(client, binding, clusters, found).await,
+        Seen::Absent | Seen::Hidden(_) => BTreeMap::new(),
+    };
+    let evidence = Evidence {
+        workload: name.to_string(),
+        template: template.map_ref(FoundTemplate::evidence),
+        policies,
+        binding: Some(binding),
+        clusters: states,
+        overrides,
+        members,
+        now: Timestamp::now(),
+    };
+    finish(evidence)
+}
+
+/// Diagnoses a workload without a binding. Returns `None` if there is no such template.
+///
+/// # Errors
+/// When the control plane cannot be read.
+pub async fn without_binding(
+    client: &Client,
+    query: &NameQuery,
+) -> Result<Option<WorkloadDiagnosis>, ExplainError> {
+    let Some(found) = template::find(client, query).await? else {
+        return Ok(None);
+    };
+    let clusters = control_plane_lists::clusters(client).await?;
+    let evidence = Evidence {
+        workload: found.name.to_string(),
+        policies: policy_evidence(client, &found).await,
+        template: Seen::Found(found.evidence()),
+        binding: None,
+        clusters: clusters
+            .iter()
+            .map(|(name, cluster)| (name.clone(), ClusterState::of(Some(cluster))))
+            .collect(),
+        overrides: BTreeMap::new(),
+        members: BTreeMap::new(),
+        now: Timestamp::now(),
+    };
+    Ok(Some(finish(evidence)))
+}
+
+fn finish(evidence: Evidence<'_>) -> WorkloadDiagnosis {
+    WorkloadDiagnosis {
+        diagnosis: evidence.diagnose(),
+        workload: evidence.workload,
+    }
+}
+
+async fn policy_evidence(client: &Client, found: &FoundTemplate) -> Seen<PolicyEvidence> {
+    match template::policies(client).await {
+        Ok(records) => Seen::Found(policies::evidence(&found.template, records)),
+        Err(why) => Seen::Hidden(why),
+    }
+}
+
+/// Looks at the members in which replicas are missing.
+async fn members(
+    client: &Client,
+    binding: &Binding,
+    clusters: &Clusters,
+    found: &FoundTemplate,
+) -> BTreeMap<String, Seen<MemberEvidence>> {
+    let state = |name: &str| ClusterState::of(clusters.get(name).map(|cluster| &**cluster));
+    let rows = CopyRow::of(binding, state);
+    let is_missing =
+        |row: &&CopyRow| !row.leaving && matches!(row.state, CopyState::Down | CopyState::Partly);
+    let asked: Vec<(String, Arc<Cluster>)> = rows
+        .iter()
+        .filter(is_missing)
+        .filter_map(|row| Some((row.cluster.clone(), Arc::clone(clusters.get(&row.cluster)?))))
+        .take(MEMBERS)
+        .collect();
+    let (namespace, name) = (&found.name.namespace, &found.name.name);
+    let answers = asked.iter().map(|(_, cluster)| {
+        member::evidence(client, cluster, &found.resource.api, namespace, name)
+    });
+    let answers = join_all(answers).await;
+    asked
+        .into_iter()
+        .map(|(name, _)| name)
+        .zip(answers)
+        .collect()
+}
