@@ -45,6 +45,8 @@ pub struct TemplateEvidence {
     pub created: Option<Timestamp>,
     /// True if the template is being deleted.
     pub is_deleting: bool,
+    /// The finalizers.
+    pub finalizers: Vec<String>,
     /// The ready replicas in the status of the template.
     pub ready: Option<i64>,
 }
@@ -149,14 +151,25 @@ impl Evidence<'_> {
     }
 
     fn template_finding(&self) -> Option<Finding> {
-        let new = |health, reason, message: &str| {
-            Finding::new(Station::Template, health, reason, message)
-        };
+        let new = Finding::new;
         match &self.template {
+            Seen::Found(template) if template.is_deleting => {
+                let message = match &template.finalizers[..] {
+                    [] => "the template is being deleted".to_owned(),
+                    names => format!(
+                        "the template is being deleted, and waits for the finalizers {}",
+                        names.join(", ")
+                    ),
+                };
+                let reason = Reason::TemplateDeleting;
+                let found = new(Station::Template, Health::Waiting, reason, message);
+                Some(found.with_fix("end what the finalizers wait for"))
+            }
             Seen::Found(_) | Seen::Hidden(_) => None,
             Seen::Absent => {
                 let message = "the template does not exist";
-                let found = new(Health::Stuck, Reason::TemplateMissing, message);
+                let reason = Reason::TemplateMissing;
+                let found = new(Station::Template, Health::Stuck, reason, message);
                 Some(found.with_fix("apply the manifest of the workload to the control plane"))
             }
         }
@@ -171,7 +184,12 @@ impl Evidence<'_> {
     }
 
     fn policy_finding(&self) -> Option<Finding> {
-        if self.binding.is_some() || self.template == Seen::Absent {
+        let is_leaving = match &self.template {
+            Seen::Found(template) => template.is_deleting,
+            Seen::Absent => true,
+            Seen::Hidden(_) => false,
+        };
+        if self.binding.is_some() || is_leaving {
             return None;
         }
         let Seen::Found(policies) = &self.policies else {

@@ -23,6 +23,7 @@ mod pod_events;
 mod program;
 mod rebalancing;
 mod refused_pods;
+mod situations;
 mod start;
 mod tracing;
 mod unjoin;

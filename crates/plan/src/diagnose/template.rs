@@ -64,6 +64,7 @@ impl FoundTemplate {
         TemplateEvidence {
             created: created.map(|time| time.0),
             is_deleting: self.template.deleting,
+            finalizers: self.object.metadata.finalizers.clone().unwrap_or_default(),
             ready: ready.and_then(Value::as_i64),
         }
     }
