@@ -41,6 +41,11 @@ fn until_closed(text: &str) -> &str {
     text
 }
 
+/// Returns the number of the line at a position.
+fn line_of(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count() + 1
+}
+
 /// Returns the last word of a text.
 fn last_word(text: &str) -> &str {
     let rest = text.trim_end_matches(|c: char| c.is_alphanumeric() || c == '_');
@@ -76,7 +81,7 @@ fn debug_lines(text: &str) -> Vec<(usize, &str)> {
     for name in MACROS {
         for (at, _) in text.match_indices(name) {
             let before = &text[..at];
-            let line = before.lines().count();
+            let line = line_of(text, at);
             let is_log = before.ends_with("tracing::") || last_word(before).is_empty();
             let is_comment = before
                 .lines()
@@ -102,7 +107,7 @@ fn raw_errors(text: &str) -> Vec<usize> {
         let item = rest[..end].split("\n}").next().unwrap_or_default();
         let has_message = MESSAGES.iter().any(|message| attribute.contains(message));
         if item.contains("kube::Error") && !has_message {
-            found.push(text[..at].lines().count());
+            found.push(line_of(text, at));
         }
     }
     found
