@@ -34,6 +34,9 @@ const PAUSES: [Duration; 4] = [
 /// objects.
 const MAX_CAUSES: usize = 4;
 
+/// Time without failures after which a failure of one of many objects has ended.
+const QUIET: Duration = Duration::from_mins(1);
+
 /// A failure that may repeat. Its clock is the caller's.
 #[derive(Debug, Default)]
 pub struct RepeatedFailure {
@@ -45,6 +48,7 @@ pub struct RepeatedFailure {
 struct Episode {
     began: Instant,
     failures: u64,
+    last_failure: Instant,
     last_line: Instant,
     /// Failures since the last line.
     suppressed: u64,
@@ -97,12 +101,25 @@ impl RepeatedFailure {
             return Some(FailureLine { repeated: None });
         };
         episode.failures += 1;
+        episode.last_failure = now;
         episode.suppressed += 1;
         episode.is_due(cause, now).then(|| {
             episode.last_line = now;
             let repeated = Some(std::mem::take(&mut episode.suppressed));
             FailureLine { repeated }
         })
+    }
+
+    /// Records the success of one of many objects, of which others may still fail. The failure ends with the first
+    /// success after a minute without failures.
+    pub fn succeeded_for_one(&mut self, now: Instant) -> Option<FailureEnd> {
+        let episode = self.episode.as_ref()?;
+        let quiet = now.saturating_duration_since(episode.last_failure);
+        if quiet >= QUIET {
+            self.ended(now)
+        } else {
+            None
+        }
     }
 
     /// Records a success. Returns the content of a line if the failure got a line.
@@ -121,6 +138,7 @@ impl Episode {
         Self {
             began: now,
             failures: 1,
+            last_failure: now,
             last_line: now,
             suppressed: 0,
             repetitions: 0,
@@ -197,6 +215,21 @@ mod tests {
             lines(&mut failure, later, 0..12, refused),
             [(0, None), (10, Some(10))]
         );
+    }
+
+    #[test]
+    fn the_successes_of_others_do_not_end_a_failure() {
+        let (mut failure, start) = (RepeatedFailure::default(), Instant::now());
+        let at = |second| start + Duration::from_secs(second);
+        let mut lines = 0;
+        for second in 0..100 {
+            lines += usize::from(failure.failed("refused", at(second)).is_some());
+            assert_eq!(failure.succeeded_for_one(at(second)), None);
+        }
+        assert_eq!(lines, 3);
+        assert_eq!(failure.succeeded_for_one(at(158)), None);
+        let end = failure.succeeded_for_one(at(159)).unwrap();
+        assert_eq!(end.failures, 100);
     }
 
     #[test]

@@ -179,7 +179,7 @@ impl EventWriter {
         let Done { draft, outcome } = done;
         match outcome {
             Ok(()) => {
-                if let Some(end) = self.failure.ended(Instant::now().into_std()) {
+                if let Some(end) = self.failure.succeeded_for_one(Instant::now().into_std()) {
                     let lost = end.failures;
                     tracing::info!(lost, "events are recorded again after {}", end.lasted);
                 }

@@ -26,7 +26,7 @@ impl LogLines {
     /// Logs a plan that has been written. A failure is in the plan only if its reason or message has changed since the
     /// last plan, so its line does not repeat.
     pub(super) fn written(&mut self, key: &BindingKey, plan: &Plan, duration: Duration) {
-        if let Some(end) = self.failed_writes.ended(Instant::now()) {
+        if let Some(end) = self.failed_writes.succeeded_for_one(Instant::now()) {
             let failures = end.failures;
             tracing::info!(failures, "results are written again after {}", end.lasted);
         }
