@@ -8,6 +8,7 @@
 //! | [`quantity`] | resource quantities such as `500m` and `1Gi`: text, exact number, arithmetic | |
 //! | [`label_selector`] | label selectors: the API type, its compiled form, the syntax of labels; the text form with the feature `json` | |
 //! | [`log_limit`] | limit on log lines that clients cause | |
+//! | [`repeated_failure`] | log lines of a failure that repeats: at once, after growing pauses, and at its end | |
 //! | [`dns`] | checks of DNS labels and subdomains | |
 //! | [`mod@go_bool`] | booleans in Go's notation, for flags | |
 //! | [`go_platform`] | the platform of the program, with Go's names of architectures | |
@@ -47,4 +48,5 @@ pub mod log_limit;
 pub mod merge_diff;
 pub mod namespaced_name;
 pub mod quantity;
+pub mod repeated_failure;
 pub mod timestamp;

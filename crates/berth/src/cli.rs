@@ -144,6 +144,15 @@ impl Cli {
             _ => "warn",
         };
         logging::init(&self.log, default_level);
+        if let Some(service) = self.command.service() {
+            // Under Karmada's names, the name is that of the service.
+            let program = if program_name.ends_with("berth") {
+                format!("{program_name} {service}")
+            } else {
+                program_name.to_owned()
+            };
+            logging::log_start(&program, VERSION);
+        }
         if matches!(self.command, Command::Scheduler(_) | Command::Webhook(_)) {
             logging::log_panics();
         }
@@ -202,6 +211,16 @@ fn with_explicit_verbosity(mut words: Vec<OsString>) -> Vec<OsString> {
 }
 
 impl Command {
+    /// Returns the name of a command that runs as a service, and therefore logs its start.
+    fn service(&self) -> Option<&'static str> {
+        match self {
+            Self::Controllers(_) => Some("controllers"),
+            Self::Scheduler(_) => Some("scheduler"),
+            Self::Webhook(_) => Some("webhook"),
+            _ => None,
+        }
+    }
+
     async fn run(self, program_name: &'static str, out_of_tree: Registry) -> Result<(), Failure> {
         let cancel = CancellationToken::new();
         signals::cancel_on_signal(cancel.clone()).map_err(Failure::run)?;

@@ -4,6 +4,7 @@
 use std::io::Write as _;
 
 use berth_api::Cluster;
+use berth_apimachinery::api_error::api_error_message;
 use berth_component_base::kube_client::{self, ConnectError, Target};
 use berth_component_base::user_agent::Component;
 use berth_up::fault_injection::{FAULT_ANNOTATION, UNREACHABLE};
@@ -56,7 +57,7 @@ pub enum FaultError {
         known: String,
     },
     /// The control plane refuses the annotation.
-    #[error("cannot annotate cluster {name}: {source}")]
+    #[error("cannot annotate cluster {name}: {}", api_error_message(source))]
     Refused {
         /// Name of the member.
         name: String,

@@ -13,7 +13,8 @@ mod wall_clock;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use berth_apimachinery::api_error::is_unreachable;
+use berth_apimachinery::api_error::{api_error_message, has_code, is_unreachable};
+use berth_apimachinery::repeated_failure::RepeatedFailure;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{Api, PostParams};
@@ -150,6 +151,7 @@ pub struct Candidate {
     leadership: Leadership,
     observed: Option<(LeaseSpec, Instant)>,
     wall: WallClock,
+    failure: RepeatedFailure,
 }
 
 enum Attempt {
@@ -170,6 +172,7 @@ impl Candidate {
                 leadership: leadership.clone(),
                 observed: None,
                 wall: WallClock::default(),
+                failure: RepeatedFailure::default(),
             },
             leadership,
         )
@@ -187,6 +190,8 @@ impl Candidate {
     /// The candidate reads the Lease in every retry period, as client-go does. It also watches the Lease, so that a
     /// standby becomes leader as soon as the leader releases the Lease.
     pub async fn acquire(&mut self, cancel: &CancellationToken) -> bool {
+        let lease = self.lease();
+        tracing::info!("attempting to acquire leader lease {lease}...");
         let mut changes = Changes::of(self.api.clone(), &self.options.name);
         loop {
             let attempt = tokio::select! {
@@ -196,11 +201,8 @@ impl Candidate {
             let pause = match attempt {
                 Attempt::Leading(since) => {
                     self.extend(since);
-                    tracing::info!(
-                        lease = self.options.name,
-                        identity = self.options.identity,
-                        "became leader"
-                    );
+                    let identity = &self.options.identity;
+                    tracing::info!(identity, "successfully acquired lease {lease}");
                     return true;
                 }
                 // Without a watch, frequent reads show early that the Lease is vacant. Reads are cheap.
@@ -266,7 +268,7 @@ impl Candidate {
                 Attempt::Failed if Instant::now() < deadline => {}
                 Attempt::Failed | Attempt::Following => {
                     self.leadership.set(Tenure::None);
-                    tracing::error!(lease = self.options.name, "lost the leadership");
+                    self.log_loss(&attempt);
                     return false;
                 }
             }
@@ -278,10 +280,53 @@ impl Candidate {
         self.leadership.set(Tenure::None);
         let released = within(self.attempt_timeout(), self.release_lease()).await;
         match released {
-            Ok(()) => tracing::info!(lease = self.options.name, "released the leadership"),
+            Ok(()) => tracing::info!("released lease {}", self.lease()),
             Err(error) => {
-                tracing::warn!(%error, "cannot release the leadership; it expires by itself");
+                let (lease, error) = (self.lease(), api_error_message(&error));
+                tracing::warn!(%error, "cannot release lease {lease}; it expires by itself");
             }
+        }
+    }
+
+    /// Returns the namespace and name of the Lease.
+    fn lease(&self) -> String {
+        format!("{}/{}", self.options.namespace, self.options.name)
+    }
+
+    /// Logs why the leadership is lost.
+    fn log_loss(&self, attempt: &Attempt) {
+        let (lease, deadline) = (self.lease(), self.options.renew_deadline);
+        match attempt {
+            Attempt::Following => tracing::error!(
+                "lost the leadership: another candidate holds lease {lease}; check that the candidates have different \
+                 identities, and the clocks and load of their hosts"
+            ),
+            Attempt::Leading(_) | Attempt::Failed => tracing::error!(
+                "lost the leadership: failed to renew lease {lease} within {deadline:?}; check the API server, the \
+                 network and the CPU limit of this process"
+            ),
+        }
+    }
+
+    /// Logs a failed attempt. The client logs outages and refused credentials.
+    fn log_failure(&mut self, error: &kube::Error) {
+        let (lease, message) = (self.lease(), api_error_message(error));
+        let line = if is_unreachable(error) || has_code(error, 401) {
+            None
+        } else {
+            self.failure.failed(&message, Instant::now().into_std())
+        };
+        if let Some(line) = line {
+            tracing::warn!(
+                error = %message,
+                repeated = line.repeated,
+                "cannot use the lease {lease}; trying again: check the rights of this account on leases"
+            );
+        } else {
+            tracing::debug!(
+                error = %message,
+                "cannot use the lease {lease}; trying again"
+            );
         }
     }
 
@@ -334,16 +379,25 @@ impl Candidate {
     async fn attempt(&mut self, timeout: Duration) -> Attempt {
         let sent = Instant::now();
         match within(timeout, self.try_once()).await {
-            Ok(true) => Attempt::Leading(sent),
-            Ok(false) => Attempt::Following,
+            Ok(leads) => {
+                if let Some(end) = self.failure.ended(Instant::now().into_std()) {
+                    let (lease, failures) = (self.lease(), end.failures);
+                    tracing::info!(
+                        failures,
+                        "the lease {lease} can be used again after {}",
+                        end.lasted
+                    );
+                }
+                if leads {
+                    Attempt::Leading(sent)
+                } else {
+                    Attempt::Following
+                }
+            }
             // Another candidate has changed the Lease first. The next read shows the new record.
             Err(kube::Error::Api(status)) if status.code == 409 => Attempt::Failed,
             Err(error) => {
-                if is_unreachable(&error) {
-                    tracing::debug!(%error, lease = self.options.name, "cannot reach the lease");
-                } else {
-                    tracing::warn!(%error, lease = self.options.name, "cannot use the lease");
-                }
+                self.log_failure(&error);
                 Attempt::Failed
             }
         }

@@ -16,7 +16,7 @@
 //!   has worked for a while resets the pause.
 //! - **Unexpected responses are failures:** a redirect, a response that is not JSON, a line that is no event, and a
 //!   watch that ends at once.
-//! - **Failures are logged here**, a repeated failure at most every 10 minutes. Callers need not log them.
+//! - **Failures are logged here**, a repeated failure after growing pauses. Callers need not log them.
 //!
 //! No other code repeats a watch: `e2e/tests/layers/watches.rs` checks this.
 

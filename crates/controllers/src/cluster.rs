@@ -9,7 +9,7 @@ mod cluster_reconciler;
 pub mod heartbeat;
 pub mod taints;
 
-use berth_apimachinery::api_error::is_unreachable;
+use berth_apimachinery::api_error::{api_error_message, is_unreachable};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,7 +122,12 @@ impl Reconciler for ClusterController {
             Outcome::Reconciled(name, Err(error)) => self.queue.retry(&name, (), &error),
             Outcome::RenewTimes(renew_times) => self.handle_renew_times(renew_times),
             Outcome::ConditionSet(cluster, Err(error)) if !is_unreachable(&error) => {
-                tracing::warn!(cluster, %error, "cannot mark a Cluster as unknown, trying again");
+                let error = api_error_message(&error);
+                tracing::warn!(
+                    cluster,
+                    error,
+                    "cannot mark a Cluster as unknown, trying again"
+                );
             }
             Outcome::ConditionSet(..) => {}
         }
@@ -210,7 +215,8 @@ impl ClusterController {
             // Without the Leases, no agent is regarded as silent.
             Err(error) => {
                 if !is_unreachable(&error) {
-                    tracing::warn!(%error, "cannot read the Leases of clusters, trying again");
+                    let error = api_error_message(&error);
+                    tracing::warn!(error, "cannot read the Leases of clusters, trying again");
                 }
                 return;
             }

@@ -5,12 +5,13 @@
 //! no autoscaler has scaled is kept, because a user may have set it.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt;
 use std::time::Duration;
 
 use berth_api::well_known::{
     CLUSTER_PROPAGATION_POLICY_PERMANENT_ID, PROPAGATION_POLICY_PERMANENT_ID, RETAIN_REPLICAS,
 };
-use berth_apimachinery::api_error::{has_code, is_stale, is_unreachable};
+use berth_apimachinery::api_error::{api_error_message, has_code, is_stale, is_unreachable};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use kube::ResourceExt as _;
 use kube::api::{DynamicObject, Patch, PatchParams};
@@ -21,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::monitor::Monitor;
 use crate::reconciler::informer::WatchEvent;
+use crate::reconciler::log_key::LogKey;
 use crate::reconciler::observe::{ObjectName, Observe};
 use crate::reconciler::work_queue::{Priority, RetryableError, Timers, WorkQueue};
 use crate::reconciler::{ControllerError, Inputs, Reconciler, Runtime, Workers};
@@ -66,6 +68,12 @@ struct Target {
     name: String,
 }
 
+impl LogKey for Target {
+    fn fmt_key(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
 impl Target {
     fn of(autoscaler: &DynamicObject) -> Option<Self> {
         let target = autoscaler.data.pointer("/spec/scaleTargetRef")?;
@@ -105,7 +113,7 @@ enum Marked {
 /// An error of labelling a workload.
 #[derive(Debug, thiserror::Error)]
 enum MarkError {
-    #[error(transparent)]
+    #[error("{}", api_error_message(.0))]
     Api(#[from] kube::Error),
     #[error(transparent)]
     Kind(#[from] KindError),

@@ -184,7 +184,8 @@ impl Observe for NamespaceController {
             }),
         };
         if let Err(error) = handled {
-            tracing::warn!(?source, name, %error, "cannot read an object: it is ignored");
+            let kind = source.resource().kind;
+            tracing::warn!(kind, name, %error, "cannot read an object: it is ignored");
         }
     }
 

@@ -19,6 +19,7 @@
 
 pub(crate) mod informer;
 pub(crate) mod lean_object;
+pub(crate) mod log_key;
 pub(crate) mod observe;
 pub(crate) mod store;
 pub(crate) mod work_queue;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use berth_apimachinery::api_error::api_error_message;
 use k8s_openapi::api::core::v1::{Event as ApiEvent, EventSource};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{Api, Patch, PatchParams, PostParams};
@@ -22,7 +23,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SendError {
     /// The server rejects the request or is unreachable.
-    #[error(transparent)]
+    #[error("{}", api_error_message(.0))]
     Api(#[from] kube::Error),
     /// The server does not respond in time.
     #[error("no answer within {0:?}")]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use berth_apimachinery::repeated_failure::RepeatedFailure;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -40,6 +41,7 @@ pub struct EventWriter {
     receiver: mpsc::Receiver<Occurrence>,
     busy: watch::Receiver<bool>,
     correlator: Correlator,
+    failure: RepeatedFailure,
 }
 
 impl std::fmt::Debug for EventWriter {
@@ -71,6 +73,7 @@ impl EventWriter {
             receiver,
             busy,
             correlator: Correlator::default(),
+            failure: RepeatedFailure::default(),
         }
     }
 
@@ -175,16 +178,40 @@ impl EventWriter {
     fn done(&mut self, done: Done) {
         let Done { draft, outcome } = done;
         match outcome {
-            Ok(()) => {}
+            Ok(()) => {
+                if let Some(end) = self.failure.succeeded_for_one(Instant::now().into_std()) {
+                    let lost = end.failures;
+                    tracing::info!(lost, "events are recorded again after {}", end.lasted);
+                }
+            }
             Err(error) if error.is_namespace_terminating() => {
                 tracing::debug!(%error, "dropped an event of a terminating namespace");
             }
             Err(error) => {
-                let reason = draft.latest.event.reason;
-                tracing::warn!(%error, reason, "cannot record an event");
+                self.log_loss(&draft, &error.to_string());
             }
         }
         self.correlator.complete(draft.key, Instant::now());
+    }
+}
+
+impl EventWriter {
+    /// Logs the loss of an event.
+    fn log_loss(&mut self, draft: &Draft, error: &str) {
+        let reason = draft.latest.event.reason;
+        // The message of the server may name the event, so the cause is the same for all events.
+        let line = self.failure.failed("", Instant::now().into_std());
+        if let Some(line) = line {
+            let repeated = line.repeated;
+            tracing::warn!(
+                %error,
+                reason,
+                repeated,
+                "cannot record an event, which is lost: check the rights of this account on events"
+            );
+        } else {
+            tracing::debug!(%error, reason, "cannot record an event");
+        }
     }
 }
 

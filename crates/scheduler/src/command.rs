@@ -179,6 +179,7 @@ impl SchedulerCommand {
         }
         logging::init(&cli.log, "info");
         logging::log_panics();
+        logging::log_start(self.name, self.version);
         let outcome = runtime::run(async {
             let cancel = CancellationToken::new();
             if let Err(error) = signals::cancel_on_signal(cancel.clone()) {

@@ -29,6 +29,7 @@ mod eviction;
 mod external_answers;
 mod in_flight;
 mod leadership;
+mod log_lines;
 mod object_references;
 mod permit;
 mod post_filter;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use berth_api::{Binding, BindingKey};
-use berth_apimachinery::api_error::{has_code, is_unreachable};
+use berth_apimachinery::api_error::{api_error_message, has_code, is_unreachable};
 use berth_apimachinery::conflict_retry::CONFLICT_ATTEMPTS;
 use berth_apimachinery::timestamp;
 use berth_engine::PluginError;
@@ -351,7 +351,7 @@ fn unfinished(binding: Box<Binding>, error: kube::Error, progress: Progress) -> 
         error => Report::Failed {
             after: retry_after(&error),
             answered: !is_unreachable(&error),
-            error: error.to_string(),
+            error: api_error_message(&error),
             progress,
             binding: progress.has_landed().then_some(binding),
         },

@@ -15,6 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use berth_apimachinery::api_error::api_error_message;
 use berth_apimachinery::namespaced_name::NamespacedName;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
@@ -66,7 +67,10 @@ pub enum CertificateManagerError {
         source: CertificateError,
     },
     /// The Secret cannot be read or written.
-    #[error("cannot read or write the secret {secret}: {source}")]
+    #[error(
+        "cannot read or write the secret {secret}: {}",
+        api_error_message(source)
+    )]
     Secret {
         /// The Secret.
         secret: NamespacedName,
@@ -77,7 +81,7 @@ pub enum CertificateManagerError {
     #[error("gave up after repeated conflicts on the secret {0}")]
     Conflicts(NamespacedName),
     /// A webhook configuration cannot be read or written.
-    #[error("cannot write the CA bundle of {name}: {source}")]
+    #[error("cannot write the CA bundle of {name}: {}", api_error_message(source))]
     Configuration {
         /// The configuration.
         name: String,

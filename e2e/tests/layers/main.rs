@@ -9,6 +9,7 @@ mod crates;
 mod https_client;
 mod imports;
 mod kinds;
+mod log_lines;
 mod metrics;
 mod nouns;
 mod snapshots;

@@ -25,7 +25,7 @@ const LEADING: &str = r#"leader_election_master_status{name="karmada-controller-
 async fn the_leader_and_its_standby_serve_probes_and_metrics() {
     let scene = Scene::start().await;
     let leader = scene.start_controllers("leader", &[]);
-    leader.wait_for_log("became leader").await;
+    leader.wait_for_log("successfully acquired lease").await;
     let standby = scene.start_controllers("standby", &[]);
     for (controllers, leads) in [(&leader, 1.0), (&standby, 0.0)] {
         let port = port_of(controllers).await;

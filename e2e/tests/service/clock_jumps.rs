@@ -94,7 +94,7 @@ async fn a_leader_whose_clock_jumps_keeps_its_lease_and_schedules() {
         &arguments,
         &clock.environment(),
     );
-    leader.wait_for_log("became leader").await;
+    leader.wait_for_log("successfully acquired lease").await;
     let standby = process::start(bare.folder(), &bare.kubeconfig(), &arguments);
     standby.wait_for_log("caches are filled").await;
     assert!(bind_and_wait(&bare, "before").await.abs() < NEAR);
@@ -107,14 +107,14 @@ async fn a_leader_whose_clock_jumps_keeps_its_lease_and_schedules() {
         assert!((recorded - offset).abs() < NEAR, "{name}: {recorded}");
     }
     assert!(
-        !standby.log().contains("became leader"),
+        !standby.log().contains("successfully acquired lease"),
         "{}",
         standby.log()
     );
 
     // Although the last renew time is in the future, the standby takes over.
     leader.signal("KILL");
-    standby.wait_for_log("became leader").await;
+    standby.wait_for_log("successfully acquired lease").await;
     assert!(bind_and_wait(&bare, "after").await.abs() < NEAR);
     bare.stop().await;
 }

@@ -76,7 +76,7 @@ async fn bind_and_wait(bare: &BareControlPlane, name: &str) {
 async fn a_standby_takes_over_at_once_after_sigterm() {
     let bare = BareControlPlane::start(&fleet(2)).await;
     let mut leader = start(&bare, &[]);
-    leader.wait_for_log("became leader").await;
+    leader.wait_for_log("successfully acquired lease").await;
     let before = lease(&bare).await;
     let standby = start(&bare, &[]);
     standby.wait_for_log("caches are filled").await;
@@ -102,7 +102,7 @@ async fn a_standby_takes_over_and_schedules_at_once_under_load() {
     let kubeconfig = bare.folder().join("proxy");
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
     let mut leader = start(&bare, &[]);
-    leader.wait_for_log("became leader").await;
+    leader.wait_for_log("successfully acquired lease").await;
     let before = lease(&bare).await;
     let arguments: Vec<&str> = ANY_PORT.to_vec();
     let standby = process::start(bare.folder(), &kubeconfig, &arguments);
@@ -157,7 +157,7 @@ async fn a_standby_takes_over_and_schedules_at_once_under_load() {
 async fn a_killed_leader_is_replaced_soon_after_its_lease_expires() {
     let bare = BareControlPlane::start(&fleet(2)).await;
     let leader = start(&bare, &SHORT);
-    leader.wait_for_log("became leader").await;
+    leader.wait_for_log("successfully acquired lease").await;
     let before = lease(&bare).await;
     let standby = start(&bare, &SHORT);
     standby.wait_for_log("caches are filled").await;
@@ -182,7 +182,7 @@ async fn a_leader_that_cannot_renew_stops_writing_before_the_next_leader_starts(
     std::fs::write(&kubeconfig, proxy.kubeconfig(&json!({}))).unwrap();
     let arguments: Vec<&str> = ANY_PORT.iter().chain(&SHORT).copied().collect();
     let mut leader = process::start(bare.folder(), &kubeconfig, &arguments);
-    leader.wait_for_log("became leader").await;
+    leader.wait_for_log("successfully acquired lease").await;
     bind_and_wait(&bare, "first").await;
     let before = lease(&bare).await;
     let standby = start(&bare, &SHORT);
@@ -246,7 +246,7 @@ async fn a_resumed_stale_leader_overwrites_nothing() {
     let unlimited = ["--kube-api-qps=0"];
     let stale = ANY_PORT.iter().chain(&MODERATE).chain(&unlimited).copied();
     let mut stale = process::start(bare.folder(), &kubeconfig, &stale.collect::<Vec<_>>());
-    stale.wait_for_log("became leader").await;
+    stale.wait_for_log("successfully acquired lease").await;
     let before = lease(&bare).await;
     let arguments: Vec<&str> = MODERATE.iter().chain(&unlimited).copied().collect();
     let standby = start(&bare, &arguments);
@@ -312,7 +312,7 @@ async fn the_lease_has_the_format_of_client_go() {
         .unwrap();
     let began = Instant::now();
     let mut ours = start(&bare, &[]);
-    ours.wait_for_log("became leader").await;
+    ours.wait_for_log("successfully acquired lease").await;
     assert!(
         began.elapsed() >= Duration::from_secs(2),
         "{:?}",

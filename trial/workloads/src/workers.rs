@@ -2,6 +2,7 @@
 //! different objects at the same time. The number of requests of one namespace is bounded, so that a webhook that does not
 //! respond delays only the objects of the namespaces that it handles.
 
+use berth_apimachinery::api_error::api_error_message;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use berth_events::EventRecorder;
@@ -188,7 +189,8 @@ impl Workers {
                 false
             }
             Err(error) => {
-                tracing::debug!(%error, "cannot write a simulated object; retrying");
+                let message = api_error_message(&error);
+                tracing::debug!(error = %message, "cannot write a simulated object; retrying");
                 let refusal = finished
                     .refusal
                     .and_then(|refusal| refusal.because_of(&error));

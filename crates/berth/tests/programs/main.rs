@@ -7,5 +7,6 @@ mod command_line;
 mod flags_of_karmada;
 mod image_root;
 mod interpret;
+mod lost_log;
 mod manifests_of_karmada;
 mod names;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use berth_apimachinery::api_error::api_error_message;
 use berth_https_client::ServerVerifier;
 use http::header::PROXY_AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Request, Response, Uri};
@@ -66,7 +67,7 @@ pub fn limited_client(
 #[derive(Debug, thiserror::Error)]
 pub enum SendOnceError {
     /// The certificates or the proxy of the configuration are malformed.
-    #[error(transparent)]
+    #[error("{}", api_error_message(.0))]
     Configuration(Box<kube::Error>),
     /// The server did not respond.
     #[error(transparent)]

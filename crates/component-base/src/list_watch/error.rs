@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use berth_apimachinery::api_error::{has_code, is_unreachable};
+use berth_apimachinery::api_error::{api_error_message, has_code, is_unreachable};
 
 use super::budget::LimitExceeded;
 use crate::kube_client::response_limits::TooLarge;
@@ -11,10 +11,10 @@ use crate::kube_client::response_limits::TooLarge;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The list failed.
-    #[error("cannot list the objects: {0}")]
+    #[error("cannot list the objects: {}", api_error_message(.0))]
     List(#[source] kube::Error),
     /// The watch failed, or could not be started.
-    #[error("cannot watch the objects: {0}")]
+    #[error("cannot watch the objects: {}", api_error_message(.0))]
     Watch(#[source] kube::Error),
     /// The response is neither a list nor a watch.
     #[error(

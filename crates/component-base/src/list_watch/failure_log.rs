@@ -1,15 +1,10 @@
-//! The log lines of a failing watch. A failure that repeats is logged at most every 10 minutes.
+//! The log lines of a failing watch. A failure that repeats is logged after growing pauses.
 
-use std::time::Duration;
-
+use berth_apimachinery::repeated_failure::RepeatedFailure;
 use tokio::time::Instant;
 
 use super::{Error, Start};
 
-/// Time between two log lines about the same failure.
-const SAME: Duration = Duration::from_mins(10);
-/// Time between two log lines about different failures.
-const ANY: Duration = Duration::from_secs(10);
 /// Number of consecutive watches that may end immediately before a line is logged. A server that restarts also ends its
 /// watches.
 const ENDED: u32 = 3;
@@ -23,7 +18,7 @@ pub(super) struct FailureLog {
     /// The name of the server, or `None` for the control plane.
     server: Option<String>,
     start: Start,
-    last: Option<(Instant, String)>,
+    failure: RepeatedFailure,
 }
 
 impl FailureLog {
@@ -32,23 +27,37 @@ impl FailureLog {
             url,
             server,
             start,
-            last: None,
+            failure: RepeatedFailure::default(),
         }
     }
 
     /// Logs a failure. `failures` is the number of failures in a row.
     pub(super) fn failed(&mut self, error: &Error, failures: u32) {
-        let (url, cluster) = (&self.url, self.server.as_deref());
         if self.lacks_definition(error, failures) {
+            self.failure
+                .failed(&cause(error), Instant::now().into_std());
             tracing::warn!(
-                url,
+                url = self.url,
                 "the control plane does not serve this resource, so the program ignores it: install its \
                  CustomResourceDefinition, or check which API server the kubeconfig selects"
             );
-            self.last = Some((Instant::now(), error.to_string()));
-        } else if self.is_due(error, failures) {
-            tracing::warn!(cluster, url, %error, "the watch failed; trying again");
-            self.last = Some((Instant::now(), error.to_string()));
+            return;
+        }
+        let line = if self.is_harmless(error, failures) {
+            None
+        } else {
+            self.failure
+                .failed(&cause(error), Instant::now().into_std())
+        };
+        let (url, cluster) = (&self.url, self.server.as_deref());
+        if let Some(line) = line {
+            let repeated = line.repeated;
+            let action = if error.refused_verb(403).is_some() {
+                ": grant this account the verbs list and watch"
+            } else {
+                ""
+            };
+            tracing::warn!(cluster, url, %error, repeated, "the watch failed; trying again{action}");
         } else {
             tracing::debug!(cluster, url, %error, "the watch failed; trying again");
         }
@@ -56,9 +65,16 @@ impl FailureLog {
 
     /// Logs that the watch works after a logged failure.
     pub(super) fn recovered(&mut self) {
-        if self.last.take().is_some() {
+        if let Some(end) = self.failure.ended(Instant::now().into_std()) {
             let (url, cluster) = (&self.url, self.server.as_deref());
-            tracing::info!(cluster, url, "the watch works again");
+            let failures = end.failures;
+            tracing::info!(
+                cluster,
+                url,
+                failures,
+                "the watch works again after {}",
+                end.lasted
+            );
         }
     }
 
@@ -70,18 +86,20 @@ impl FailureLog {
             && failures == UNSERVED
     }
 
-    fn is_due(&self, error: &Error, failures: u32) -> bool {
-        let is_harmless = self.start == Start::Watch
+    /// Reports whether a failure gets no warning. The client of the control plane logs refused credentials itself.
+    fn is_harmless(&self, error: &Error, failures: u32) -> bool {
+        self.start == Start::Watch
             || error.is_expected()
-            || matches!(error, Error::Ended(_)) && failures < ENDED;
-        if is_harmless {
-            return false;
-        }
-        let Some((at, text)) = &self.last else {
-            return true;
-        };
-        let is_same = matches!(error, Error::Ended(_)) || *text == error.to_string();
-        at.elapsed() >= if is_same { SAME } else { ANY }
+            || self.server.is_none() && error.refused_verb(401).is_some()
+            || matches!(error, Error::Ended(_)) && failures < ENDED
+    }
+}
+
+/// Returns the cause of a failure without the details that differ between its repetitions.
+fn cause(error: &Error) -> String {
+    match error {
+        Error::Ended(_) => "ended".to_owned(),
+        error => error.to_string(),
     }
 }
 
@@ -99,7 +117,7 @@ mod tests {
             let log = FailureLog::new(url.clone(), server, Start::List);
             let logged = (1..=9).filter(|&failures| log.lacks_definition(&error, failures));
             assert_eq!(logged.collect::<Vec<u32>>(), expected);
-            assert!(!log.is_due(&error, 3));
+            assert!(log.is_harmless(&error, 3));
         }
     }
 }

@@ -1,10 +1,9 @@
 //! Log output to standard error: its flags, levels and format.
 
 use std::io::{self, IsTerminal as _, Write};
-use std::sync::LazyLock;
 
+use berth_apimachinery::go_platform::go_platform;
 use clap::{Args, ValueEnum};
-use tokio_util::sync::CancellationToken;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -23,7 +22,7 @@ pub enum Format {
 /// Flags of log output.
 #[derive(Args, Clone, Debug, Default)]
 pub struct LogArgs {
-    /// Log verbosity: 1 to 3 informational, 4 and 5 debug, 6 and more trace
+    /// Log verbosity: 1 informational, 2 also results, 3 also their reasons, 4 and 5 debug, 6 and more trace
     #[arg(
         short,
         long = "v",
@@ -46,26 +45,19 @@ pub struct LogArgs {
     pub logging_format: Format,
 }
 
-/// A token that is cancelled when the reader of standard error closes the pipe.
-static READER_GONE: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
+/// Target of the lines at debug level that `-v=2` shows.
+pub const V2: &str = "v2";
+/// Target of the lines at debug level that `-v=3` shows.
+pub const V3: &str = "v3";
 
-/// Waits until the reader of standard error closes the pipe, for example `head` in `berth scheduler 2>&1 | head`. The
-/// program then shuts down as on SIGTERM.
-pub(crate) async fn reader_gone() {
-    READER_GONE.cancelled().await;
-}
-
-/// A writer to standard error that ignores write errors. Otherwise the logger would report a write error on standard
-/// error, and this second failed write would panic.
+/// A writer to standard error that ignores write errors: a program runs on when the reader of its log closes the pipe,
+/// as in `berth scheduler 2>&1 | head`. Otherwise the logger would report a write error on standard error, and this
+/// second failed write would panic.
 struct LogOutput;
 
 impl Write for LogOutput {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if let Err(error) = io::stderr().write_all(line)
-            && error.kind() == io::ErrorKind::BrokenPipe
-        {
-            READER_GONE.cancel();
-        }
+        let _ = io::stderr().write_all(line);
         Ok(line.len())
     }
 
@@ -80,7 +72,7 @@ pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let location = panic.location().map(ToString::to_string);
         let text = panic.payload_as_str().unwrap_or("without a message");
-        tracing::error!(location, "a panic: {text:?}");
+        tracing::error!(location, "a panic: {text}");
     }));
 }
 
@@ -97,11 +89,16 @@ fn targets(variable: Option<&str>, verbosity: u8, default_level: &str) -> Target
         4..=5 => "debug",
         _ => "trace",
     };
-    // kube-rs logs failed requests and broken watches. The callers of kube-rs log the same failures with more context.
-    let client = if verbosity < 4 { "error" } else { "debug" };
+    let details = match verbosity {
+        2 => ",v2=debug",
+        3 => ",v2=debug,v3=debug",
+        _ => "",
+    };
+    // kube-rs logs failed requests and broken watches as Rust structures. The callers of kube-rs log the same failures
+    // as sentences.
     format!(
-        "{level},hyper=warn,hyper_util=warn,tower=warn,rustls=warn,kube_client::client={client},\
-         kube_client::client::builder=off"
+        "{level},hyper=warn,hyper_util=warn,tower=warn,rustls=warn,kube_client::client=error,\
+         kube_client::client::builder=off{details}"
     )
     .parse()
     .unwrap_or_default()
@@ -122,6 +119,11 @@ pub fn init(args: &LogArgs, default_level: &str) {
     let _ = registry().with(layer.with_filter(targets)).try_init();
 }
 
+/// Logs the start of a service with its version and platform.
+pub fn log_start(program: &str, version: &str) {
+    tracing::info!(version, platform = go_platform(), "starting {program}");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,9 +136,18 @@ mod tests {
             (None, 0, "berth_scheduler", Level::DEBUG, false),
             (None, 4, "berth_scheduler::queue", Level::DEBUG, true),
             (None, 6, "berth_scheduler", Level::TRACE, true),
+            (None, 1, V2, Level::DEBUG, false),
+            (None, 2, V2, Level::DEBUG, true),
+            (None, 2, V3, Level::DEBUG, false),
+            (None, 3, V2, Level::DEBUG, true),
+            (None, 3, V3, Level::DEBUG, true),
+            (None, 3, "berth_scheduler", Level::DEBUG, false),
+            (None, 4, V3, Level::DEBUG, true),
+            (Some("info,v2=debug"), 0, V2, Level::DEBUG, true),
+            (Some("info"), 4, V2, Level::DEBUG, false),
             (None, 0, "hyper::proto", Level::INFO, false),
             (None, 0, "kube_client::client", Level::WARN, false),
-            (None, 4, "kube_client::client", Level::DEBUG, true),
+            (None, 6, "kube_client::client", Level::DEBUG, false),
             (None, 6, "kube_client::client::builder", Level::ERROR, false),
             (Some(""), 0, "berth_scheduler", Level::INFO, true),
             (Some("berth=loud"), 0, "berth_scheduler", Level::INFO, true),

@@ -1,17 +1,14 @@
-//! Shutdown on SIGINT (Ctrl-C), SIGTERM or a closed log pipe. A second signal ends the process immediately.
+//! Shutdown on SIGINT (Ctrl-C) and SIGTERM. A second signal ends the process immediately.
 
 use std::io;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::logging;
-
 /// Exit code after a second signal. Shells report the same code after SIGINT.
 const INTERRUPTED: i32 = 130;
 
-/// Cancels the token at the first signal, or when the log pipe is closed. A further signal ends the process
-/// immediately.
+/// Cancels the token at the first signal. A further signal ends the process immediately.
 ///
 /// # Errors
 /// When the signal handlers cannot be installed.
@@ -22,7 +19,6 @@ pub fn cancel_on_signal(cancel: CancellationToken) -> io::Result<()> {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
-            () = logging::reader_gone() => {}
         }
         cancel.cancel();
         tokio::select! {

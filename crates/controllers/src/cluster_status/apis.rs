@@ -1,6 +1,7 @@
 //! Discovery of the APIs that a member serves.
 
 use berth_api::cluster::{ApiEnablement, ApiResource};
+use berth_apimachinery::api_error::api_error_message;
 use kube::Client;
 use kube::core::discovery::v2::{APIGroupDiscovery, APIVersionDiscovery};
 use kube::discovery::{self, ApiGroup};
@@ -95,7 +96,12 @@ async fn discover_groups(client: &Client) -> (Vec<ApiEnablement>, bool) {
         match discovery::group(client, &name).await {
             Ok(group) => found.extend(versions(&group)),
             Err(error) => {
-                tracing::debug!(%error, group = name, "cannot discover an API group of a member");
+                let error = api_error_message(&error);
+                tracing::debug!(
+                    error,
+                    group = name,
+                    "cannot discover an API group of a member"
+                );
                 complete = false;
             }
         }

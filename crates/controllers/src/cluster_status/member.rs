@@ -1,6 +1,8 @@
 //! The task that collects the status of one member. It probes the member, watches the nodes and pods, and writes the
 //! status of the Cluster.
 
+use berth_apimachinery::api_error::{api_error_message, is_unreachable};
+use berth_apimachinery::repeated_failure::RepeatedFailure;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -51,7 +53,8 @@ pub(super) async fn run(
         cluster,
         options,
         readiness: Readiness::default(),
-        reachable: None,
+        outage: RepeatedFailure::default(),
+        write_failure: RepeatedFailure::default(),
         connection: None,
         monitor,
     };
@@ -91,8 +94,10 @@ struct Member {
     cluster: Arc<Cluster>,
     options: ClusterStatusOptions,
     readiness: Readiness,
-    /// True if the last probe succeeded, `None` before the first probe.
-    reachable: Option<bool>,
+    /// Limits the log lines about an outage of the member.
+    outage: RepeatedFailure,
+    /// Limits the log lines about failed writes of the status.
+    write_failure: RepeatedFailure,
     connection: Option<Connection>,
     monitor: Monitor,
 }
@@ -185,7 +190,7 @@ impl Member {
         let since = Instant::now();
         let timeout = self.readiness.probe_timeout(since, &self.options);
         let result = self.probe(timeout).await;
-        self.log_change(&result);
+        self.log_outage(&result);
         let status = self.cluster.status.clone().unwrap_or_default();
         let was_ready =
             condition::find(&status.conditions, "Ready").map(|ready| ready.status == "True");
@@ -225,10 +230,13 @@ impl Member {
             update.conditions.extend(self.limits_condition());
         }
         match status_writer::write(&self.control_plane, &self.cluster, &update).await {
-            Ok(Some(cluster)) => self.cluster = Arc::new(cluster),
+            Ok(Some(cluster)) => {
+                self.write_failure.ended(Instant::now());
+                self.cluster = Arc::new(cluster);
+            }
             Ok(None) => {}
             Err(error) => {
-                tracing::warn!(cluster = self.cluster.name_any(), %error, "cannot write the status of a cluster");
+                self.log_failed_write(&error);
                 return;
             }
         }
@@ -238,17 +246,55 @@ impl Member {
             .cluster_status_collected(&cluster, since.elapsed());
     }
 
-    /// Logs the beginning and the end of an outage, each in one line.
-    fn log_change(&mut self, result: &ProbeResult) {
-        let cluster = self.cluster.name_any();
-        let reachable = *result == ProbeResult::Ready;
-        match self.reachable.replace(reachable) {
-            Some(false) if reachable => tracing::info!(cluster, "the member responds again"),
-            None | Some(true) if !reachable => {
-                let reason = result.condition().message;
-                tracing::warn!(cluster, reason, "the member does not respond; trying again");
+    /// Logs a failed write of the status. The client logs outages of the control plane.
+    fn log_failed_write(&mut self, error: &kube::Error) {
+        let (cluster, message) = (self.cluster.name_any(), api_error_message(error));
+        let line = if is_unreachable(error) {
+            None
+        } else {
+            let now = Instant::now();
+            self.write_failure.failed(&message, now)
+        };
+        if let Some(line) = line {
+            tracing::warn!(
+                cluster,
+                error = %message,
+                repeated = line.repeated,
+                "cannot write the status of a cluster; trying again at its next probe"
+            );
+        } else {
+            tracing::debug!(
+                cluster,
+                error = %message,
+                "cannot write the status of a cluster"
+            );
+        }
+    }
+
+    /// Logs the beginning, the repetitions and the end of an outage.
+    fn log_outage(&mut self, result: &ProbeResult) {
+        let (cluster, now) = (self.cluster.name_any(), Instant::now());
+        if *result == ProbeResult::Ready {
+            if let Some(end) = self.outage.ended(now) {
+                let failures = end.failures;
+                tracing::info!(
+                    cluster,
+                    failures,
+                    "the member responds again after {}",
+                    end.lasted
+                );
             }
-            _ => {}
+            return;
+        }
+        let reason = result.condition().message;
+        if let Some(line) = self.outage.failed(&reason, now) {
+            let repeated = line.repeated;
+            tracing::warn!(
+                cluster,
+                reason,
+                repeated,
+                "the member does not respond; trying again"
+            );
         }
     }
 

@@ -1,6 +1,7 @@
 //! The reconciler of the distributor: its state, and the jobs that it dispatches.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
 
 use berth_api::{BindingKey, ResourceBinding};
@@ -16,6 +17,7 @@ use super::writer::{Resolved, WriteError, Writer};
 use crate::interpreter_configuration::{ConfigurationKind, Customizations};
 use crate::monitor::queue_meter::QueueMeter;
 use crate::reconciler::informer::WatchEvent;
+use crate::reconciler::log_key::LogKey;
 use crate::reconciler::work_queue::{Priority, RetryableError as _, Timers, WorkQueue};
 use crate::reconciler::{Inputs, Reconciler, Workers};
 use crate::resource_type::ResourceType;
@@ -45,6 +47,15 @@ pub(super) enum Job {
     Resolve(BindingKey),
     /// Write the attached binding of a dependency.
     Attach(ObjectKey),
+}
+
+impl LogKey for Job {
+    fn fmt_key(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Resolve(key) => write!(f, "{} {key}", key.kind()),
+            Self::Attach(key) => write!(f, "{} {}/{}", key.kind.kind, key.namespace, key.name),
+        }
+    }
 }
 
 /// The result of a job.

@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use berth_apimachinery::api_error::is_unreachable;
+use berth_apimachinery::api_error::{api_error_message, is_unreachable};
+use berth_apimachinery::repeated_failure::RepeatedFailure;
 use berth_component_base::list_watch;
 use futures::StreamExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -56,10 +57,15 @@ async fn discover_repeatedly(
 ) {
     let mut known = None;
     let mut short_delays = 0;
+    let mut failure = RepeatedFailure::default();
     loop {
         let expected = changes.borrow_and_update().clone();
         let pause = match served(&client).await {
             Ok(types) => {
+                if let Some(end) = failure.ended(std::time::Instant::now()) {
+                    let failures = end.failures;
+                    tracing::info!(failures, "discovered the APIs after {}", end.lasted);
+                }
                 let missing = expected.iter().any(|(group, plural)| {
                     let named = |t: &ResourceType| t.api.group == *group && t.api.plural == *plural;
                     !types.iter().any(named)
@@ -78,10 +84,23 @@ async fn discover_repeatedly(
                 }
             }
             Err(error) => {
-                if is_unreachable(&error) {
-                    tracing::debug!(%error, "no response, trying discovery again");
+                let message = api_error_message(&error);
+                let line = if is_unreachable(&error) {
+                    None
                 } else {
-                    tracing::warn!(%error, "discovery failed, trying again");
+                    failure.failed(&message, std::time::Instant::now())
+                };
+                if let Some(line) = line {
+                    tracing::warn!(
+                        error = %message,
+                        repeated = line.repeated,
+                        "cannot discover the APIs of the control plane; trying again"
+                    );
+                } else {
+                    tracing::debug!(
+                        error = %message,
+                        "cannot discover the APIs of the control plane; trying again"
+                    );
                 }
                 SHORT_DELAY
             }

@@ -5,6 +5,7 @@
 //! background tasks or the event recorder.
 
 use std::collections::{BTreeSet, HashSet};
+use std::fmt::{self, Display as _};
 use std::sync::Arc;
 
 use berth_api::BindingKey;
@@ -21,6 +22,7 @@ use super::policy_findings::{self, Finding};
 use super::template::Template;
 use super::waiting_templates::WaitingTemplates;
 use crate::monitor::queue_meter::QueueMeter;
+use crate::reconciler::log_key::LogKey;
 use crate::reconciler::work_queue::{Priority, WorkQueue};
 use crate::resource_type::{ResourceType, TemplateKey};
 use crate::self_created_objects::is_made_by_server;
@@ -32,6 +34,15 @@ pub enum QueueKey {
     Template(TemplateKey),
     /// A policy.
     Policy(PolicyKey),
+}
+
+impl LogKey for QueueKey {
+    fn fmt_key(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Template(key) => key.fmt(f),
+            Self::Policy(key) => key.fmt(f),
+        }
+    }
 }
 
 /// An item of the queue. The caller calls [`State::finish`] after it has processed the item.

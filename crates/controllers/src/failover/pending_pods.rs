@@ -2,6 +2,7 @@
 
 use berth_api::Cluster;
 use berth_api::binding::ObjectReference;
+use berth_apimachinery::api_error::api_error_message;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -18,7 +19,7 @@ pub(super) enum PendingPodsError {
     #[error(transparent)]
     Client(#[from] MemberClientError),
     /// A request to the member failed.
-    #[error("the member did not answer: {0}")]
+    #[error("the request to the member failed: {}", api_error_message(.0))]
     Request(#[from] kube::Error),
     /// The workload does not select its pods, or with an invalid selector.
     #[error("the selector of the workload cannot be read")]

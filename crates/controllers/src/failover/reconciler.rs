@@ -8,7 +8,7 @@ mod brake_effects;
 mod rebalance;
 
 use berth_api::BindingKey;
-use berth_apimachinery::api_error::is_unreachable;
+use berth_apimachinery::api_error::{api_error_message, is_unreachable};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -146,10 +146,21 @@ impl Reconciler for Failover {
                 let failures = self.failures.entry(key.clone()).or_default();
                 let delay = FIRST_RETRY_DELAY * 2u32.saturating_pow(*failures).min(64);
                 *failures += 1;
+                let (binding, message) = (&*key.name, api_error_message(&error));
                 if is_unreachable(&*error) {
-                    tracing::debug!(binding = &*key.name, failures, %error, "no response, trying again");
+                    tracing::debug!(
+                        binding,
+                        failures,
+                        error = %message,
+                        "no response, trying again"
+                    );
                 } else {
-                    tracing::warn!(binding = &*key.name, failures, %error, "write failed, trying again later");
+                    tracing::warn!(
+                        binding,
+                        failures,
+                        error = %message,
+                        "write failed, trying again later"
+                    );
                 }
                 self.schedule.add(key, now + delay.min(LONGEST_RETRY_DELAY));
             }
@@ -330,7 +341,7 @@ impl Failover {
             Ok(patch) => {
                 tracing::info!(
                     binding = &*binding.body.key.name,
-                    ?clusters,
+                    clusters = clusters.join(", "),
                     "evicting a binding"
                 );
                 self.queues.of(queue).limiter.record(now);

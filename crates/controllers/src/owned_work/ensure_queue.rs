@@ -2,7 +2,7 @@
 //! written. A lasting error of a key is reported once.
 
 use std::collections::HashMap;
-use std::fmt::{Debug, Display};
+use std::fmt::Display;
 use std::hash::Hash;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::Ensured;
 use crate::monitor::queue_meter::QueueMeter;
+use crate::reconciler::log_key::{KeyText, LogKey};
 use crate::reconciler::work_queue::{Priority, Timers, WorkQueue};
 
 /// Delay before a key is retried after a failed or an unfinished run.
@@ -32,7 +33,7 @@ pub(crate) enum Report<E> {
     Failed(E),
 }
 
-impl<K: Clone + Debug + Eq + Hash> EnsureQueue<K> {
+impl<K: Clone + Eq + Hash + LogKey> EnsureQueue<K> {
     /// Returns an empty queue that is measured with a meter.
     pub(crate) fn new(meter: QueueMeter) -> Self {
         Self {
@@ -75,7 +76,7 @@ impl<K: Clone + Debug + Eq + Hash> EnsureQueue<K> {
                 (ensured == Ensured::Written).then_some(Report::Written)
             }
             Err(error) => {
-                tracing::debug!(?key, %error, "cannot write Works, trying again");
+                tracing::debug!(key = %KeyText(key), %error, "cannot write Works, trying again");
                 self.queue.fail(key, ());
                 let message = error.to_string();
                 let known = self.errors.insert(key.clone(), message.clone());

@@ -2,6 +2,7 @@
 //! members' tasks.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ use crate::interpreter_configuration::{ConfigurationKind, Customizations};
 use crate::monitor::{Monitor, Outcome};
 use crate::overrides::OverrideKind;
 use crate::reconciler::informer::WatchEvent;
+use crate::reconciler::log_key::{KeyText, LogKey};
 use crate::reconciler::work_queue::{Priority, Timers, WorkQueue};
 use crate::reconciler::{Inputs, Reconciler, Workers};
 
@@ -79,6 +81,15 @@ pub(super) enum Job {
     Sync(BindingKey),
     /// Write the status of a binding and of its template.
     Status(BindingKey),
+}
+
+impl LogKey for Job {
+    fn fmt_key(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sync(key) => write!(f, "{} {key}", key.kind()),
+            Self::Status(key) => write!(f, "status of {} {key}", key.kind()),
+        }
+    }
 }
 
 /// The result of a job.
@@ -328,18 +339,13 @@ impl Propagator {
                 let failures = self.queue.fail(&job, ());
                 if transient {
                     tracing::debug!(
-                        ?job,
+                        key = %KeyText(&job),
                         failures,
-                        error = message,
+                        error = %message,
                         "job not finished, trying again"
                     );
                 } else {
-                    tracing::warn!(
-                        ?job,
-                        failures,
-                        error = message,
-                        "job failed, trying again later"
-                    );
+                    self.queue.log_failure(&job, failures, &message);
                 }
             }
         }

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use super::log_key::LogKey;
 use super::work_queue::{Priority, RetryableError, WorkQueue};
 use super::*;
 
@@ -12,6 +13,12 @@ struct Echo {
     attempts: Vec<u32>,
     running: Arc<AtomicUsize>,
     most: Arc<AtomicUsize>,
+}
+
+impl LogKey for u32 {
+    fn fmt_key(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -6,10 +6,11 @@
 
 mod pace;
 
-use berth_apimachinery::api_error::{is_stale, is_unreachable};
+use berth_apimachinery::api_error::{api_error_message, is_stale, is_unreachable};
+use berth_apimachinery::repeated_failure::RepeatedFailure;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
-use std::fmt::{Debug, Display};
+use std::fmt::Display;
 use std::hash::Hash;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use berth_component_base::metrics::workqueue::Ticket;
 use tokio::time::Instant;
 
 use self::pace::Pace;
+use super::log_key::{KeyText, LogKey};
 use crate::monitor::queue_meter::QueueMeter;
 
 /// The default delay after the first failure. Each further failure in a row doubles the delay.
@@ -61,6 +63,11 @@ pub(crate) trait RetryableError: Display {
 
     /// Reports whether the server sent no response. The HTTP client logs such an outage.
     fn is_outage(&self) -> bool;
+
+    /// Returns the message for the log.
+    fn message(&self) -> String {
+        self.to_string()
+    }
 }
 
 impl RetryableError for kube::Error {
@@ -70,6 +77,10 @@ impl RetryableError for kube::Error {
 
     fn is_outage(&self) -> bool {
         is_unreachable(self)
+    }
+
+    fn message(&self) -> String {
+        api_error_message(self)
     }
 }
 
@@ -106,6 +117,8 @@ pub(crate) struct WorkQueue<K, R> {
     first_delay: Duration,
     longest_delay: Duration,
     meter: QueueMeter,
+    /// Limits the log lines about failed runs.
+    failure_log: RepeatedFailure,
 }
 
 impl<K, R> Default for WorkQueue<K, R> {
@@ -137,6 +150,7 @@ impl<K, R> WorkQueue<K, R> {
             first_delay: first,
             longest_delay: longest,
             meter: QueueMeter::default(),
+            failure_log: RepeatedFailure::default(),
         }
     }
 
@@ -199,9 +213,24 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
 
     /// Ends a successful run of a key.
     pub(crate) fn finish(&mut self, key: &K) {
-        self.failures.remove(key);
+        let had_failed = self.failures.remove(key).is_some();
+        if had_failed && self.failures.is_empty() {
+            self.log_recovery();
+        }
         self.waits.remove(key);
         self.end(key);
+    }
+
+    /// Logs that no failed key is left, if failures were logged.
+    fn log_recovery(&mut self) {
+        if let Some(end) = self.failure_log.ended(Instant::now().into_std()) {
+            let failures = end.failures;
+            tracing::info!(
+                failures,
+                "all failed requests of this queue have succeeded after {}",
+                end.lasted
+            );
+        }
     }
 
     /// Ends a run of a key before its result is known. The failures of earlier runs remain counted.
@@ -227,15 +256,33 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
     /// Ends a failed run of a key as [`Self::fail`] does, and logs the error.
     pub(crate) fn retry(&mut self, key: &K, reason: R, error: &impl RetryableError)
     where
-        K: Debug,
+        K: LogKey,
     {
         let failures = self.fail(key, reason);
+        let error_text = error.message();
         if error.is_stale() {
-            tracing::debug!(?key, failures, %error, "object changed meanwhile, trying again");
+            let (key, error) = (KeyText(key), error_text);
+            tracing::debug!(%key, failures, %error, "object changed meanwhile, trying again");
         } else if error.is_outage() {
-            tracing::debug!(?key, failures, %error, "no response, trying again");
+            let (key, error) = (KeyText(key), error_text);
+            tracing::debug!(%key, failures, %error, "no response, trying again");
         } else {
-            tracing::warn!(?key, failures, %error, "request failed, trying again later");
+            self.log_failure(key, failures, &error_text);
+        }
+    }
+
+    /// Logs a failed run that does not end by itself soon. Limits the lines about repeated failures.
+    pub(crate) fn log_failure(&mut self, key: &K, failures: u32, error: &str)
+    where
+        K: LogKey,
+    {
+        let now = Instant::now().into_std();
+        let (key, line) = (KeyText(key), self.failure_log.failed(error, now));
+        if let Some(line) = line {
+            let repeated = line.repeated;
+            tracing::warn!(%key, failures, %error, repeated, "request failed, trying again later");
+        } else {
+            tracing::debug!(%key, failures, %error, "request failed, trying again later");
         }
     }
 

@@ -6,7 +6,7 @@ use berth_api::workload_rebalancer::{
     WorkloadReference,
 };
 use berth_api::{ClusterResourceBinding, ResourceBinding, WorkloadRebalancer};
-use berth_apimachinery::api_error::{has_code, is_stale, is_unreachable};
+use berth_apimachinery::api_error::{api_error_message, has_code, is_stale, is_unreachable};
 use berth_apimachinery::conflict_retry::CONFLICT_ATTEMPTS;
 use berth_apimachinery::merge_diff::merge_diff;
 use berth_apimachinery::timestamp;
@@ -27,13 +27,13 @@ const CONCURRENT_TRIGGERS: usize = 16;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RebalanceError {
     /// A request failed.
-    #[error(transparent)]
+    #[error("{}", api_error_message(.0))]
     Api(#[from] kube::Error),
     /// A status cannot be serialized.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     /// Some bindings could not be triggered.
-    #[error("cannot trigger {count} bindings: {first}")]
+    #[error("cannot trigger {count} bindings: {}", api_error_message(first))]
     Trigger {
         /// The number of bindings that could not be triggered.
         count: usize,

@@ -1,6 +1,7 @@
 //! The page of one binding: its decision and its moves. Separate pages show its Works, its events, and the smallest
 //! changes that would alter the decision.
 
+use berth_apimachinery::api_error::api_error_message;
 use std::fmt::Display;
 
 use axum::response::Html as Document;
@@ -37,7 +38,7 @@ impl Details {
         let stored = match StoredBinding::read(client, name).await {
             Ok(stored) => stored,
             Err(error) => {
-                let reason = error.to_string();
+                let reason = api_error_message(&error);
                 return Self {
                     works: Err(reason.clone()),
                     events: Err(reason),
@@ -46,8 +47,8 @@ impl Details {
         };
         let (works, events) = tokio::join!(works(client, &stored), events(client, name, &stored));
         Self {
-            works: works.map_err(|error| error.to_string()),
-            events: events.map_err(|error| error.to_string()),
+            works: works.map_err(|error| api_error_message(&error)),
+            events: events.map_err(|error| api_error_message(&error)),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Idle policies: policies in the manifests that select no template, or that select a kind that does not exist. The
 //! messages contain hints at probable mistakes.
 
+use berth_apimachinery::api_error::api_error_message;
 use std::collections::BTreeSet;
 
 use berth_controllers::detector::policy::{Policy, PolicyRecord};
@@ -60,7 +61,7 @@ pub(crate) async fn find(
         let missing = missing_kinds(detector, record, &mut kinds);
         let missing = missing.await.map_err(|error| SimulateError::Read {
             what: format!("the kinds that {} selects", record.key),
-            reason: error.to_string(),
+            reason: api_error_message(&error),
             missing: false,
         })?;
         if missing.is_empty() && !detector.templates().any(|t| policy.selects(t)) {

@@ -1,6 +1,7 @@
 //! Resolution of the kind of each manifest: its resource type and namespace. It also finds the order in which the
 //! manifests are applied.
 
+use berth_apimachinery::api_error::api_error_message;
 use std::sync::Arc;
 
 use berth_api::{BindingKey, BindingKind};
@@ -130,7 +131,7 @@ impl KindResolver {
         } = manifest;
         let read_error = |error: kube::Error| SimulateError::Read {
             what: format!("the types of {api_version}"),
-            reason: error.to_string(),
+            reason: api_error_message(&error),
             missing: false,
         };
         let lookup = self

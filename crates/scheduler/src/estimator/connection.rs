@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use berth_apimachinery::repeated_failure::RepeatedFailure;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -126,11 +127,17 @@ async fn keep_open(
     state: watch::Sender<ConnectionState>,
 ) {
     let mut delay = FIRST_DELAY;
-    let mut last_reason: Arc<str> = "".into();
+    let mut failure = RepeatedFailure::default();
     loop {
         let reason: Arc<str> = match connector.open(&cluster).await {
             Ok((client, driver)) => {
-                tracing::info!(%cluster, "connected to the estimator");
+                match failure.ended(Instant::now()) {
+                    None => tracing::info!(%cluster, "connected to the estimator"),
+                    Some(end) => {
+                        let failures = end.failures;
+                        tracing::info!(%cluster, failures, "connected to the estimator again after {}", end.lasted);
+                    }
+                }
                 let (began, active) = (Instant::now(), ActiveConnection::new(client));
                 let broken = active.broken.clone();
                 state.send_replace(ConnectionState::Up(active));
@@ -148,13 +155,17 @@ async fn keep_open(
             }
             Err(error) => error.to_string().into(),
         };
-        // The warning is logged only if the reason has changed since the last attempt.
-        if last_reason == reason {
-            tracing::debug!(%cluster, %reason, "still no connection to the estimator");
+        if let Some(line) = failure.failed(&reason, Instant::now()) {
+            let repeated = line.repeated;
+            tracing::warn!(
+                %cluster,
+                %reason,
+                repeated,
+                "no connection to the estimator; trying again: check its Service and its pods"
+            );
         } else {
-            tracing::warn!(%cluster, %reason, "no connection to the estimator; trying again");
+            tracing::debug!(%cluster, %reason, "still no connection to the estimator");
         }
-        last_reason = reason.clone();
         state.send_replace(ConnectionState::Down(reason));
         tokio::time::sleep(with_jitter(delay, &cluster)).await;
         delay = (delay * 2).min(MAX_DELAY);

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use berth_apimachinery::api_error::api_error_message;
 use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::Api;
@@ -23,7 +24,7 @@ const MAX_LOOKUPS: usize = 4;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ResolveError {
     /// The API server returned an error.
-    #[error("cannot get service {service}: {source}")]
+    #[error("cannot get service {service}: {}", api_error_message(source))]
     Get {
         /// The Service's name.
         service: String,

@@ -19,6 +19,7 @@ use super::cycle_span::cycle_span;
 use super::external_answers::{Answered, RequestOutcome, Round};
 use super::in_flight::{Cycle, ReservedDecision};
 use super::leadership::Leading;
+use super::log_lines;
 use super::permit::PermitOutcome;
 use super::post_filter::{VictimSearch, VictimSearchOutcome};
 use super::schedule_request::ScheduleRequest;
@@ -174,15 +175,20 @@ impl Scheduler {
     /// Returns the newest state of a binding that this scheduler may schedule. While the key was queued, the binding may
     /// have been deleted, suspended, or assigned to another scheduler.
     fn binding_in_charge(&self, key: &BindingKey) -> Option<Arc<Binding>> {
-        let binding = self.cache.bindings.get(key)?;
+        let Some(binding) = self.cache.bindings.get(key) else {
+            tracing::debug!(binding = %key, "not scheduled: the binding was deleted");
+            return None;
+        };
         if binding.deleting() {
+            tracing::debug!(binding = %key, "not scheduled: the binding is being deleted");
             self.records.deleting(binding);
             return None;
         }
-        self.config
-            .frameworks
-            .in_charge(binding)
-            .then(|| Arc::clone(binding))
+        if !self.config.frameworks.in_charge(binding) {
+            tracing::debug!(binding = %key, "not scheduled: the binding is suspended, or has another scheduler");
+            return None;
+        }
+        Some(Arc::clone(binding))
     }
 
     /// Ends the processing of a key.
@@ -236,6 +242,7 @@ impl Scheduler {
         };
         let points = Arc::clone(&framework.points);
         if let Some(gated) = points.gate(binding) {
+            tracing::debug!(binding = %binding.key, "not scheduled: a PreEnqueue plugin keeps the binding");
             return Some(CycleOutcome::gated(binding, trigger, &gated));
         }
         // 3. The decision, and the search for victims if the binding does not fit. Both use the same answers, and change
@@ -320,6 +327,7 @@ impl Scheduler {
             stages,
             made_at,
         } = decision;
+        log_lines::decided(&binding.key, trigger, &outcome, made_at);
         let (remark, note) = (preemption.remark(), preemption.note());
         let mut plan = Plan::with_remark(binding, &json, &outcome, remark.as_deref(), note);
         if preemption.has_failed() && plan.verdict == Verdict::Wait {

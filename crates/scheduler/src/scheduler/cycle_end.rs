@@ -9,11 +9,11 @@ use berth_engine::{PluginError, Point, ScheduledReason};
 use tokio::task::JoinError;
 
 use super::Scheduler;
-use super::cycle::cycle_result;
 use super::event_hints::requeue_for_plugins;
 use super::eviction::FinishedEviction;
 use super::in_flight::{Cycle, ReservedDecision};
 use super::leadership::Leading;
+use super::log_lines::WriteAnswer;
 use super::permit::Parked;
 use super::writes::FinishedWrite;
 use crate::framework::DecisionFate;
@@ -73,9 +73,7 @@ impl Scheduler {
                 if stored.is_none_or(|stored| stored.generation() <= own) {
                     leading.queue.clear_pending(&key);
                 }
-                self.records
-                    .metrics
-                    .cycle(cycle_result(&plan), schedule_type, began.elapsed());
+                self.records.written(&key, &plan, schedule_type, began);
                 plan.verdict
             }
             Report::Conflict { current, .. } => {
@@ -104,11 +102,12 @@ impl Scheduler {
                 binding,
                 ..
             } => {
-                if answered {
-                    tracing::warn!(binding = %key, error, "cannot write a result; trying again");
+                let answer = if answered {
+                    WriteAnswer::Error
                 } else {
-                    tracing::debug!(binding = %key, error, "cannot write a result; trying again");
-                }
+                    WriteAnswer::None
+                };
+                self.records.lines.write_failed(&key, &error, answer);
                 not_before = after.map(|after| now + after);
                 if let Some(binding) = binding {
                     let own = binding.generation();

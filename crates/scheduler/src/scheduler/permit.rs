@@ -153,7 +153,9 @@ impl ParkedBindings {
         plan: Plan,
         waits_for: BTreeMap<Arc<str>, Instant>,
     ) {
-        tracing::debug!(binding = %cycle.key(), plugins = ?waits_for.keys(), "waits for a permit");
+        for plugin in waits_for.keys() {
+            tracing::debug!(binding = %cycle.key(), %plugin, "waits for a permit");
+        }
         let key = cycle.key().clone();
         let parked = Parked {
             decision,

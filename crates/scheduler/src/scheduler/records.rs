@@ -8,13 +8,16 @@ use berth_api::{Binding, BindingKey};
 use berth_events::{EventRecorder, Note, Severity};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::cycle::cycle_result;
+use super::log_lines::LogLines;
 use super::object_references::{binding_reference, template_reference};
 use crate::decision_log::Recorder;
 use crate::metrics::Metrics;
 use crate::queue::Queue;
 use crate::recent_decisions::RecentDecisions;
 use crate::recorded_decision::RecordedDecision;
-use crate::rules::plan::REASON_FAILED;
+use crate::rules::plan::{Plan, REASON_FAILED};
+use crate::rules::schedule_trigger::ScheduleType;
 
 /// Interval between updates of the metric for the age of the oldest ready key.
 const AGE_INTERVAL: Duration = Duration::from_millis(250);
@@ -23,6 +26,7 @@ const AGE_INTERVAL: Duration = Duration::from_millis(250);
 pub(super) struct Records {
     pub(super) metrics: Metrics,
     pub(super) events: EventRecorder,
+    pub(super) lines: LogLines,
     pub(super) decision_log: Option<Recorder>,
     /// The last decisions, for the debug endpoints.
     pub(super) recent_decisions: Option<RecentDecisions>,
@@ -40,6 +44,7 @@ impl Records {
         Self {
             metrics,
             events,
+            lines: LogLines::default(),
             decision_log: None,
             recent_decisions,
             oldest_ready: (Instant::now(), Duration::ZERO),
@@ -60,6 +65,20 @@ impl Records {
         }
         let depth = queue.map(Queue::depth).unwrap_or_default();
         self.metrics.queue(depth, self.oldest_ready.1);
+    }
+
+    /// Records that the plan of a cycle has been written.
+    pub(super) fn written(
+        &mut self,
+        key: &BindingKey,
+        plan: &Plan,
+        schedule_type: ScheduleType,
+        began: Instant,
+    ) {
+        let duration = began.elapsed();
+        self.metrics
+            .cycle(cycle_result(plan), schedule_type, duration);
+        self.lines.written(key, plan, duration);
     }
 
     /// Records a decision in the decision log and in the last decisions.

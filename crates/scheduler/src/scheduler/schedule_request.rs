@@ -30,6 +30,7 @@ impl ScheduleRequest {
         cache: &Cache,
     ) -> Result<Self, Box<CycleOutcome>> {
         let Some(placement) = &binding.spec.placement else {
+            tracing::debug!(binding = %binding.key, "not scheduled: the binding has no placement");
             // An update that adds a placement triggers another cycle.
             return Err(CycleOutcome::boxed(Plan::nothing(Verdict::Done), None));
         };
@@ -50,6 +51,7 @@ impl ScheduleRequest {
             config.multiple_pod_templates,
             |name| cache.clusters.is_leaving(name),
         ) else {
+            tracing::debug!(binding = %binding.key, "not scheduled: placement, replicas and clusters need no decision");
             let term = affinity_term_in_use(binding, placement, |name| cache.clusters.get(name));
             return Err(CycleOutcome::boxed(Plan::observe_only(binding, term), None));
         };

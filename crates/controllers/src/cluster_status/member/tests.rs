@@ -87,7 +87,8 @@ fn new_member(control_plane: Client, endpoint: String, resource_modeling: bool) 
             ..ClusterStatusOptions::default()
         },
         readiness: Readiness::default(),
-        reachable: None,
+        outage: RepeatedFailure::default(),
+        write_failure: RepeatedFailure::default(),
         connection: None,
         monitor: Monitor::default(),
     }

@@ -1,5 +1,6 @@
 //! The effects of the brake: the rate of the evictions, the metric, one line of the log, and the conditions of Clusters.
 
+use berth_apimachinery::api_error::api_error_message;
 use std::time::Instant;
 
 use super::super::brake::{Brake, Readiness};
@@ -70,7 +71,12 @@ impl Failover {
             workers.start(async move {
                 let written = writer.show_brake(&name, message.as_deref()).await;
                 if let Err(error) = written {
-                    tracing::debug!(cluster = name, %error, "cannot write the condition of a cluster");
+                    let error = api_error_message(&error);
+                    tracing::debug!(
+                        cluster = name,
+                        error,
+                        "cannot write the condition of a cluster"
+                    );
                 }
                 Outcome::Cluster(name)
             });

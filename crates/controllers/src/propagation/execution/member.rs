@@ -5,6 +5,7 @@
 //! sends the requests, and watches send events to the task. Therefore the task always accepts messages, even if the
 //! member is slow.
 
+use berth_apimachinery::repeated_failure::RepeatedFailure;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,6 +89,8 @@ struct Member {
     state: ClusterState,
     address: Option<Address>,
     connection: Connection,
+    /// Limits the log lines about a member without a connection.
+    outage: RepeatedFailure,
     /// Incremented when a connection ends.
     connection_id: u64,
     works: HashMap<String, WorkRecord>,
@@ -116,6 +119,7 @@ pub(crate) async fn run(
         state: ClusterState::Deleted,
         address: None,
         connection: Connection::None,
+        outage: RepeatedFailure::default(),
         connection_id: 0,
         works: HashMap::new(),
         objects: ObjectCache::default(),
@@ -148,6 +152,15 @@ impl Reconciler for Member {
                 // The count of failures is kept, because the member may still reject the credentials.
                 self.queue.release(&Job::Connect);
                 self.connection = Connection::Established(RestMapper::new(client));
+                if let Some(end) = self.outage.ended(Instant::now().into_std()) {
+                    let (cluster, failures) = (&self.name, end.failures);
+                    tracing::info!(
+                        cluster,
+                        failures,
+                        "connected to the member again after {}",
+                        end.lasted
+                    );
+                }
                 self.enqueue_all();
             }
             JobResult::Connect(Err(reason)) => self.fail_connection(&reason),
@@ -233,7 +246,8 @@ impl Member {
             self.enqueue_all();
         }
         if state != self.state {
-            tracing::debug!(cluster = self.name, ?state, "cluster state changed");
+            let is_ready = state.is_ready();
+            tracing::debug!(cluster = self.name, is_ready, "cluster state changed");
             if state.is_ready() && !self.state.is_ready() {
                 // The objects may have changed while the member was not ready. They are read and watched again, so that
                 // no report is older than the readiness.
@@ -339,16 +353,20 @@ impl Member {
         self.set_failed(reason);
     }
 
-    /// Marks the connection as failed. A new reason is logged, and reported in the status of the Works.
+    /// Marks the connection as failed. A new reason is reported in the status of the Works.
     fn set_failed(&mut self, reason: &str) {
         let cluster = &self.name;
         let message = format!("no connection to cluster {cluster}: {reason}");
-        if !matches!(&self.connection, Connection::Failed(known) if *known == message) {
+        if let Some(line) = self.outage.failed(reason, Instant::now().into_std()) {
+            let repeated = line.repeated;
             tracing::warn!(
                 cluster,
                 reason,
+                repeated,
                 "no connection to the member, trying again later"
             );
+        }
+        if !matches!(&self.connection, Connection::Failed(known) if *known == message) {
             self.connection = Connection::Failed(message);
             self.enqueue_all();
         }

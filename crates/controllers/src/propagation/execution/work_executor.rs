@@ -1,6 +1,6 @@
 //! Execution of the action for one Work: first the requests to the member, and then the requests to the control plane.
 
-use berth_apimachinery::api_error::has_code;
+use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_apimachinery::conflict_retry::Attempts;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -113,7 +113,7 @@ pub(super) struct WorkResult {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WorkError {
     /// A request to the control plane failed.
-    #[error("control plane: {0}")]
+    #[error("control plane: {}", api_error_message(.0))]
     ControlPlane(#[from] kube::Error),
     /// Objects could not be applied to the member, or deleted from it.
     #[error("{}", .0.join("; "))]

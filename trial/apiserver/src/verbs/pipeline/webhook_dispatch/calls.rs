@@ -107,7 +107,11 @@ impl Request<'_> {
             Failure::Call(message) => message,
         };
         let message = format!("failed calling webhook \"{}\": {message}", webhook.name);
-        tracing::warn!(policy = ?webhook.failure_policy, "{message}");
+        let policy = match webhook.failure_policy {
+            FailurePolicy::Fail => "Fail",
+            FailurePolicy::Ignore => "Ignore",
+        };
+        tracing::warn!(policy, "{message}");
         match webhook.failure_policy {
             FailurePolicy::Fail => Err(ApiError::internal(message)),
             FailurePolicy::Ignore => match self.time_left() {
