@@ -238,6 +238,9 @@ impl Command {
                 let ran = dashboard::run(args, cancel).await;
                 ran.map_err(|error| match error {
                     DashboardCommandError::Configuration(error) => Failure::usage(error),
+                    DashboardCommandError::Scheduler(error) if error.is_usage() => {
+                        Failure::usage(error)
+                    }
                     error => Failure::run(error),
                 })
             }

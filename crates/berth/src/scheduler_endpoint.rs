@@ -1,5 +1,6 @@
 //! The flags that select a running scheduler.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use berth_plan::scheduler_endpoint::{SchedulerEndpoint, SchedulerEndpointError};
@@ -51,6 +52,13 @@ impl SchedulerEndpointArgs {
             Some(url) => Self::default().connect(&url).await.map(Some),
             None => Ok(None),
         }
+    }
+
+    /// Returns the scheduler of this process, which listens on a loopback address. Returns `None` if no client can be
+    /// created.
+    pub(crate) async fn at(address: SocketAddr) -> Option<SchedulerEndpoint> {
+        let connected = Self::default().connect(&format!("http://{address}")).await;
+        connected.ok()
     }
 
     /// Returns the scheduler that the flags name, or `None` if they name no scheduler.

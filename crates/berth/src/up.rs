@@ -36,6 +36,7 @@ use crate::controllers::failover_flags::MemberKind;
 use crate::dashboard;
 use crate::engine_flags::EngineFlags;
 use crate::join::{self, Endpoint};
+use crate::scheduler_endpoint::SchedulerEndpointArgs;
 pub use arguments::UpArgs;
 use banner::Banner;
 pub use disabled_components::DisabledComponent;
@@ -108,7 +109,7 @@ async fn run_until(args: UpArgs, cancel: CancellationToken) -> Result<(), UpErro
         record.scheduler = format!("http://{address}");
         claim.write(&record)?;
     }
-    let dashboard = control_plane.serve_dashboard(&args).await;
+    let dashboard = control_plane.serve_dashboard(&args, address).await;
     let dashboard = match dashboard {
         Ok(dashboard) => dashboard,
         Err(error) => {
@@ -258,14 +259,24 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Starts the dashboard, unless it is disabled. Returns its URL with the token.
-    async fn serve_dashboard(&mut self, args: &UpArgs) -> Result<Option<String>, DashboardError> {
+    /// Starts the dashboard, unless it is disabled. Returns its URL with the token. `scheduler` is the address of the
+    /// scheduler, whose records of decisions the dashboard shows.
+    async fn serve_dashboard(
+        &mut self,
+        args: &UpArgs,
+        scheduler: Option<SocketAddr>,
+    ) -> Result<Option<String>, DashboardError> {
         if args.without.contains(&DisabledComponent::Dashboard) {
             return Ok(None);
         }
         let client = kube_client::named(self.server().client(), Component::CommandLine);
         let configuration = EngineFlags::with_gates(args.feature_gates).configuration();
-        let dashboard = dashboard::listen(args.dashboard_port, client, configuration).await?;
+        let scheduler = match scheduler {
+            Some(address) => SchedulerEndpointArgs::at(address).await,
+            None => None,
+        };
+        let port = args.dashboard_port;
+        let dashboard = dashboard::listen(port, client, configuration, scheduler).await?;
         let url = dashboard.url();
         let cancel = self.cancel.clone();
         self.tasks.spawn(async move {

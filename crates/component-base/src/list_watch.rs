@@ -22,6 +22,7 @@
 
 mod backoff;
 mod budget;
+mod connection;
 mod error;
 mod failure_log;
 mod lines;
@@ -44,6 +45,7 @@ use tokio::time::Instant;
 use self::backoff::Backoff;
 use self::budget::Account;
 pub use self::budget::{Budget, Limits};
+pub use self::connection::{Connection, Failure, Reports};
 pub use self::error::Error;
 use self::failure_log::FailureLog;
 use self::lines::Line;
@@ -105,6 +107,8 @@ pub struct Config {
     pub after_outage: AfterOutage,
     /// The limits of the server, and its name in log lines. Without a budget, the server is trusted.
     pub budget: Option<Budget>,
+    /// The receiver of the state of the connection.
+    pub reports: Reports,
 }
 
 impl Default for Config {
@@ -117,6 +121,7 @@ impl Default for Config {
             longest_pause: LONGEST_PAUSE,
             after_outage: AfterOutage::Resume,
             budget: None,
+            reports: Reports::default(),
         }
     }
 }
@@ -227,6 +232,10 @@ where
                         _ => self.backoff.next(),
                     };
                     self.log.failed(&error, self.backoff.failures());
+                    // An object that cannot be decoded does not end the watch.
+                    if !matches!(error, Error::Object(_)) {
+                        self.config.reports.failed(&error);
+                    }
                     return Err(error);
                 }
             }
@@ -243,6 +252,7 @@ where
             }
             State::Unlisted if self.streams => match self.requests.stream().await {
                 Ok(watch) => {
+                    self.config.reports.works();
                     self.begin_list();
                     self.state = State::Streaming(watch);
                     Ok(Some(Event::Init))
@@ -255,6 +265,7 @@ where
             },
             State::Unlisted => {
                 let page = self.page(None).await?;
+                self.config.reports.works();
                 self.begin_list();
                 self.state = State::Page(page);
                 Ok(Some(Event::Init))
@@ -264,6 +275,7 @@ where
             State::Listed(version) => {
                 match self.requests.watch(&version).await {
                     Ok(watch) => {
+                        self.config.reports.works();
                         self.state = State::Watching {
                             version,
                             watch,

@@ -4,61 +4,53 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use berth_api::BindingKey;
+use berth_diagnosis::{Health, Reason};
+use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::store::{Applied, BindingRow, Scheduling, Store, Suspension};
+use crate::store::{BindingRow, PolicyName, Store};
 
 /// Number of rows per page.
 pub(crate) const PAGE_SIZE: usize = 100;
 
-/// A filter of bindings by state.
+/// A filter of bindings by the health of their workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StateFilter {
+pub(crate) enum HealthFilter {
     All,
-    Scheduled,
-    Unschedulable,
-    Waiting,
-    Applied,
-    NotApplied,
-    Suspended,
+    /// Workloads at which a person has to look.
+    Problems,
+    Of(Health),
+    /// Workloads that move between clusters.
     Moving,
 }
 
-impl StateFilter {
+impl HealthFilter {
     pub(crate) const ALL: [Self; 8] = [
         Self::All,
-        Self::Scheduled,
-        Self::Unschedulable,
-        Self::Waiting,
-        Self::Applied,
-        Self::NotApplied,
-        Self::Suspended,
+        Self::Problems,
+        Self::Of(Health::Broken),
+        Self::Of(Health::Stuck),
+        Self::Of(Health::Degraded),
+        Self::Of(Health::Waiting),
+        Self::Of(Health::Well),
         Self::Moving,
     ];
 
     /// Returns the value in the URL, and the label of the filter.
     pub(crate) const fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::All => ("", "All states"),
-            Self::Scheduled => ("scheduled", "Scheduled"),
-            Self::Unschedulable => ("unschedulable", "Unschedulable"),
-            Self::Waiting => ("waiting", "Waiting for the scheduler"),
-            Self::Applied => ("applied", "Applied"),
-            Self::NotApplied => ("not-applied", "Not applied"),
-            Self::Suspended => ("suspended", "Suspended"),
-            Self::Moving => ("moving", "Moving"),
+            Self::All => ("", "All"),
+            Self::Problems => ("problems", "Needs attention"),
+            Self::Of(health) => (health.as_str(), health.as_str()),
+            Self::Moving => ("moving", "moving"),
         }
     }
 
-    fn matches(self, row: &BindingRow) -> bool {
+    fn matches(self, row: &BindingRow, now: Timestamp) -> bool {
         match self {
             Self::All => true,
-            Self::Scheduled => row.scheduling == Scheduling::Scheduled,
-            Self::Unschedulable => row.scheduling == Scheduling::Unschedulable,
-            Self::Waiting => row.scheduling == Scheduling::Waiting,
-            Self::Applied => row.applied == Applied::Yes,
-            Self::NotApplied => row.applied == Applied::No,
-            Self::Suspended => row.suspension != Suspension::None,
+            Self::Problems => row.workload.health_at(now).needs_attention(),
+            Self::Of(health) => row.workload.health_at(now) == health,
             Self::Moving => row.migration_state().is_some(),
         }
     }
@@ -67,6 +59,8 @@ impl StateFilter {
 /// The order of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
+    /// The worst first, and the longest first among equals.
+    Health,
     Name,
     Newest,
     Replicas,
@@ -75,7 +69,8 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Health,
         Self::Name,
         Self::Newest,
         Self::Replicas,
@@ -86,7 +81,8 @@ impl Order {
     /// Returns the value in the URL, and the label of the order.
     pub(crate) const fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Name => ("", "Name"),
+            Self::Health => ("", "Problems first"),
+            Self::Name => ("name", "Name"),
             Self::Newest => ("newest", "Newest"),
             Self::Replicas => ("replicas", "Most replicas"),
             Self::Clusters => ("clusters", "Most clusters"),
@@ -98,7 +94,9 @@ impl Order {
 /// The query of a list of bindings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Query {
-    pub(crate) state: StateFilter,
+    pub(crate) health: HealthFilter,
+    /// The cause for which a workload is not well. `None` for any.
+    pub(crate) reason: Option<Reason>,
     pub(crate) order: Order,
     pub(crate) policy: String,
     pub(crate) cluster: String,
@@ -118,21 +116,22 @@ pub(crate) struct Selection<'a> {
 }
 
 impl Query {
-    /// Reads a query from the parameters of a URL. An unknown state selects all states, and an unknown order selects
-    /// the order by name.
+    /// Reads a query from the parameters of a URL. An unknown health or reason selects all, and an unknown order selects
+    /// the problems first.
     pub(crate) fn new(parameters: &BTreeMap<String, String>) -> Self {
         let value = |name: &str| parameters.get(name).map_or("", |value| value.trim());
-        let state = StateFilter::ALL.into_iter();
+        let health = HealthFilter::ALL.into_iter();
         let order = Order::ALL.into_iter();
         Self {
-            state: state
+            health: health
                 .rev()
-                .find(|of| of.names().0 == value("state"))
-                .unwrap_or(StateFilter::All),
+                .find(|of| of.names().0 == value("health"))
+                .unwrap_or(HealthFilter::All),
+            reason: Reason::parse(value("reason")),
             order: order
                 .rev()
                 .find(|of| of.names().0 == value("sort"))
-                .unwrap_or(Order::Name),
+                .unwrap_or(Order::Health),
             policy: value("policy").to_owned(),
             cluster: value("cluster").to_owned(),
             text: value("q").to_lowercase(),
@@ -148,7 +147,8 @@ impl Query {
             String::new()
         };
         let pairs = [
-            ("state", self.state.names().0),
+            ("health", self.health.names().0),
+            ("reason", self.reason.map_or("", Reason::as_str)),
             ("sort", self.order.names().0),
             ("policy", &self.policy),
             ("cluster", &self.cluster),
@@ -167,38 +167,47 @@ impl Query {
         }
     }
 
-    fn selects(&self, name: &BindingKey, row: &BindingRow) -> bool {
-        let policy = || row.policy.as_deref() == Some(&*self.policy);
-        self.state.matches(row)
-            && (self.cluster.is_empty() || row.targets.get(&self.cluster).is_some())
-            && (self.policy.is_empty() || policy())
+    fn selects(&self, name: &BindingKey, row: &BindingRow, now: Timestamp) -> bool {
+        let policy = |of: &PolicyName| *of.name == *self.policy || of.to_string() == self.policy;
+        self.health.matches(row, now)
+            && (self.reason.is_none() || row.workload.reason == self.reason)
+            && (self.cluster.is_empty() || row.has_copy_in(|name| name == self.cluster))
+            && (self.policy.is_empty() || row.policy.as_ref().is_some_and(policy))
             && (self.text.is_empty() || self.matches_text(name, row))
     }
 
     fn matches_text(&self, name: &BindingKey, row: &BindingRow) -> bool {
         let contains = |text: &str| contains_ignoring_case(text, &self.text);
+        let workload = &row.workload;
         contains(&name.name)
             || name.namespace.as_deref().is_some_and(contains)
-            || contains(&row.kind)
-            || contains(&row.resource)
-            || contains(&row.reason)
-            || contains(&row.message)
+            || contains(&workload.kind)
+            || contains(&workload.name)
+            || workload
+                .reason
+                .is_some_and(|reason| contains(reason.as_str()))
+            || contains(&workload.verdict)
     }
 
     /// Selects the rows of the page.
-    pub(crate) fn select<'a>(&self, store: &'a Store) -> Selection<'a> {
+    pub(crate) fn select<'a>(&self, store: &'a Store, now: Timestamp) -> Selection<'a> {
         let mut rows: Vec<(&BindingKey, &BindingRow)> = store
             .bindings
             .iter()
-            .filter(|(name, row)| self.selects(name, row))
+            .filter(|(name, row)| self.selects(name, row, now))
             .collect();
         // The sorts are stable: rows with equal keys remain sorted by name.
         match self.order {
+            Order::Health => rows.sort_by_key(|(_, row)| row.workload.rank(now)),
             Order::Name => {}
-            Order::Newest => rows.sort_by_key(|(_, row)| Reverse(row.created)),
-            Order::Replicas => rows.sort_by_key(|(_, row)| Reverse(row.replicas)),
+            Order::Newest => rows.sort_by_key(|(_, row)| Reverse(row.created())),
+            Order::Replicas => rows.sort_by_key(|(_, row)| Reverse(row.binding.spec.replicas)),
             Order::Clusters => rows.sort_by_key(|(_, row)| Reverse(row.targets.len())),
-            Order::Reason => rows.sort_by(|(_, a), (_, b)| a.reason.cmp(&b.reason)),
+            Order::Reason => rows.sort_by_key(|(_, row)| {
+                // Workloads that are well have no reason, and come last.
+                let reason = row.workload.reason.map(Reason::as_str);
+                (reason.is_none(), reason)
+            }),
         }
         let total = rows.len();
         let page = self.page.min(total.div_ceil(PAGE_SIZE)).max(1);
@@ -224,10 +233,18 @@ fn contains_ignoring_case(text: &str, part: &str) -> bool {
     if !part.is_ascii() {
         return text.to_lowercase().contains(part);
     }
-    let part = part.as_bytes();
-    text.as_bytes()
-        .windows(part.len())
-        .any(|window| window.eq_ignore_ascii_case(part))
+    let (text, part) = (text.as_bytes(), part.as_bytes());
+    let Some(first) = part.first() else {
+        return true;
+    };
+    // Most positions differ in the first byte, so that the comparison of the rest is rare.
+    let mut starts = text.iter().enumerate();
+    starts.any(|(at, byte)| {
+        byte.eq_ignore_ascii_case(first)
+            && text
+                .get(at..at + part.len())
+                .is_some_and(|same| same.eq_ignore_ascii_case(part))
+    })
 }
 
 #[cfg(test)]

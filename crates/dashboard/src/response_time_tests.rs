@@ -166,7 +166,7 @@ async fn pages_of_a_large_fleet_are_fast() {
     let client = control_plane();
     let configuration = DecisionConfiguration::of_flags(EngineOptions::default());
     let address = ([127, 0, 0, 1], 0).into();
-    let dashboard = Dashboard::listen(address, client, configuration)
+    let dashboard = Dashboard::listen(address, client, configuration, None)
         .await
         .unwrap();
     let url = dashboard.url();

@@ -15,8 +15,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use berth_api::BindingKey;
 use berth_explain::{Limits, Report};
-use berth_plan::explain::binding_report;
+use berth_plan::explain::{SchedulerRecord, binding_report};
 use berth_plan::scheduler_configuration::DecisionConfiguration;
+use berth_plan::scheduler_endpoint::SchedulerEndpoint;
 use futures::{Stream, stream};
 use kube::Client;
 use serde::Deserialize;
@@ -26,9 +27,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::{Access, AccessDecision};
 use crate::binding_query::Query;
-use crate::pages::{self, binding, bindings, fleet, live, what_if};
+use crate::pages::{
+    self, DataState, binding, bindings, cluster, fleet, live, overview, policies, what_if,
+};
 use crate::simulation_runner::SimulationRunner;
-use crate::store::{self, SharedState, Store};
+use crate::store::{self, PolicyName, SharedState, Store};
 
 const STYLE: &str = include_str!("assets/style.css");
 const SCRIPT: &str = include_str!("assets/script.js");
@@ -46,6 +49,13 @@ const MAX_DECISIONS: usize = 200;
 
 /// Reason why the dashboard cannot explain or simulate decisions during its start.
 const NOT_LISTED_YET: &str = "the clusters and bindings are not listed yet; try again later";
+
+/// Reason why the page of a binding explains a recomputed decision.
+const NO_SCHEDULER: &str =
+    "the dashboard knows no scheduler to ask; pass --scheduler-url for the decision that was made";
+
+/// Maximum time to wait for the scheduler's record of a decision.
+const RECORD_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Headers of every response. Browsers load scripts and styles from this server only.
 const HEADERS: [(header::HeaderName, &str); 5] = [
@@ -83,6 +93,8 @@ struct Context {
     access: Access,
     client: Client,
     configuration: DecisionConfiguration,
+    /// The scheduler whose records the pages show. `None` if none is known.
+    scheduler: Option<SchedulerEndpoint>,
     simulation_runner: SimulationRunner,
     shared: SharedState,
     /// Permits for searches of smallest changes. Each running search has one permit.
@@ -99,7 +111,7 @@ impl std::fmt::Debug for Context {
 
 impl Dashboard {
     /// Listens at an address, and generates a new token. The pages explain and simulate decisions with the
-    /// configuration.
+    /// configuration, and show the records of the scheduler.
     ///
     /// # Errors
     /// When the address cannot be bound.
@@ -107,6 +119,7 @@ impl Dashboard {
         address: SocketAddr,
         client: Client,
         configuration: DecisionConfiguration,
+        scheduler: Option<SchedulerEndpoint>,
     ) -> Result<Self, DashboardError> {
         let failed = |error| DashboardError::Bind(address, error);
         let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -118,6 +131,7 @@ impl Dashboard {
                 simulation_runner: SimulationRunner::new(client.clone(), configuration.clone()),
                 client,
                 configuration,
+                scheduler,
                 shared: SharedState::default(),
                 searches: Arc::new(Semaphore::new(MAX_SEARCHES)),
                 cancel: CancellationToken::new(),
@@ -156,8 +170,10 @@ impl Dashboard {
 }
 
 fn router(context: Arc<Context>) -> Router {
-    Router::new()
-        .route("/", get(show_fleet))
+    let pages = Router::new()
+        .route("/", get(show_overview))
+        .route("/fleet", get(show_fleet))
+        .route("/clusters/{name}", get(show_cluster))
         .route("/bindings", get(show_bindings))
         .route("/bindings/{namespace}/{name}", get(show_binding))
         .route("/bindings/{namespace}/{name}/changes", get(show_changes))
@@ -165,18 +181,43 @@ fn router(context: Arc<Context>) -> Router {
         .route("/clusterbindings/{name}", get(show_binding))
         .route("/clusterbindings/{name}/changes", get(show_changes))
         .route("/clusterbindings/{name}/objects", get(show_objects))
+        .route("/policies", get(show_policies))
+        .route("/policies/{namespace}/{name}", get(show_policy))
+        .route("/clusterpolicies/{name}", get(show_policy))
         .route("/live", get(show_live))
         .route("/what-if", get(show_what_if))
+        .route_layer(middleware::from_fn_with_state(
+            Arc::clone(&context),
+            require_data,
+        ));
+    Router::new()
+        .merge(pages)
         .route("/updates", get(updates))
         .route("/style.css", get(async || asset("text/css", STYLE)))
         .route("/icon.svg", get(async || asset("image/svg+xml", ICON)))
         .route("/script.js", get(async || asset("text/javascript", SCRIPT)))
-        .fallback(async || not_found())
+        .fallback(show_not_found)
         .layer(middleware::from_fn_with_state(
             Arc::clone(&context),
             check_access,
         ))
         .with_state(context)
+}
+
+/// Shows the outage instead of a page while there are no data.
+async fn require_data(
+    State(context): State<Arc<Context>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let data = context.data();
+    match data.without_data() {
+        Some(outage) => {
+            let page = pages::no_data(&data, outage);
+            (StatusCode::SERVICE_UNAVAILABLE, page).into_response()
+        }
+        None => next.run(request).await,
+    }
 }
 
 /// Checks the access of a request, and sets the headers of the response.
@@ -213,6 +254,59 @@ fn asset(kind: &'static str, text: &'static str) -> impl IntoResponse {
 
 type SharedContext = State<Arc<Context>>;
 type QueryParameters = Parameters<BTreeMap<String, String>>;
+
+async fn show_overview(State(context): SharedContext) -> Response {
+    overview::page(&context.shared.store.read()).into_response()
+}
+
+async fn show_cluster(State(context): SharedContext, Path(name): Path<String>) -> Response {
+    let object = context.shared.cluster(&name);
+    let store = context.shared.store.read();
+    let page = cluster::page(&store, &name, object.as_deref());
+    respond(Found::of(store.clusters.get(&name)), page)
+}
+
+async fn show_policies(State(context): SharedContext) -> Response {
+    policies::list(&context.shared.store.read()).into_response()
+}
+
+async fn show_policy(State(context): SharedContext, Path(name): Path<NamePath>) -> Response {
+    let policy = PolicyName {
+        namespace: name.namespace.map(Into::into),
+        name: name.name.into(),
+    };
+    let store = context.shared.store.read();
+    let mut rows = store.bindings.values();
+    let found = Found::of(rows.find(|row| row.policy.as_ref() == Some(&policy)));
+    respond(found, policies::page(&store, &policy))
+}
+
+/// The presence of the object of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    Yes,
+    No,
+}
+
+impl Found {
+    fn of<T>(object: Option<T>) -> Self {
+        match object {
+            Some(_) => Self::Yes,
+            None => Self::No,
+        }
+    }
+}
+
+fn respond(found: Found, page: impl IntoResponse) -> Response {
+    match found {
+        Found::Yes => page.into_response(),
+        Found::No => (StatusCode::NOT_FOUND, page).into_response(),
+    }
+}
+
+async fn show_not_found(State(context): SharedContext) -> Response {
+    not_found(&context.data())
+}
 
 async fn show_fleet(State(context): SharedContext, Parameters(pairs): QueryParameters) -> Response {
     let view = fleet::View::new(&pairs);
@@ -275,13 +369,10 @@ impl From<NamePath> for BindingKey {
 async fn show_binding(State(context): SharedContext, Path(name): Path<NamePath>) -> Response {
     let name = name.into();
     let explained = match context.presence(&name) {
-        Presence::Absent => return not_found(),
-        Presence::Unknown => return not_listed_yet(),
+        Presence::Absent => return not_found(&context.data()),
+        Presence::Unknown => return not_listed_yet(&context.data()),
         Presence::PresentBeforeSync => Err(NOT_LISTED_YET.to_owned()),
-        Presence::Present => {
-            let (client, fleet) = (&context.client, context.shared.fleet());
-            binding_report(client, &context.configuration, fleet, &name, Limits::none()).await
-        }
+        Presence::Present => context.explain(&name).await,
     };
     binding::page(&context.shared.store.read(), &name, &explained).into_response()
 }
@@ -289,31 +380,32 @@ async fn show_binding(State(context): SharedContext, Path(name): Path<NamePath>)
 async fn show_changes(State(context): SharedContext, Path(name): Path<NamePath>) -> Response {
     let name = name.into();
     let explained = match context.presence(&name) {
-        Presence::Absent => return not_found(),
-        Presence::Unknown => return not_listed_yet(),
+        Presence::Absent => return not_found(&context.data()),
+        Presence::Unknown => return not_listed_yet(&context.data()),
         Presence::PresentBeforeSync => Err(NOT_LISTED_YET.to_owned()),
         Presence::Present => context.search(name.clone()).await,
     };
-    binding::changes_page(&name, &explained).into_response()
+    binding::changes_page(&context.data(), &name, &explained).into_response()
 }
 
 async fn show_objects(State(context): SharedContext, Path(name): Path<NamePath>) -> Response {
     let name = name.into();
     match context.presence(&name) {
-        Presence::Absent => return not_found(),
-        Presence::Unknown => return not_listed_yet(),
+        Presence::Absent => return not_found(&context.data()),
+        Presence::Unknown => return not_listed_yet(&context.data()),
         Presence::PresentBeforeSync | Presence::Present => {}
     }
     let details = binding::Details::read(&context.client, &name).await;
-    binding::objects_page(&name, &details).into_response()
+    binding::objects_page(&context.data(), &name, &details).into_response()
 }
 
-fn not_found() -> Response {
-    (StatusCode::NOT_FOUND, pages::not_found()).into_response()
+fn not_found(data: &DataState) -> Response {
+    (StatusCode::NOT_FOUND, pages::not_found(data)).into_response()
 }
 
-fn not_listed_yet() -> Response {
-    (StatusCode::SERVICE_UNAVAILABLE, pages::not_listed_yet()).into_response()
+fn not_listed_yet(data: &DataState) -> Response {
+    let page = pages::not_listed_yet(data);
+    (StatusCode::SERVICE_UNAVAILABLE, page).into_response()
 }
 
 /// The presence of a binding in the store.
@@ -341,6 +433,29 @@ impl Presence {
 }
 
 impl Context {
+    fn data(&self) -> DataState {
+        DataState::of(&self.shared.store.read())
+    }
+
+    /// Explains the decision that the scheduler has recorded about a binding, or a decision for the present clusters if there is
+    /// no record.
+    async fn explain(&self, name: &BindingKey) -> Result<Report, String> {
+        let record = match &self.scheduler {
+            None => SchedulerRecord::absent(NO_SCHEDULER),
+            Some(endpoint) => {
+                let read = SchedulerRecord::read(endpoint, name);
+                match tokio::time::timeout(RECORD_TIMEOUT, read).await {
+                    Ok(Ok(record)) => record,
+                    Ok(Err(error)) => SchedulerRecord::absent(error.to_string()),
+                    Err(_) => SchedulerRecord::absent("the scheduler does not answer in time"),
+                }
+            }
+        };
+        let (client, fleet) = (&self.client, self.shared.fleet());
+        let limits = Limits::none();
+        binding_report(client, &self.configuration, fleet, name, limits, record).await
+    }
+
     fn presence(&self, name: &BindingKey) -> Presence {
         Presence::of(name, &self.shared.store.read())
     }
@@ -357,7 +472,9 @@ impl Context {
             ..Limits::default()
         };
         let search = tokio::spawn(async move {
-            let found = binding_report(&client, &configuration, fleet, &name, limits).await;
+            // The changes apply to the present clusters, so that the record is not needed.
+            let record = SchedulerRecord::absent(NO_SCHEDULER);
+            let found = binding_report(&client, &configuration, fleet, &name, limits, record).await;
             drop(permit);
             found
         });

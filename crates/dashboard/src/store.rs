@@ -1,19 +1,23 @@
 //! The store of the dashboard: compact rows of clusters and bindings, and the moves since the dashboard started.
 //!
-//! The task in `watches` changes the store. Requests only read it.
+//! The task in `watches` changes the store. Requests only read it. The health of a workload comes from
+//! `berth-diagnosis`; the store only decides when a binding must be diagnosed again: after a change of the binding, after
+//! a change of a cluster with a copy, and at the time that the row names.
 
 mod binding_row;
 mod cluster_row;
+mod connection;
 mod watches;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use berth_api::{BindingKey, BindingKind};
-use berth_explain::PausedEvictions;
+use berth_api::{Binding, BindingKey, BindingKind};
+use berth_diagnosis::{ClusterState, Diagnosis, HealthCounts, PausedEvictions};
 use jiff::Timestamp;
 
-pub(crate) use binding_row::{Applied, BindingRow, Scheduling, Suspension, Targets};
-pub(crate) use cluster_row::{Amounts, ClusterRow};
+pub(crate) use binding_row::{BindingRow, PolicyName, Targets};
+pub(crate) use cluster_row::{Amounts, ClusterHealth, ClusterRow};
+pub(crate) use connection::{Connections, Outage};
 pub(crate) use watches::{SharedState, run_watches};
 
 /// Maximum number of stored moves.
@@ -36,17 +40,6 @@ pub(crate) struct Load {
     pub(crate) replicas: i64,
 }
 
-/// The numbers of bindings in each state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Totals {
-    pub(crate) scheduled: usize,
-    pub(crate) unschedulable: usize,
-    pub(crate) waiting: usize,
-    pub(crate) not_applied: usize,
-    pub(crate) suspended: usize,
-    pub(crate) moving: usize,
-}
-
 /// The rows of clusters and bindings by name, with numbers that are computed from the rows.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
@@ -55,23 +48,41 @@ pub(crate) struct Store {
     /// The last moves, the newest last.
     pub(crate) moves: VecDeque<Move>,
     pub(crate) loads: BTreeMap<Box<str>, Load>,
-    pub(crate) totals: Totals,
     /// True after the first lists of clusters, ResourceBindings and ClusterResourceBindings are complete.
     pub(crate) has_synced: bool,
+    /// The time at which the first lists were complete. Moves before this time are unknown.
+    pub(crate) synced_at: Option<Timestamp>,
+    pub(crate) connections: Connections,
+    /// The clusters whose state has changed since the last call of [`Self::diagnose_again`].
+    changed: BTreeSet<Box<str>>,
+    /// The earliest time at which a row may become outdated without a change.
+    next_change: Option<Timestamp>,
 }
 
 impl Store {
     /// Stores a binding. If its clusters or replicas have changed and `moved_at` is set, records a move at this time.
+    /// Reports whether something that the pages show has changed.
     pub(crate) fn apply_binding(
         &mut self,
-        name: BindingKey,
-        row: BindingRow,
+        binding: Binding,
         moved_at: Option<Timestamp>,
-    ) {
+        now: Timestamp,
+    ) -> bool {
+        let name = binding.key.clone();
+        let row = BindingRow::of(binding, &|name| self.state(name), now);
+        if self
+            .bindings
+            .get(&name)
+            .is_some_and(|old| old.shows_the_same_as(&row))
+        {
+            return false;
+        }
         let old = self.bindings.get(&name);
         let before = old.map(|old| old.targets.clone()).unwrap_or_default();
+        // A dependency moves with the workloads that need it, so that its moves say nothing new.
         if let Some(at) = moved_at
             && before != row.targets
+            && !row.is_dependency()
         {
             self.record(Move {
                 at,
@@ -81,10 +92,12 @@ impl Store {
                 after: row.targets.clone(),
             });
         }
+        self.expect_change(&row);
         self.count(&row, 1);
         if let Some(old) = self.bindings.insert(name, row) {
             self.count(&old, -1);
         }
+        true
     }
 
     /// Removes a binding. If the binding had clusters, records a move to no cluster.
@@ -93,7 +106,7 @@ impl Store {
             return;
         };
         self.count(&old, -1);
-        if !old.targets.is_empty() {
+        if !old.targets.is_empty() && !old.is_dependency() {
             self.record(Move {
                 at,
                 binding: name.clone(),
@@ -122,6 +135,80 @@ impl Store {
         }
     }
 
+    /// Stores a cluster. The bindings with a copy there are diagnosed again by the next call of
+    /// [`Self::diagnose_again`].
+    pub(crate) fn apply_cluster(&mut self, name: String, row: ClusterRow) {
+        if self.clusters.get(&name).map(|old| &old.state) != Some(&row.state) {
+            self.changed.insert(name.as_str().into());
+        }
+        self.clusters.insert(name, row);
+    }
+
+    /// Removes a cluster.
+    pub(crate) fn remove_cluster(&mut self, name: &str) {
+        if self.clusters.remove(name).is_some() {
+            self.changed.insert(name.into());
+        }
+    }
+
+    /// Reports whether [`Self::diagnose_again`] has something to do.
+    pub(crate) fn is_outdated(&self, now: Timestamp) -> bool {
+        !self.changed.is_empty() || self.next_change.is_some_and(|at| at <= now)
+    }
+
+    /// Diagnoses the bindings again that have a copy in a changed cluster, or whose row was valid only until now.
+    pub(crate) fn diagnose_again(&mut self, now: Timestamp) {
+        let changed = std::mem::take(&mut self.changed);
+        self.next_change = None;
+        let clusters = &self.clusters;
+        let state = |name: &str| state_in(clusters, name);
+        let mut next = None;
+        for row in self.bindings.values_mut() {
+            let is_due = row.workload.later.is_some_and(|(at, _)| at <= now);
+            let is_concerned =
+                !changed.is_empty() && row.has_copy_in(|name| changed.contains(name));
+            if is_due || is_concerned {
+                row.diagnose(&state, now);
+            }
+            next = earlier(next, row.workload.later.map(|(at, _)| at));
+        }
+        self.next_change = next;
+    }
+
+    /// Returns the whole diagnosis of a binding.
+    pub(crate) fn diagnosis(&self, row: &BindingRow, now: Timestamp) -> Diagnosis {
+        row.diagnosis(&|name| self.state(name), now)
+    }
+
+    /// Returns the numbers of workloads by health.
+    pub(crate) fn health(&self, now: Timestamp) -> HealthCounts {
+        let mut counts = HealthCounts::default();
+        for row in self.bindings.values() {
+            counts.add(row.workload.health_at(now));
+        }
+        counts
+    }
+
+    /// Returns the number of clusters in a state.
+    pub(crate) fn clusters_in(&self, health: ClusterHealth) -> usize {
+        let rows = self.clusters.values();
+        rows.filter(|row| row.health() == health).count()
+    }
+
+    /// Returns the sum of a resource over the clusters that are ready, and the number of the clusters that are not.
+    pub(crate) fn usable(&self, of: fn(&ClusterRow) -> Option<Amounts>) -> (Amounts, usize) {
+        let mut sum = Amounts::default();
+        let mut lost = 0;
+        for row in self.clusters.values() {
+            if row.is_ready() {
+                sum.add(of(row).unwrap_or_default());
+            } else {
+                lost += 1;
+            }
+        }
+        (sum, lost)
+    }
+
     /// Returns the clusters from which evictions are paused, among the clusters with these names.
     pub(crate) fn evictions_paused<'a>(
         &self,
@@ -139,6 +226,19 @@ impl Store {
         self.loads.get(cluster).copied().unwrap_or_default()
     }
 
+    /// Returns the outage of the control plane, or `None` if all watches work.
+    pub(crate) fn outage(&self) -> Option<Outage> {
+        self.connections.outage()
+    }
+
+    fn state(&self, cluster: &str) -> ClusterState {
+        state_in(&self.clusters, cluster)
+    }
+
+    fn expect_change(&mut self, row: &BindingRow) {
+        self.next_change = earlier(self.next_change, row.workload.later.map(|(at, _)| at));
+    }
+
     fn record(&mut self, change: Move) {
         if self.moves.len() == MAX_MOVES {
             self.moves.pop_front();
@@ -147,36 +247,25 @@ impl Store {
     }
 
     fn count(&mut self, row: &BindingRow, sign: i64) {
-        let step = |number: &mut usize| {
-            *number = number.saturating_add_signed(if sign > 0 { 1 } else { -1 });
-        };
-        let step_if = |number: &mut usize, is_counted: bool| {
-            if is_counted {
-                step(number);
-            }
-        };
-        let totals = &mut self.totals;
-        step_if(
-            &mut totals.scheduled,
-            row.scheduling == Scheduling::Scheduled,
-        );
-        step_if(
-            &mut totals.unschedulable,
-            row.scheduling == Scheduling::Unschedulable,
-        );
-        step_if(&mut totals.waiting, row.scheduling == Scheduling::Waiting);
-        step_if(&mut totals.not_applied, row.applied == Applied::No);
-        step_if(&mut totals.suspended, row.suspension != Suspension::None);
-        step_if(&mut totals.moving, row.migration_state().is_some());
+        let step = if sign > 0 { 1 } else { -1 };
         for (cluster, replicas) in row.targets.iter() {
             let load = self.loads.entry(cluster.into()).or_default();
-            step(&mut load.bindings);
+            load.bindings = load.bindings.saturating_add_signed(step);
             load.replicas += sign * i64::from(replicas);
             if load.bindings == 0 {
                 self.loads.remove(cluster);
             }
         }
     }
+}
+
+fn state_in(clusters: &BTreeMap<String, ClusterRow>, name: &str) -> ClusterState {
+    let row = clusters.get(name);
+    row.map_or(ClusterState::Missing, |row| row.state.clone())
+}
+
+fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    one.into_iter().chain(other).min()
 }
 
 #[cfg(test)]

@@ -238,6 +238,13 @@ fn state_of(
     }
 }
 
+/// Removes from the status of a copy the fields that no diagnosis reads.
+pub(crate) fn trim_status(status: &mut Value) {
+    if let Value::Object(fields) = status {
+        fields.retain(|name, _| Counts::FIELDS.contains(&name.as_str()));
+    }
+}
+
 /// The numbers in the status of a workload in a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Counts {
@@ -247,6 +254,14 @@ struct Counts {
 }
 
 impl Counts {
+    /// The fields of a status that [`Self::of`] reads.
+    const FIELDS: [&str; 4] = [
+        "replicas",
+        "readyReplicas",
+        "desiredNumberScheduled",
+        "numberReady",
+    ];
+
     /// Reads the status of a Deployment, `StatefulSet`, `ReplicaSet`, `DaemonSet`, or of a kind with the same fields. Returns
     /// `None` if the status has no numbers.
     fn of(status: &Value) -> Option<Self> {

@@ -23,6 +23,7 @@ mod migration;
 mod of_binding;
 mod pods;
 mod scheduling;
+mod trimmed;
 mod workload_row;
 
 pub use apply_failure::ApplyFailure;
@@ -35,4 +36,5 @@ pub use healthy_condition::HealthyCondition;
 pub use migration::{Eviction, MigratingCondition, Migration, MigrationState, PausedEvictions};
 pub use of_binding::{STARTUP, of_binding};
 pub use pods::{PodProblem, object_problem, pod_problem};
+pub use trimmed::trimmed;
 pub use workload_row::{ClusterStates, HealthCounts, WorkloadRow, workload_rows};

@@ -97,20 +97,22 @@ impl WorkloadRow {
 
     /// Returns the order of a list: the worst first, and the longest first among equals.
     pub fn order(&self, now: Timestamp) -> impl Ord + use<> {
-        let health = std::cmp::Reverse(self.health_at(now));
-        let since = self.since.unwrap_or(Timestamp::MAX);
-        let since = if self.health_at(now) == Health::Well {
-            Timestamp::MAX
-        } else {
-            since
-        };
         (
-            health,
-            since,
+            self.rank(now),
             self.namespace.clone(),
             self.name.clone(),
             self.kind.clone(),
         )
+    }
+
+    /// Returns the order of a list whose rows are sorted by name already.
+    pub fn rank(&self, now: Timestamp) -> impl Ord + Copy + use<> {
+        let health = self.health_at(now);
+        let since = match health {
+            Health::Well => None,
+            _ => self.since,
+        };
+        (std::cmp::Reverse(health), since.unwrap_or(Timestamp::MAX))
     }
 }
 

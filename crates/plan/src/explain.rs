@@ -6,8 +6,8 @@
 //! ```
 //!
 //! `analysis` computes the decision for the current clusters, with the rules and options of the scheduler. If the
-//! running scheduler has recorded its decision, `recorded_report` merges both. [`binding_report()`] only computes the
-//! decision, for a fleet that the caller watches.
+//! running scheduler has recorded its decision, `recorded_report` merges both. [`binding_report()`] does the same for a
+//! fleet that the caller watches.
 
 mod analysis;
 mod binding_report;

@@ -2,10 +2,12 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::process::Child;
 
 use berth_test_requirements::needs;
 
-use crate::program::{Up, root, until};
+use crate::documented::commands;
+use crate::program::{Up, berth, root, until};
 
 /// Address and token of a dashboard, which the banner of `berth up` contains.
 pub(crate) struct Page {
@@ -16,8 +18,13 @@ pub(crate) struct Page {
 impl Page {
     pub(crate) fn of(up: &Up) -> Self {
         let log = up.log();
-        let (_, url) = log.split_once("http://").expect("the banner has the URL");
-        let url = url.lines().next().unwrap();
+        let at = log.find("http://").expect("the banner has the URL");
+        Self::at(log[at..].lines().next().unwrap())
+    }
+
+    /// Returns the page at a URL with a token.
+    fn at(url: &str) -> Self {
+        let url = url.trim_start_matches("http://");
         let (address, token) = url.split_once("/?token=").unwrap();
         Self {
             address: address.to_owned(),
@@ -101,17 +108,41 @@ fn every_view_shows_the_placed_workload() {
             missing.map_or(Ok(()), |part| Err(format!("{part} is not in {text}")))
         });
     };
-    until_page_contains("/", &["member1", "member3", "Ready", "GiB free of"]);
-    let name = "default/nginx-deployment";
+    let fleet = ["member1", "member3", "Ready", "GiB free of", "3 of 3 ready"];
+    until_page_contains("/fleet", &fleet);
     until_page_contains(
-        "/bindings",
-        &[name, "Scheduled", "Applied", "nginx-propagation"],
+        "/",
+        &["The fleet is well", "1 workload: 1 well", "1 placed"],
     );
-    until_page_contains("/bindings?cluster=member3", &["<b>0</b> of 1 bindings"]);
-    until_page_contains("/bindings?q=NGINX&state=scheduled", &[name]);
+    let name = "default/nginx-deployment";
+    until_page_contains("/bindings", &[name, ">well<", ">2/2<", "nginx-propagation"]);
+    until_page_contains("/bindings?cluster=member3", &["<b>0</b> of 1 workloads"]);
+    until_page_contains("/bindings?q=NGINX&health=well", &[name]);
+    until_page_contains("/bindings?health=problems", &["<b>0</b> of 1 workloads"]);
     until_page_contains("/live", &[name, "Placed"]);
     let path = format!("/bindings/{name}");
-    until_page_contains(&path, &["Clusters by stage", "ClusterAffinity"]);
+    // The scheduler of `berth up` has recorded its decision.
+    let decision = [
+        "2 of 2 replicas are ready in 2 clusters",
+        "2 clusters, all well",
+        "by the scheduler default-scheduler",
+        "from its record",
+        "Clusters by stage",
+        "ClusterAffinity",
+    ];
+    until_page_contains(&path, &decision);
+    until_page_contains(
+        "/clusters/member1",
+        &[
+            "Conditions",
+            "ClusterReady",
+            name,
+            "What would leave if it went?",
+        ],
+    );
+    let policy = "/policies/default/nginx-propagation";
+    until_page_contains("/policies", &[policy, "1 well"]);
+    until_page_contains(policy, &["Deployment (1)", "/clusters/member1", name]);
     until_page_contains(
         &format!("{path}/changes"),
         &["member3", "Smallest changes by cluster"],
@@ -121,8 +152,158 @@ fn every_view_shows_the_placed_workload() {
         "ScheduleBindingSucceed",
     ];
     until_page_contains(&format!("{path}/objects"), &objects);
-    assert!(
-        page.get("/bindings/default/none")
-            .starts_with("HTTP/1.1 404")
-    );
+    for path in [
+        "/bindings/default/none",
+        "/clusters/none",
+        "/policies/default/none",
+        "/none",
+    ] {
+        assert!(page.get(path).starts_with("HTTP/1.1 404"), "{path}");
+    }
+}
+
+/// A Deployment whose policy selects no cluster.
+const UNPLACEABLE: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: lonely}
+spec:
+  selector: {matchLabels: {app: lonely}}
+  template:
+    metadata: {labels: {app: lonely}}
+    spec: {containers: [{name: c, image: nginx}]}
+---
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: lonely}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: lonely}]
+  placement: {clusterAffinity: {clusterNames: [nowhere]}}
+";
+
+#[needs(kubectl)]
+#[test]
+fn a_workload_that_cannot_be_placed_needs_attention() {
+    let up = Up::start(&["--members=1"]);
+    let page = Page::of(&up);
+    let manifest = up.home.path().join("lonely.yaml");
+    std::fs::write(&manifest, UNPLACEABLE).unwrap();
+    up.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    for (path, expected) in [
+        (
+            "/",
+            &[
+                "1 workload needs attention",
+                "default/lonely",
+                "berth explain deployment/lonely",
+            ][..],
+        ),
+        (
+            "/bindings?health=stuck&reason=Unschedulable",
+            &["default/lonely", ">stuck<"],
+        ),
+        (
+            "/bindings/default/lonely-deployment",
+            &[
+                "verdict stuck",
+                "<b>scheduling</b>",
+                "Next: ",
+                "Clusters by stage",
+            ],
+        ),
+        ("/policies", &["1 stuck"]),
+    ] {
+        until(path, || {
+            let text = page.get(path);
+            let missing = expected.iter().find(|part| !text.contains(**part));
+            missing.map_or(Ok(()), |part| Err(format!("{part} is not in {text}")))
+        });
+    }
+}
+
+/// Starts a command `berth dashboard` in the home folder of `berth up`, and returns its page.
+fn dashboard_of(up: &Up, arguments: &[&str]) -> (Running, Page) {
+    let log = up.home.path().join("dashboard.log");
+    let output = std::fs::File::create(&log).unwrap();
+    let mut command = berth(up.home.path(), arguments);
+    let child = command.stdout(output).spawn().unwrap();
+    let page = until("the dashboard", || {
+        let text = std::fs::read_to_string(&log).unwrap();
+        let url = text
+            .lines()
+            .find_map(|line| line.strip_prefix("dashboard: "));
+        url.map(Page::at).ok_or(text)
+    });
+    (Running(child), page)
+}
+
+#[needs(kubectl)]
+#[test]
+fn the_commands_in_the_page_on_the_dashboard_serve_it() {
+    let up = Up::start(&["--members=2", "--without=dashboard"]);
+    let nginx = root().join("examples/nginx.yaml");
+    up.kubectl(&["apply", "-f", nginx.to_str().unwrap()]);
+    let record = std::fs::read_to_string(up.home.path().join(".berth/kubeconfig.up")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    let (kubeconfig, scheduler) = (up.kubeconfig(), record["scheduler"].as_str().unwrap());
+    let commands = commands("dashboard.md");
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    for command in commands {
+        let command = command
+            .replace("~/.kube/karmada.config", kubeconfig.to_str().unwrap())
+            .replace("http://127.0.0.1:8080", scheduler);
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        let (_dashboard, page) = dashboard_of(&up, &words);
+        let path = "/bindings/default/nginx-deployment";
+        until(path, || {
+            let text = page.get(path);
+            if text.contains("from its record") {
+                Ok(())
+            } else {
+                Err(text)
+            }
+        });
+    }
+}
+
+/// A process that is killed when it is dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[needs(kubectl)]
+#[test]
+fn a_page_without_its_control_plane_tells_the_cause_and_the_age_of_the_data() {
+    let mut up = Up::start(&["--members=1", "--without=dashboard"]);
+    let (_dashboard, page) = dashboard_of(&up, &["dashboard"]);
+    let until_page_contains = |path: &str, expected: &[&str]| {
+        until(path, || {
+            let text = page.get(path);
+            let missing = expected.iter().find(|part| !text.contains(**part));
+            missing.map_or(Ok(text.clone()), |part| {
+                Err(format!("{part} is not in {text}"))
+            })
+        })
+    };
+    let text = until_page_contains("/fleet", &["member1", "1 of 1 ready"]);
+    assert!(!text.contains("data-source"), "{text}");
+    up.kubectl(&[
+        "delete",
+        "crd",
+        "clusterresourcebindings.work.karmada.io",
+        "--wait=false",
+    ]);
+    let missing = [
+        "data-source=\"lost\"",
+        "the control plane does not serve ClusterResourceBindings",
+        "install the CustomResourceDefinitions",
+    ];
+    until_page_contains("/fleet", &missing);
+    let _ = up.child.kill();
+    let unreachable = ["data-source=\"lost\"", "outdated: data from", "member1"];
+    until_page_contains("/fleet", &unreachable);
 }

@@ -101,11 +101,31 @@ fn a_browser_shows_the_fleet_the_bindings_and_one_binding() {
 
     let mut browser = Browser::start();
     browser.open(&page.url("/"));
+    overview(&mut browser);
+    browser.open(&page.url("/fleet"));
     fleet(&mut browser);
+    browser.open(&page.url("/clusters/member1"));
+    browser.shows(&["Conditions", "default/nginx-deployment"]);
+    is_readable(&mut browser);
+    browser.open(&page.url("/policies/default/nginx-propagation"));
+    browser.shows(&["Deployment (1)", "member1"]);
+    is_readable(&mut browser);
     browser.open(&page.url("/bindings"));
     bindings(&mut browser);
     browser.open(&page.url("/bindings/default/nginx-deployment"));
     one_binding(&mut browser);
+}
+
+fn overview(browser: &mut Browser) {
+    let total = SETTINGS + 1;
+    browser.shows(&[
+        "The fleet is well",
+        &format!("{total} workloads: {total} well"),
+    ]);
+    browser.shows(&["GiB free of", "Nothing moves.", &format!("{total} placed")]);
+    is_readable(browser);
+    browser.evaluate("document.querySelector('a[href=\"/bindings?health=well\"]').click()");
+    browser.shows(&[&format!("{total} of {total} workloads match")]);
 }
 
 fn fleet(browser: &mut Browser) {
@@ -116,7 +136,8 @@ fn fleet(browser: &mut Browser) {
         "Ready",
         "disk=slow:NoSchedule",
     ]);
-    browser.shows(&["Clusters ready", "3", "GiB free of"]);
+    browser.shows(&["3 of 3 ready", "GiB free of"]);
+    browser.wait("document.querySelectorAll('.map a.cell').length == 3");
     // Each of the three clusters has a bar for CPU, memory and pods. The filled part of a bar must not exceed the
     // track.
     browser.wait(
@@ -133,8 +154,8 @@ fn fleet(browser: &mut Browser) {
 fn bindings(browser: &mut Browser) {
     let rows = |count: usize| format!("document.querySelectorAll('tbody tr').length == {count}");
     let total = SETTINGS + 1;
-    browser.shows(&[&format!("{total} of {total} bindings match")]);
-    browser.shows(&[&format!("1 to 100 of {total}"), "Scheduled"]);
+    browser.shows(&[&format!("{total} of {total} workloads match")]);
+    browser.shows(&[&format!("1 to 100 of {total}"), "well"]);
     browser.wait(&rows(100));
     is_readable(browser);
     browser.evaluate("document.querySelector('a[rel=next]').click()");
@@ -156,14 +177,16 @@ fn bindings(browser: &mut Browser) {
     browser.wait("location.search.includes('cluster=member1')");
     browser.wait(&rows(1));
     browser.evaluate(
-        "document.querySelector('select[name=state]').value = 'unschedulable';
+        "document.querySelector('select[name=health]').value = 'broken';
          document.querySelector('form').requestSubmit()",
     );
-    browser.shows(&["No binding matches"]);
+    browser.shows(&["No workload matches"]);
 }
 
 fn one_binding(browser: &mut Browser) {
     browser.shows(&[
+        "2 of 2 replicas are ready in 2 clusters",
+        "from its record",
         "Clusters by stage",
         "Division of replicas",
         "Works",

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::program::{BackgroundProcess, Up, berth, root, until};
 
 /// Returns the commands in the shell blocks of a page.
-fn commands(page: &str) -> Vec<String> {
+pub(crate) fn commands(page: &str) -> Vec<String> {
     let text = std::fs::read_to_string(root().join("docs").join(page)).unwrap();
     let blocks = text.split("\n```sh\n").skip(1);
     let lines = blocks.flat_map(|block| block.split("\n```").next().unwrap().lines());

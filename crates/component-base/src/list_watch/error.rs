@@ -5,6 +5,7 @@ use std::time::Duration;
 use berth_apimachinery::api_error::{api_error_message, has_code, is_unreachable};
 
 use super::budget::LimitExceeded;
+use super::connection::Failure;
 use crate::kube_client::response_limits::TooLarge;
 
 /// A failure of a list or watch. The next poll of the stream tries again.
@@ -54,6 +55,25 @@ impl Error {
     /// Reports whether the server responded that it does not serve the resource.
     pub fn is_unserved(&self) -> bool {
         self.refused_verb(404).is_some()
+    }
+
+    /// Returns the failure for a person.
+    pub(super) fn failure(&self) -> Failure {
+        let (Self::List(error) | Self::Watch(error)) = self else {
+            let message = self.to_string();
+            return Failure {
+                code: None,
+                message,
+            };
+        };
+        let code = match error {
+            kube::Error::Api(status) => Some(status.code),
+            _ => None,
+        };
+        Failure {
+            code,
+            message: api_error_message(error),
+        }
     }
 
     /// Reports whether the objects must be listed again, because a watch from the same version cannot continue.

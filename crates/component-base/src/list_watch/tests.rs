@@ -120,6 +120,38 @@ async fn a_list_that_fails_is_repeated_with_growing_pauses() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_failure_is_reported_until_the_server_accepts_a_request() {
+    let refuses = Arc::new(Mutex::new(true));
+    let state = refuses.clone();
+    let (client, _) = server(move |uri| match (*state.lock().unwrap(), is_watch(uri)) {
+        (true, _) => forbidden(),
+        (false, false) => text(list("1", &[], "")),
+        (false, true) => parts(Vec::new(), false),
+    });
+    let (reports, mut receiver) = Reports::channel();
+    assert_eq!(*receiver.borrow_and_update(), Connection::Starting);
+    let config = Config {
+        reports,
+        ..Config::default()
+    };
+    let mut events = events(Api::<ConfigMap>::all(client), config);
+    assert!(events.next().await.unwrap().is_err());
+    let failure = Failure {
+        code: Some(403),
+        message: "no".to_owned(),
+    };
+    assert_eq!(*receiver.borrow_and_update(), Connection::Failed(failure));
+    assert!(events.next().await.unwrap().is_err());
+    assert!(
+        !receiver.has_changed().unwrap(),
+        "the same failure is reported once"
+    );
+    *refuses.lock().unwrap() = false;
+    assert!(events.next().await.unwrap().is_ok());
+    assert_eq!(*receiver.borrow_and_update(), Connection::Works);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refused_watch_is_repeated_with_growing_pauses() {
     let (client, log) = server(|uri| {
         if is_watch(uri) {

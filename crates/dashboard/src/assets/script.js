@@ -1,14 +1,25 @@
 // Replaces the live part of the page after changes. Forms, focus and the scroll position stay.
 (() => {
   "use strict";
-  const status = document.getElementById("connection");
+  // The server knows whether the data are current, and this script whether the server can be reached.
+  const link = { text: "", state: "" };
+  const render = () => {
+    const status = document.getElementById("connection");
+    if (link.state === "live" && status.dataset.source) {
+      return;
+    }
+    status.textContent = link.text;
+    status.dataset.state = link.state;
+  };
   const show = (text, state) => {
-    status.textContent = text;
-    status.dataset.state = state;
+    link.text = text;
+    link.state = state;
+    render();
   };
   const parse = async (address) => {
     const response = await fetch(address, { headers: { Accept: "text/html" } });
-    if (!response.ok) {
+    // The page about a missing control plane has the status 503.
+    if (!response.ok && response.status !== 503) {
       throw new Error(String(response.status));
     }
     return new DOMParser().parseFromString(await response.text(), "text/html");
@@ -39,6 +50,10 @@
     }
   };
 
+  // The parts of the frame that change, as the server sent them.
+  const frame = new Map(
+    ["connection", "alert"].map((id) => [id, document.getElementById(id).outerHTML]),
+  );
   let last = document.querySelector("[data-live]")?.innerHTML;
   let running = false;
   let again = false;
@@ -56,14 +71,34 @@
     running = true;
     again = false;
     try {
-      const fresh = (await parse(location.href)).querySelector("[data-live]");
+      const page = await parse(location.href);
+      for (const id of frame.keys()) {
+        const replacement = page.getElementById(id);
+        if (replacement && frame.get(id) !== replacement.outerHTML) {
+          frame.set(id, replacement.outerHTML);
+          document.getElementById(id).replaceWith(replacement);
+        }
+      }
+      if (updates.readyState === EventSource.OPEN) {
+        show("live", "live");
+      }
+      render();
+      const fresh = page.querySelector("[data-live]");
+      if (fresh?.dataset.live !== part.dataset.live) {
+        location.reload();
+        return;
+      }
       if (fresh && fresh.innerHTML !== last) {
         last = fresh.innerHTML;
         const known = [...part.querySelectorAll("[data-later]")];
         const focused = part.contains(document.activeElement)
           ? document.activeElement.getAttribute("href")
           : null;
+        const open = [...part.querySelectorAll("details[open]")].map((of) => of.id);
         part.replaceChildren(...fresh.childNodes);
+        for (const details of part.querySelectorAll("details")) {
+          details.open ||= open.includes(details.id);
+        }
         load(known);
         if (focused) {
           const same = [...part.querySelectorAll("a")].find((a) => a.getAttribute("href") === focused);

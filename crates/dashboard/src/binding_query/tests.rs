@@ -3,6 +3,8 @@ use serde_json::json;
 
 use super::*;
 
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
 fn store(bindings: usize) -> Store {
     let mut store = Store::default();
     for number in 0..bindings {
@@ -14,7 +16,7 @@ fn store(bindings: usize) -> Store {
         };
         let spec = json!({
             "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": format!("web-{number}")},
-            "replicas": number % 50, "clusters": targets,
+            "replicas": number % 50, "clusters": targets, "placement": {},
         });
         let (status, reason) = if is_placed {
             ("True", "Success")
@@ -26,13 +28,12 @@ fn store(bindings: usize) -> Store {
             "lastTransitionTime": "2026-01-01T00:00:00Z",
         }]});
         let metadata = json!({
+            "namespace": "shop", "name": format!("web-{number:05}"),
             "annotations": {"propagationpolicy.karmada.io/name": format!("policy{}", number % 3)},
         });
         let binding = json!({"metadata": metadata, "spec": spec, "status": status});
         let binding: ResourceBinding = serde_json::from_value(binding).unwrap();
-        let row = BindingRow::of(&binding.into());
-        let name = BindingKey::new("shop", &format!("web-{number:05}"));
-        store.apply_binding(name, row, None);
+        store.apply_binding(binding.into(), None, NOW);
     }
     store
 }
@@ -51,20 +52,27 @@ fn filters_narrow_the_list() {
     let store = store(210);
     for (pairs, total) in [
         (&[][..], 210),
-        (&[("state", "scheduled")], 189),
-        (&[("state", "unschedulable")], 21),
-        (&[("state", "applied")], 0),
-        (&[("state", "suspended")], 0),
-        (&[("state", "moving")], 0),
-        (&[("state", "unknown")], 210),
+        // Without a row of a cluster, the copies there are missing.
+        (&[("health", "waiting")], 189),
+        (&[("health", "stuck")], 21),
+        (&[("health", "problems")], 21),
+        (&[("health", "well")], 0),
+        (&[("health", "moving")], 0),
+        (&[("health", "unknown")], 210),
+        (&[("reason", "Unschedulable")], 21),
+        (&[("reason", "ClusterMissing")], 189),
+        (&[("reason", "unknown")], 210),
         (&[("cluster", "member1")], 27),
         (&[("policy", "policy2")], 70),
+        (&[("policy", "shop/policy2")], 70),
+        (&[("policy", "shop/policy")], 0),
         (&[("q", "WEB-00012")], 1),
-        (&[("q", "noclusterfit")], 21),
+        (&[("q", "UNSCHEDULABLE")], 21),
+        (&[("q", "clusters are available")], 21),
         (&[("q", "é")], 0),
-        (&[("state", "unschedulable"), ("policy", "policy0")], 7),
+        (&[("health", "stuck"), ("policy", "policy0")], 7),
     ] {
-        assert_eq!(query(pairs).select(&store).total, total, "{pairs:?}");
+        assert_eq!(query(pairs).select(&store, NOW).total, total, "{pairs:?}");
     }
 }
 
@@ -72,21 +80,36 @@ fn filters_narrow_the_list() {
 fn pages_are_ordered_and_bounded() {
     let store = store(210);
     let last = query(&[("page", "9")]);
-    let last = last.select(&store);
+    let last = last.select(&store, NOW);
     assert_eq!((last.page, last.rows.len(), last.total), (3, 10, 210));
     let by_replicas = query(&[("sort", "replicas")]);
-    let first = by_replicas.select(&store);
-    let replicas: Vec<i32> = first.rows.iter().map(|(_, row)| row.replicas).collect();
+    let first = by_replicas.select(&store, NOW);
+    let replicas = first.rows.iter().map(|(_, row)| row.binding.spec.replicas);
+    let replicas: Vec<i32> = replicas.collect();
     assert!(replicas.is_sorted_by(|a, b| a >= b), "{replicas:?}");
-    assert_eq!(query(&[("page", "0")]).select(&Store::default()).page, 1);
+    let worst_first = query(&[]).select(&store, NOW).rows.clone();
+    assert!(
+        worst_first[..21]
+            .iter()
+            .all(|(_, row)| row.workload.health == Health::Stuck)
+    );
+    assert_eq!(
+        query(&[("page", "0")]).select(&Store::default(), NOW).page,
+        1
+    );
 }
 
 #[test]
 fn the_path_of_a_query_has_its_encoded_parameters() {
-    let of = query(&[("q", "a&b=c d"), ("sort", "newest"), ("state", "applied")]);
+    let of = query(&[
+        ("q", "a&b=c d"),
+        ("sort", "newest"),
+        ("health", "broken"),
+        ("reason", "NotReady"),
+    ]);
     assert_eq!(
         of.path(2),
-        "/bindings?state=applied&sort=newest&q=a%26b%3Dc%20d&page=2"
+        "/bindings?health=broken&reason=NotReady&sort=newest&q=a%26b%3Dc%20d&page=2"
     );
     assert_eq!(query(&[]).path(1), "/bindings");
 }

@@ -1,26 +1,27 @@
-//! The page with the list of bindings: filters, search, order, and the reason of each state.
+//! The page with the list of workloads: filters, search, order, and the reason of each state.
 
-use std::fmt::Display;
+use std::collections::BTreeMap;
 
 use axum::response::Html as Document;
 use berth_api::BindingKey;
+use berth_diagnosis::Reason;
 use jiff::Timestamp;
 
-use super::format::{age, count, path};
-use super::parts::{self, Column, number, text};
-use super::{Tab, frame};
-use crate::binding_query::{Order, PAGE_SIZE, Query, StateFilter};
+use super::format::count;
+use super::parts::{self, Column, Selected, number, text};
+use super::{DataState, Tab, frame, still_reading};
+use crate::binding_query::{HealthFilter, Order, PAGE_SIZE, Query};
 use crate::html::Html;
 use crate::store::{BindingRow, Store};
 
 const COLUMNS: [Column; 7] = [
-    text("Binding"),
-    text("State"),
-    number("Replicas"),
+    text("Workload"),
+    text("Health"),
+    number("Ready"),
+    text("Reason"),
+    number("Since"),
     text("Clusters"),
     text("Policy"),
-    text("Reason"),
-    number("Age"),
 ];
 
 /// Maximum number of clusters in a row.
@@ -28,146 +29,134 @@ const MAX_CLUSTERS: usize = 4;
 
 /// Returns the page.
 pub(crate) fn page(store: &Store, query: &Query) -> Document<String> {
-    frame("Bindings", Tab::Bindings, |html| {
-        html.leaf("h1", &[], "Bindings");
-        filters(html, query);
+    let now = Timestamp::now();
+    frame("Workloads", Tab::Workloads, &DataState::of(store), |html| {
+        html.leaf("h1", &[], "Workloads");
+        filters(html, store, query);
         html.el("div", &[("data-live", &"bindings")], |html| {
-            let selection = query.select(store);
-            let totals = store.totals;
+            still_reading(html, store);
+            let selection = query.select(store, now);
             html.el("p", &[("class", &"summary")], |html| {
-                let all = count(store.bindings.len());
                 html.leaf("b", &[], count(selection.total));
                 html.text(format_args!(
-                    " of {all} bindings match; {} unschedulable, {} waiting, {} not applied, {} suspended, {} moving in total",
-                    count(totals.unschedulable),
-                    count(totals.waiting),
-                    count(totals.not_applied),
-                    count(totals.suspended),
-                    count(totals.moving),
+                    " of {} workloads match; {} in total",
+                    count(store.bindings.len()),
+                    store.health(now),
                 ));
             });
             if selection.rows.is_empty() {
-                let hint = "No binding matches. Create a PropagationPolicy, or change the filters.";
+                let hint =
+                    "No workload matches. Create a PropagationPolicy, or change the filters.";
                 html.leaf("p", &[("class", &"muted")], hint);
                 return;
             }
-            let now = Timestamp::now();
-            parts::table(html, "Bindings", &COLUMNS, |html| {
-                for (name, row) in &selection.rows {
-                    binding(html, name, row, now);
-                }
-            });
-            parts::pager(html, selection.page, PAGE_SIZE, selection.total, |page| query.path(page));
+            table(html, &selection.rows, now);
+            let path = |page| query.path(page);
+            parts::pager(html, selection.page, PAGE_SIZE, selection.total, path);
         });
     })
 }
 
-fn filters(html: &mut Html, query: &Query) {
+fn filters(html: &mut Html, store: &Store, query: &Query) {
     html.el(
         "form",
         &[("role", &"search"), ("action", &"/bindings")],
         |html| {
-            field(
-                html,
-                "Search",
-                "q",
-                &query.text,
-                "name, namespace, kind, reason",
-            );
-            let states = StateFilter::ALL.map(|state| (state.names(), state == query.state));
-            choice(html, "State", "state", &states);
-            field(html, "Cluster", "cluster", &query.cluster, "any");
-            field(html, "Policy", "policy", &query.policy, "any");
-            let orders = Order::ALL.map(|order| (order.names(), order == query.order));
-            choice(html, "Order", "sort", &orders);
+            let hint = "name, namespace, kind, reason";
+            parts::field(html, "Search", "q", &query.text, hint);
+            let healths = HealthFilter::ALL.map(|of| {
+                let (value, label) = of.names();
+                (
+                    value,
+                    label.to_owned(),
+                    Selected::if_equal(&of, &query.health),
+                )
+            });
+            parts::choice(html, "Health", "health", &healths);
+            parts::choice(html, "Reason", "reason", &reasons(store, query));
+            parts::field(html, "Cluster", "cluster", &query.cluster, "any");
+            parts::field(html, "Policy", "policy", &query.policy, "any");
+            let orders = Order::ALL.map(|of| {
+                let (value, label) = of.names();
+                (
+                    value,
+                    label.to_owned(),
+                    Selected::if_equal(&of, &query.order),
+                )
+            });
+            parts::choice(html, "Order", "sort", &orders);
             html.leaf("button", &[], "Show");
         },
     );
 }
 
-fn field(html: &mut Html, label: &str, name: &str, value: &str, hint: &str) {
-    html.el("label", &[], |html| {
-        html.leaf("span", &[], label);
-        let kind = if name == "q" { "search" } else { "text" };
-        html.void(
-            "input",
-            &[
-                ("type", &kind),
-                ("name", &name),
-                ("value", &value),
-                ("placeholder", &hint),
-            ],
-        );
+/// Returns the reasons that workloads have now, the most frequent first, and the selected one.
+fn reasons(store: &Store, query: &Query) -> Vec<(&'static str, String, Selected)> {
+    let mut counts: BTreeMap<Reason, usize> = BTreeMap::new();
+    for reason in store
+        .bindings
+        .values()
+        .filter_map(|row| row.workload.reason)
+    {
+        *counts.entry(reason).or_default() += 1;
+    }
+    if let Some(reason) = query.reason {
+        counts.entry(reason).or_default();
+    }
+    let mut counts: Vec<(Reason, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+    let any = (
+        "",
+        "Any".to_owned(),
+        Selected::if_equal(&query.reason, &None),
+    );
+    let options = counts.into_iter().map(|(reason, number)| {
+        let label = format!("{} ({})", reason.as_str(), count(number));
+        (
+            reason.as_str(),
+            label,
+            Selected::if_equal(&query.reason, &Some(reason)),
+        )
     });
+    std::iter::once(any).chain(options).collect()
 }
 
-fn choice(
-    html: &mut Html,
-    label: &str,
-    name: &str,
-    options: &[((&'static str, &'static str), bool)],
-) {
-    html.el("label", &[], |html| {
-        html.leaf("span", &[], label);
-        html.el("select", &[("name", &name)], |html| {
-            for ((value, text), is_chosen) in options {
-                let mut attributes: Vec<(&'static str, &dyn Display)> = vec![("value", value)];
-                if *is_chosen {
-                    attributes.push(("selected", &""));
-                }
-                html.leaf("option", &attributes, text);
-            }
-        });
+/// Writes a table of workloads.
+pub(super) fn table(html: &mut Html, rows: &[(&BindingKey, &BindingRow)], now: Timestamp) {
+    parts::table(html, "Workloads", &COLUMNS, |html| {
+        for (name, row) in rows {
+            binding(html, name, row, now);
+        }
     });
 }
 
 fn binding(html: &mut Html, name: &BindingKey, row: &BindingRow, now: Timestamp) {
     let [
-        c_binding,
-        c_state,
-        c_replicas,
+        c_workload,
+        c_health,
+        c_ready,
+        c_reason,
+        c_since,
         c_clusters,
         c_policy,
-        c_reason,
-        c_age,
     ] = &COLUMNS;
     html.el("tr", &[], |html| {
-        parts::cell(html, c_binding, |html| {
-            let attributes: [(&str, &dyn Display); 2] = [("href", &path(name)), ("class", &"name")];
-            html.leaf("a", &attributes, name);
-            html.leaf("span", &[("class", &"sub")], row.workload());
+        parts::cell(html, c_workload, |html| parts::workload(html, name, row));
+        parts::cell(html, c_health, |html| parts::states(html, row, now));
+        parts::cell(html, c_ready, |html| html.text(row.workload.ready()));
+        parts::cell(html, c_reason, |html| parts::reason(html, row));
+        parts::cell(html, c_since, |html| {
+            parts::since(html, row.workload.since, now);
         });
-        parts::cell(html, c_state, |html| parts::states(html, row));
-        parts::cell(html, c_replicas, |html| html.text(row.replicas));
         parts::cell(html, c_clusters, |html| {
             parts::targets(html, &row.targets, MAX_CLUSTERS);
         });
         parts::cell(html, c_policy, |html| {
-            html.text(row.policy.as_deref().unwrap_or("-"));
-        });
-        parts::cell(html, c_reason, |html| reason(html, row));
-        parts::cell(html, c_age, |html| {
-            html.text(
-                row.created
-                    .map_or_else(|| "-".to_owned(), |at| age(at, now)),
-            );
+            if row.is_dependency() {
+                html.leaf("span", &[("class", &"muted")], "dependency");
+            } else {
+                parts::policy_link(html, row.policy.as_ref());
+            }
         });
     });
-}
-
-/// Writes the reason of a binding, or a dash if the binding has no reason. The message of the binding follows, unless
-/// the reason is `Success`.
-pub(crate) fn reason(html: &mut Html, row: &BindingRow) {
-    html.leaf(
-        "span",
-        &[],
-        if row.reason.is_empty() {
-            "-"
-        } else {
-            &row.reason
-        },
-    );
-    if !row.message.is_empty() && &*row.reason != "Success" {
-        html.leaf("span", &[("class", &"sub message")], &row.message);
-    }
 }

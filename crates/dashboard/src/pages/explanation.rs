@@ -6,7 +6,7 @@
 use std::fmt::Display;
 
 use berth_engine::Stage;
-use berth_explain::{ClusterReport, Fix, Report, Share};
+use berth_explain::{ClusterReport, DecisionSource, Fix, Report, Share, SourceKind};
 
 use super::format::{count, thousands};
 use super::parts::{self, Column, number, text};
@@ -29,8 +29,43 @@ const MAX_CLUSTERS: usize = 200;
 /// Maximum number of clusters in a sentence.
 const MAX_SHARES: usize = 10;
 
+/// Writes which decision the report explains: the recorded decision of the scheduler, or a decision for the present
+/// clusters.
+fn source(html: &mut Html, source: &DecisionSource) {
+    if source.origin == SourceKind::Recomputed {
+        let reason = source.reason.as_deref().unwrap_or_default();
+        let text = format!("Recomputed for the present clusters: {reason}");
+        html.leaf("p", &[("class", &"muted")], text);
+        return;
+    }
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    html.el("p", &[], |html| {
+        html.text(format_args!(
+            "Decided at {} by the scheduler {} ({}), from its record. ",
+            text(&source.time),
+            text(&source.scheduler_name),
+            text(&source.trigger),
+        ));
+        match &source.now {
+            None => html.text("It would make the same decision now."),
+            Some(now) => {
+                let result = if now.clusters.is_empty() {
+                    now.message.as_ref().unwrap_or(&now.summary).clone()
+                } else {
+                    shares(&now.clusters)
+                };
+                let text = format!("It would decide otherwise now: {result}");
+                html.leaf("span", &[("class", &"no")], text);
+            }
+        }
+    });
+}
+
 /// Writes a report. `changes` writes the section of the smallest changes, or a link to this section.
 pub(super) fn write(html: &mut Html, report: &Report, changes: impl FnOnce(&mut Html)) {
+    if let Some(of) = &report.source {
+        source(html, of);
+    }
     let is_placed = report.is_placed();
     let class = if is_placed {
         "verdict"

@@ -1,16 +1,20 @@
-//! The page of the fleet: clusters by location, with capacity, taints, health and load.
+//! The page of the fleet: a map of all clusters, and a table with their capacity, taints, health and load.
 
+mod map;
+
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use axum::response::Html as Document;
 
-use super::format::{bytes, cores, count, thousands};
-use super::parts::{self, Column, Tone, number, text};
-use super::{Tab, frame};
+use self::map::Colour;
+use super::format::{bytes, cores, count, counted, thousands};
+use super::parts::{self, Column, Selected, Tone, number, text};
+use super::{DataState, Tab, frame, still_reading};
 use crate::binding_query::{PAGE_SIZE, encode};
 use crate::html::Html;
-use crate::store::{Amounts, ClusterRow, Store};
+use crate::store::{Amounts, ClusterHealth, ClusterRow, Store};
 
 const COLUMNS: [Column; 8] = [
     text("Cluster"),
@@ -18,133 +22,191 @@ const COLUMNS: [Column; 8] = [
     text("CPU"),
     text("Memory"),
     text("Pods"),
-    number("Bindings"),
+    number("Workloads"),
     number("Replicas"),
-    text("Taints"),
+    Column {
+        name: "Taints",
+        class: "taints",
+    },
 ];
 
-/// The search text and the page number of a request.
+/// The order of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// The worst first.
+    Problems,
+    Location,
+    /// The fullest first.
+    Load,
+    Name,
+}
+
+impl Order {
+    const ALL: [Self; 4] = [Self::Problems, Self::Location, Self::Load, Self::Name];
+
+    /// Returns the value in the URL, and the label of the order.
+    const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Problems => ("", "Problems first"),
+            Self::Location => ("location", "Location"),
+            Self::Load => ("load", "Fullest first"),
+            Self::Name => ("name", "Name"),
+        }
+    }
+}
+
+/// The filters, the order, the colours of the map, and the page number of a request.
 #[derive(Debug)]
 pub(crate) struct View {
     text: String,
+    state: Option<ClusterHealth>,
+    order: Order,
+    colour: Colour,
     page: usize,
 }
 
 impl View {
     pub(crate) fn new(parameters: &BTreeMap<String, String>) -> Self {
         let value = |name: &str| parameters.get(name).map_or("", |value| value.trim());
+        let mut states = ClusterHealth::WORST_FIRST.into_iter();
+        let mut orders = Order::ALL.into_iter();
         Self {
             text: value("q").to_owned(),
+            state: states.find(|of| of.names().0 == value("state")),
+            order: orders
+                .find(|of| of.names().0 == value("sort"))
+                .unwrap_or(Order::Problems),
+            colour: Colour::parse(value("colour")),
             page: value("page").parse().unwrap_or(1).max(1),
         }
     }
 
+    /// Returns the URL path of a page of this view.
     fn path(&self, page: usize) -> String {
-        format!("/?q={}&page={page}", encode(&self.text))
+        let state = self.state.map_or("", |of| of.names().0);
+        format!(
+            "/fleet?q={}&state={state}&sort={}&colour={}&page={page}",
+            encode(&self.text),
+            self.order.names().0,
+            self.colour.names().0
+        )
     }
 
     fn matches(&self, name: &str, row: &ClusterRow) -> bool {
-        let mut texts = [name, &row.provider, &row.region, &row.zone].into_iter();
-        texts.any(|text| text.contains(&self.text))
-            || row.taints.iter().any(|taint| taint.contains(&self.text))
+        let mut texts = [name, &row.provider, &row.region, &row.zone, &row.version].into_iter();
+        let matches_text = texts.any(|text| text.contains(&self.text))
+            || row.taints.iter().any(|taint| taint.contains(&self.text));
+        matches_text && self.state.is_none_or(|state| row.health() == state)
+    }
+
+    /// Returns the clusters that match, in the order of the table.
+    fn select<'a>(&self, store: &'a Store) -> Vec<(&'a String, &'a ClusterRow)> {
+        let all = store.clusters.iter();
+        let mut rows: Vec<_> = all.filter(|(name, row)| self.matches(name, row)).collect();
+        // The sorts are stable: rows with equal keys remain sorted by name.
+        match self.order {
+            Order::Problems => rows.sort_by_key(|(_, row)| row.health()),
+            Order::Location => rows.sort_by_key(|(_, row)| row.location()),
+            Order::Load => rows.sort_by_key(|(_, row)| Reverse(row.load_permille())),
+            Order::Name => {}
+        }
+        rows
     }
 }
 
 /// Returns the page.
 pub(crate) fn page(store: &Store, view: &View) -> Document<String> {
-    frame("Fleet", Tab::Fleet, |html| {
+    frame("Fleet", Tab::Fleet, &DataState::of(store), |html| {
         html.leaf("h1", &[], "Fleet");
-        search(html, view);
+        form(html, view);
         html.el("div", &[("data-live", &"fleet")], |html| {
-            if !store.has_synced {
-                html.leaf(
-                    "p",
-                    &[("class", &"muted")],
-                    "The dashboard is still reading the clusters and bindings.",
-                );
-            }
+            still_reading(html, store);
             let names = store.clusters.keys().map(String::as_str);
             parts::evictions_paused(html, &store.evictions_paused(names));
-            tiles(html, store);
-            clusters(html, store, view);
+            let rows = view.select(store);
+            summary(html, store, rows.len());
+            if rows.is_empty() {
+                let hint = "No clusters match. Add one with `berth join`.";
+                html.leaf("p", &[("class", &"muted")], hint);
+                return;
+            }
+            map::write(html, &rows, view.colour);
+            clusters(html, store, view, &rows);
         });
     })
 }
 
-fn search(html: &mut Html, view: &View) {
-    html.el("form", &[("role", &"search"), ("action", &"/")], |html| {
-        html.el("label", &[], |html| {
-            html.leaf("span", &[], "Search");
-            html.void(
-                "input",
-                &[
-                    ("type", &"search"),
-                    ("name", &"q"),
-                    ("value", &view.text),
-                    ("placeholder", &"cluster, provider, region, zone, taint"),
-                ],
-            );
+fn form(html: &mut Html, view: &View) {
+    let attributes: [(&str, &dyn Display); 2] = [("role", &"search"), ("action", &"/fleet")];
+    html.el("form", &attributes, |html| {
+        let hint = "cluster, provider, region, zone, version, taint";
+        parts::field(html, "Search", "q", &view.text, hint);
+        let mut states = vec![("", "All".to_owned(), Selected::if_equal(&view.state, &None))];
+        for of in ClusterHealth::WORST_FIRST {
+            let (value, label) = of.names();
+            let selected = Selected::if_equal(&view.state, &Some(of));
+            states.push((value, label.to_owned(), selected));
+        }
+        parts::choice(html, "State", "state", &states);
+        let colours = Colour::ALL.map(|of| {
+            let (value, label) = of.names();
+            (
+                value,
+                label.to_owned(),
+                Selected::if_equal(&of, &view.colour),
+            )
         });
+        parts::choice(html, "Colour of the map", "colour", &colours);
+        let orders = Order::ALL.map(|of| {
+            let (value, label) = of.names();
+            (
+                value,
+                label.to_owned(),
+                Selected::if_equal(&of, &view.order),
+            )
+        });
+        parts::choice(html, "Order of the table", "sort", &orders);
         html.leaf("button", &[], "Show");
     });
 }
 
-fn tiles(html: &mut Html, store: &Store) {
-    let ready = store.clusters.values().filter(|row| row.ready).count();
-    let total = |of: fn(&ClusterRow) -> Option<Amounts>| {
-        let mut sum = Amounts::default();
-        for amounts in store.clusters.values().filter_map(of) {
-            sum.add(amounts);
+/// Writes the numbers of clusters, and the capacity of those that are ready.
+fn summary(html: &mut Html, store: &Store, matching: usize) {
+    let (cpu, lost) = store.usable(|row| row.cpu);
+    let (memory, _) = store.usable(|row| row.memory);
+    let all = store.clusters.len();
+    html.el("p", &[("class", &"summary")], |html| {
+        html.leaf("b", &[], count(matching));
+        html.text(format_args!(
+            " of {} match; {} of {} ready. Usable: {} of {} cores and {} of {} free",
+            counted(all, "cluster"),
+            count(all - lost),
+            count(all),
+            cores(cpu.free()),
+            cores(cpu.allocatable),
+            bytes(memory.free()),
+            bytes(memory.allocatable),
+        ));
+        match lost {
+            0 => html.text("."),
+            lost => html.text(format_args!(
+                "; the capacity of {} that {} not ready is not counted.",
+                counted(lost, "cluster"),
+                if lost == 1 { "is" } else { "are" },
+            )),
         }
-        sum
-    };
-    let (cpu, memory) = (total(|row| row.cpu), total(|row| row.memory));
-    let totals = store.totals;
-    html.el(
-        "section",
-        &[("class", &"tiles"), ("aria-label", &"Totals")],
-        |html| {
-            let clusters = format!("of {}", count(store.clusters.len()));
-            parts::tile(html, "Clusters ready", &count(ready), &clusters);
-            let all_cores = format!("of {} cores", cores(cpu.allocatable));
-            parts::tile(html, "CPU free", &cores(cpu.free()), &all_cores);
-            let all_memory = format!("of {}", bytes(memory.allocatable));
-            parts::tile(html, "Memory free", &bytes(memory.free()), &all_memory);
-            let bindings = format!("of {}", count(store.bindings.len()));
-            parts::tile(
-                html,
-                "Bindings scheduled",
-                &count(totals.scheduled),
-                &bindings,
-            );
-            let waiting = format!("and {} waiting", count(totals.waiting));
-            parts::tile(
-                html,
-                "Unschedulable",
-                &count(totals.unschedulable),
-                &waiting,
-            );
-        },
-    );
+    });
 }
 
-fn clusters(html: &mut Html, store: &Store, view: &View) {
-    let mut rows: Vec<(&String, &ClusterRow)> = store
-        .clusters
-        .iter()
-        .filter(|(name, row)| view.matches(name, row))
-        .collect();
-    rows.sort_by_key(|(_, row)| row.location());
-    if rows.is_empty() {
-        let hint = "No clusters match. Add one with `berth join`.";
-        html.leaf("p", &[("class", &"muted")], hint);
-        return;
-    }
+fn clusters(html: &mut Html, store: &Store, view: &View, rows: &[(&String, &ClusterRow)]) {
     let page = view.page.min(rows.len().div_ceil(PAGE_SIZE));
     let shown = rows.chunks(PAGE_SIZE).nth(page - 1).unwrap_or_default();
-    parts::table(html, "Clusters by location", &COLUMNS, |html| {
-        for group in shown.chunk_by(|(_, a), (_, b)| a.location() == b.location()) {
-            if let Some((_, first)) = group.first() {
+    parts::table(html, "Clusters", &COLUMNS, |html| {
+        let groups = shown.chunk_by(|(_, a), (_, b)| {
+            view.order != Order::Location || a.location() == b.location()
+        });
+        for group in groups {
+            if let Some((_, first)) = group.first().filter(|_| view.order == Order::Location) {
                 html.el("tr", &[("class", &"group")], |html| {
                     let attributes: [(&str, &dyn Display); 2] =
                         [("colspan", &COLUMNS.len()), ("scope", &"rowgroup")];
@@ -159,7 +221,8 @@ fn clusters(html: &mut Html, store: &Store, view: &View) {
     parts::pager(html, page, PAGE_SIZE, rows.len(), |page| view.path(page));
 }
 
-fn location_text(row: &ClusterRow) -> String {
+/// Returns provider, region and zone as text.
+pub(super) fn location_text(row: &ClusterRow) -> String {
     let (provider, region, zone) = row.location();
     let names = [provider, region, zone].into_iter();
     let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
@@ -177,40 +240,32 @@ fn cluster(html: &mut Html, store: &Store, name: &str, row: &ClusterRow) {
         c_cpu,
         c_memory,
         c_pods,
-        c_bindings,
+        c_workloads,
         c_replicas,
         c_taints,
     ] = &COLUMNS;
     let load = store.load(name);
     html.el("tr", &[], |html| {
         parts::cell(html, c_name, |html| {
-            let path = format!("/bindings?cluster={}", encode(name));
-            html.leaf("a", &[("href", &path), ("class", &"name")], name);
-            html.leaf("span", &[("class", &"sub")], &row.version);
-            parts::what_if(html, "cluster", "lose", name);
+            parts::cluster_link(html, name);
+            html.leaf("span", &[("class", &"sub nowrap")], &row.version);
+            let location = location_text(row);
+            let attributes: [(&str, &dyn Display); 2] =
+                [("class", &"sub nowrap"), ("title", &location)];
+            let region = [&*row.provider, &*row.region].into_iter();
+            let region: Vec<&str> = region.filter(|name| !name.is_empty()).collect();
+            html.leaf("span", &attributes, region.join(" / "));
         });
         parts::cell(html, c_health, |html| {
-            html.el("span", &[("class", &"badges")], |html| {
-                if row.ready {
-                    parts::badge(html, Tone::Good, "Ready");
-                } else {
-                    parts::badge(html, Tone::Bad, "Not ready");
-                }
-                for problem in &row.problems {
-                    parts::badge(html, Tone::Warning, problem);
-                }
-                if let Some(message) = &row.evictions_paused {
-                    parts::badge_with_title(html, Tone::Warning, "Evictions paused", message);
-                }
-            });
-            if !row.ready {
-                html.leaf("span", &[("class", &"sub")], &row.message);
+            parts::cluster_states(html, row);
+            if !row.is_ready() {
+                html.leaf("span", &[("class", &"sub message")], &row.message);
             }
         });
-        amounts(html, c_cpu, row.cpu, cores);
-        amounts(html, c_memory, row.memory, bytes);
-        amounts(html, c_pods, row.pods, thousands);
-        parts::cell(html, c_bindings, |html| html.text(count(load.bindings)));
+        amounts(html, c_cpu, row, row.cpu, cores);
+        amounts(html, c_memory, row, row.memory, bytes);
+        amounts(html, c_pods, row, row.pods, thousands);
+        parts::cell(html, c_workloads, |html| html.text(count(load.bindings)));
         parts::cell(html, c_replicas, |html| html.text(thousands(load.replicas)));
         parts::cell(html, c_taints, |html| {
             if row.taints.is_empty() {
@@ -223,25 +278,31 @@ fn cluster(html: &mut Html, store: &Store, name: &str, row: &ClusterRow) {
     });
 }
 
-fn amounts(html: &mut Html, column: &Column, of: Option<Amounts>, text: fn(i64) -> String) {
-    parts::cell(html, column, |html| {
-        let Some(of) = of else {
-            html.leaf("span", &[("class", &"muted")], "not reported");
-            return;
-        };
-        let (used, all) = (text(of.used), text(of.allocatable));
-        let label = format!("{used} of {all} allocated, {} free", text(of.free()));
-        html.el(
-            "span",
-            &[("class", &"capacity"), ("title", &label)],
-            |html| {
-                parts::bar(html, of.permille(), &label);
-                html.leaf(
-                    "span",
-                    &[],
-                    format_args!("{} free of {all}", text(of.free())),
-                );
-            },
-        );
+/// Writes the amounts of a resource. Those of a cluster that is not ready are outdated, so that they have no bar.
+fn amounts(
+    html: &mut Html,
+    column: &Column,
+    row: &ClusterRow,
+    of: Option<Amounts>,
+    text: fn(i64) -> String,
+) {
+    parts::cell(html, column, |html| match of {
+        None => html.leaf("span", &[("class", &"muted")], "not reported"),
+        Some(of) if row.is_ready() => parts::capacity(html, of, text),
+        Some(of) => {
+            let last = format!("not usable; last {}", text(of.allocatable));
+            html.leaf("span", &[("class", &"muted")], last);
+        }
     });
+}
+
+/// Returns the tone of a used share in thousandths.
+const fn load_tone(permille: Option<i64>) -> Tone {
+    match permille {
+        None => Tone::Neutral,
+        Some(950..) => Tone::Worst,
+        Some(800..) => Tone::Warning,
+        Some(500..) => Tone::Info,
+        Some(_) => Tone::Good,
+    }
 }

@@ -4,6 +4,7 @@ use berth_api::BindingKey;
 use jiff::Timestamp;
 
 use crate::binding_query::encode;
+use crate::store::PolicyName;
 
 /// Returns milli-CPUs as cores. An amount below 100 cores has one decimal, unless it is a whole number.
 pub(crate) fn cores(milli: i64) -> String {
@@ -75,6 +76,28 @@ pub(crate) fn path(binding: &BindingKey) -> String {
     match &binding.namespace {
         Some(namespace) => format!("/bindings/{}/{name}", encode(namespace)),
         None => format!("/clusterbindings/{name}"),
+    }
+}
+
+/// Returns the URL path of the page of a cluster.
+pub(crate) fn cluster_path(name: &str) -> String {
+    format!("/clusters/{}", encode(name))
+}
+
+/// Returns the URL path of the page of a policy.
+pub(crate) fn policy_path(policy: &PolicyName) -> String {
+    let name = encode(&policy.name);
+    match &policy.namespace {
+        Some(namespace) => format!("/policies/{}/{name}", encode(namespace)),
+        None => format!("/clusterpolicies/{name}"),
+    }
+}
+
+/// Returns a number with its noun, such as `1 cluster` or `2 clusters`.
+pub(crate) fn counted(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        number => format!("{} {noun}s", count(number)),
     }
 }
 

@@ -4,7 +4,7 @@ use axum::response::Html as Document;
 
 use super::format::{clock, path};
 use super::parts::{self, Column, text};
-use super::{Tab, frame};
+use super::{DataState, Tab, frame, still_reading};
 use crate::binding_query::PAGE_SIZE;
 use crate::html::Html;
 use crate::store::{Move, Store, Targets};
@@ -22,7 +22,7 @@ const MAX_CLUSTERS: usize = 8;
 
 /// Returns the page.
 pub(crate) fn page(store: &Store) -> Document<String> {
-    frame("Live", Tab::Live, |html| {
+    frame("Live", Tab::Live, &DataState::of(store), |html| {
         html.leaf("h1", &[], "Live");
         let lead = "Placements and moves since the dashboard started, the newest first.";
         html.leaf("p", &[("class", &"muted")], lead);
@@ -30,6 +30,7 @@ pub(crate) fn page(store: &Store) -> Document<String> {
             "div",
             &[("data-live", &"live"), ("aria-live", &"polite")],
             |html| {
+                still_reading(html, store);
                 if store.moves.is_empty() {
                     html.leaf(
                         "p",
@@ -71,7 +72,7 @@ pub(crate) fn moves<'a>(html: &mut Html, moves: impl Iterator<Item = &'a Move>) 
 }
 
 /// Describes a move by the numbers of clusters that gain and lose the workload.
-fn describe(before: &Targets, after: &Targets) -> String {
+pub(super) fn describe(before: &Targets, after: &Targets) -> String {
     if before.is_empty() {
         return "Placed".to_owned();
     }

@@ -12,7 +12,7 @@ use berth_plan::what_if::{Move, Moves, Share};
 pub(crate) use self::form::Form;
 use super::format::{clock, count, path, thousands};
 use super::parts::{self, Column, number, text};
-use super::{Tab, frame};
+use super::{DataState, Tab, frame};
 use crate::html::Html;
 use crate::simulation_runner::{FinishedSimulation, MAX_MOVES};
 use crate::store::Store;
@@ -36,7 +36,7 @@ pub(crate) fn page(
     form: &Form,
     outcome: Option<&Result<FinishedSimulation, String>>,
 ) -> Document<String> {
-    frame("What if", Tab::WhatIf, |html| {
+    frame("What if", Tab::WhatIf, &DataState::of(store), |html| {
         html.leaf("h1", &[], "What if");
         let lead = "See which bindings a change would move. Nothing is written.";
         html.leaf("p", &[("class", &"muted")], lead);

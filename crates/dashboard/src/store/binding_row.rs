@@ -1,8 +1,14 @@
 //! The row of a binding in the store.
 
-use berth_api::well_known::CONDITION_FULLY_APPLIED;
-use berth_api::{Binding, condition};
-use berth_explain::{Migration, MigrationState};
+use std::sync::Arc;
+
+use berth_api::Binding;
+use berth_api::well_known::{
+    CLUSTER_PROPAGATION_POLICY_NAME, PROPAGATION_POLICY_NAME, PROPAGATION_POLICY_NAMESPACE,
+};
+use berth_diagnosis::{
+    ClusterState, Diagnosis, Migration, MigrationState, WorkloadRow, of_binding,
+};
 use jiff::Timestamp;
 
 /// The clusters of a binding with their replicas, sorted by name.
@@ -39,104 +45,112 @@ impl Targets {
     }
 }
 
-/// The result of scheduling, from the condition Scheduled of the binding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scheduling {
-    Scheduled,
-    Unschedulable,
-    /// The binding has no condition Scheduled yet.
-    Waiting,
+/// The policy that holds a workload.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PolicyName {
+    /// The namespace of a PropagationPolicy. `None` for a ClusterPropagationPolicy.
+    pub(crate) namespace: Option<Box<str>>,
+    pub(crate) name: Box<str>,
 }
 
-/// The result of propagation, from the condition FullyApplied of the binding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Applied {
-    Yes,
-    No,
-    Unknown,
+impl PolicyName {
+    fn of(binding: &Binding) -> Option<Self> {
+        let annotation = |name: &str| {
+            let value = binding.annotation(name);
+            (!value.is_empty()).then(|| value.into())
+        };
+        if let Some(name) = annotation(PROPAGATION_POLICY_NAME) {
+            let namespace = annotation(PROPAGATION_POLICY_NAMESPACE);
+            let own = || binding.key.namespace.as_deref().map(Into::into);
+            let namespace = namespace.or_else(own);
+            return Some(Self { namespace, name });
+        }
+        let name = annotation(CLUSTER_PROPAGATION_POLICY_NAME)?;
+        Some(Self {
+            namespace: None,
+            name,
+        })
+    }
+
+    /// Returns the kind of the policy.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self.namespace {
+            Some(_) => "PropagationPolicy",
+            None => "ClusterPropagationPolicy",
+        }
+    }
 }
 
-/// The step of propagation that the binding suspends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Suspension {
-    None,
-    Scheduling,
-    Dispatching,
+impl std::fmt::Display for PolicyName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{namespace}/{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
 }
 
 /// The fields of a binding that the pages show.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BindingRow {
-    pub(crate) kind: Box<str>,
-    /// The name of the workload.
-    pub(crate) resource: Box<str>,
-    pub(crate) replicas: i32,
+    /// The diagnosis in one row, the same as in the lists of the command line.
+    pub(crate) workload: WorkloadRow,
+    /// The binding without the fields that no diagnosis reads. A change of a cluster needs it for the next diagnosis.
+    pub(crate) binding: Arc<Binding>,
     pub(crate) targets: Targets,
-    pub(crate) scheduling: Scheduling,
-    pub(crate) applied: Applied,
-    pub(crate) suspension: Suspension,
     /// The unfinished moves. Boxed, because most bindings have none.
     pub(crate) migration: Option<Box<Migration>>,
-    pub(crate) policy: Option<Box<str>>,
-    pub(crate) reason: Box<str>,
-    pub(crate) message: Box<str>,
-    pub(crate) created: Option<Timestamp>,
+    pub(crate) policy: Option<PolicyName>,
 }
 
 impl BindingRow {
-    pub(crate) fn of(binding: &Binding) -> Self {
-        let (spec, status) = (&binding.spec, &binding.status);
-        let scheduled = condition::scheduled(&status.conditions);
-        let fully = condition::find(&status.conditions, CONDITION_FULLY_APPLIED);
-        let scheduling = match scheduled.map(|of| of.status.as_str()) {
-            Some("True") => Scheduling::Scheduled,
-            Some(_) => Scheduling::Unschedulable,
-            None => Scheduling::Waiting,
-        };
-        let applied = match fully.map(|of| of.status.as_str()) {
-            Some("True") => Applied::Yes,
-            Some(_) => Applied::No,
-            None => Applied::Unknown,
-        };
-        let deciding = match (scheduling, applied) {
-            (Scheduling::Scheduled, Applied::No) => fully,
-            _ => scheduled,
-        };
-        let failure = status
-            .aggregated_status
-            .iter()
-            .find_map(|item| item.applied_message.as_deref().filter(|it| !it.is_empty()));
-        let message = deciding.map_or("", |of| of.message.as_str());
-        let message = match (applied, failure) {
-            (Applied::No, Some(failure)) if scheduling == Scheduling::Scheduled => failure,
-            _ => message,
-        };
-        let suspension = match &spec.suspension {
-            Some(of) if of.scheduling == Some(true) => Suspension::Scheduling,
-            Some(of) if of.dispatching == Some(true) || of.dispatching_on_clusters.is_some() => {
-                Suspension::Dispatching
-            }
-            _ => Suspension::None,
-        };
-        let targets = spec.clusters.iter();
+    /// Diagnoses a binding with the states of its clusters.
+    pub(super) fn of(
+        binding: Binding,
+        clusters: &dyn Fn(&str) -> ClusterState,
+        now: Timestamp,
+    ) -> Self {
+        let binding = berth_diagnosis::trimmed(binding);
+        let targets = binding.spec.targets();
+        // A dependency has the targets of the workloads that need it, with their replicas.
+        let has_replicas = binding.spec.is_workload();
+        let targets = targets.iter().map(|of| {
+            let replicas = if has_replicas { of.replicas } else { 0 };
+            (of.name.as_str(), replicas)
+        });
         Self {
-            kind: spec.resource.kind.as_str().into(),
-            resource: spec.resource.name.as_str().into(),
-            replicas: spec.replicas,
-            targets: Targets::new(targets.map(|of| (of.name.as_str(), of.replicas))),
-            scheduling,
-            applied,
-            suspension,
-            migration: Migration::of(binding).map(Box::new),
-            policy: binding.policy().map(Into::into),
-            reason: deciding.map_or("", |of| of.reason.as_str()).into(),
-            message: message.into(),
-            created: binding
-                .metadata
-                .creation_timestamp
-                .as_ref()
-                .map(|time| time.0),
+            workload: WorkloadRow::of(&binding, clusters, now),
+            targets: Targets::new(targets),
+            migration: Migration::of(&binding).map(Box::new),
+            policy: PolicyName::of(&binding),
+            binding: Arc::new(binding),
         }
+    }
+
+    /// Diagnoses the binding again.
+    pub(super) fn diagnose(&mut self, clusters: &dyn Fn(&str) -> ClusterState, now: Timestamp) {
+        self.workload = WorkloadRow::of(&self.binding, clusters, now);
+    }
+
+    /// Reports whether the pages show the same for both rows.
+    pub(super) fn shows_the_same_as(&self, other: &Self) -> bool {
+        self == other
+    }
+
+    /// Returns the whole diagnosis of the binding.
+    pub(super) fn diagnosis(
+        &self,
+        clusters: &dyn Fn(&str) -> ClusterState,
+        now: Timestamp,
+    ) -> Diagnosis {
+        of_binding(&self.binding, clusters, now)
+    }
+
+    /// Reports whether the workload has a copy in one of the clusters, or is to have one.
+    pub(crate) fn has_copy_in(&self, is_one: impl Fn(&str) -> bool) -> bool {
+        let reports = &self.binding.status.aggregated_status;
+        self.targets.iter().any(|(name, _)| is_one(name))
+            || reports.iter().any(|of| is_one(&of.cluster_name))
     }
 
     /// Returns the state of the migration, or `None` if nothing moves.
@@ -146,6 +160,29 @@ impl BindingRow {
 
     /// Returns the kind and the name of the workload.
     pub(crate) fn workload(&self) -> String {
-        format!("{} {}", self.kind, self.resource)
+        format!("{} {}", self.workload.kind, self.workload.name)
+    }
+
+    /// Returns the names of the bindings that need the resource, if it is placed only because of them.
+    pub(crate) fn needed_by(&self) -> Vec<String> {
+        let spec = &self.binding.spec;
+        if spec.placement.is_some() {
+            return Vec::new();
+        }
+        let names = spec.required_by.iter().map(|of| {
+            let namespace = of.namespace.as_deref().unwrap_or_default();
+            berth_api::BindingKey::new(namespace, &of.name).to_string()
+        });
+        names.collect()
+    }
+
+    /// Reports whether the resource has no policy, and follows the workloads that need it.
+    pub(crate) fn is_dependency(&self) -> bool {
+        self.binding.spec.placement.is_none()
+    }
+
+    pub(crate) fn created(&self) -> Option<Timestamp> {
+        let created = self.binding.metadata.creation_timestamp.as_ref();
+        created.map(|time| time.0)
     }
 }

@@ -4,7 +4,7 @@ use berth_api::cluster::ResourceList;
 use berth_api::quantity::Quantity;
 use berth_api::well_known::CONDITION_READY;
 use berth_api::{Cluster, condition};
-use berth_explain::PausedEvictions;
+use berth_diagnosis::{ClusterState, PausedEvictions};
 
 /// The amounts of one resource in a cluster, in milli-CPUs, bytes or pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,16 +35,47 @@ impl Amounts {
     }
 }
 
+/// The state of a cluster in one word, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ClusterHealth {
+    /// The cluster is not ready: its last reports are outdated, and its capacity does not count.
+    NotReady,
+    /// The cluster is ready, and a condition reports a problem or paused evictions.
+    Impaired,
+    /// The cluster is ready, and a taint keeps workloads away.
+    Tainted,
+    /// The cluster is ready.
+    Ready,
+}
+
+impl ClusterHealth {
+    pub(crate) const WORST_FIRST: [Self; 4] =
+        [Self::NotReady, Self::Impaired, Self::Tainted, Self::Ready];
+
+    /// Returns the value in the URL, and the label.
+    pub(crate) const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::NotReady => ("not-ready", "Not ready"),
+            Self::Impaired => ("impaired", "Impaired"),
+            Self::Tainted => ("tainted", "Tainted"),
+            Self::Ready => ("ready", "Ready"),
+        }
+    }
+}
+
 /// The fields of a cluster that the pages show.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ClusterRow {
     pub(crate) provider: String,
     pub(crate) region: String,
     pub(crate) zone: String,
-    pub(crate) ready: bool,
+    /// The state as far as it matters for the copies there.
+    pub(crate) state: ClusterState,
     /// Message of the condition Ready.
     pub(crate) message: String,
     pub(crate) taints: Vec<String>,
+    /// True if a taint keeps workloads away.
+    is_repelling: bool,
     /// Types of the conditions with the status False, except Ready.
     pub(crate) problems: Vec<String>,
     /// Message of the condition EvictionsPaused, or `None` if evictions go on.
@@ -89,9 +120,13 @@ impl ClusterRow {
             provider: spec.provider.clone().unwrap_or_default(),
             region: spec.region.clone().unwrap_or_default(),
             zone: zones,
-            ready: ready.is_some_and(|of| of.status == "True"),
+            state: ClusterState::of(Some(cluster)),
             message: ready.map_or_else(|| "no condition Ready".to_owned(), |of| of.message.clone()),
             taints: taints.collect(),
+            is_repelling: spec
+                .taints
+                .iter()
+                .any(|taint| matches!(&*taint.effect, "NoSchedule" | "NoExecute")),
             problems: problems.map(|of| of.type_.clone()).collect(),
             evictions_paused: PausedEvictions::message_of(cluster).map(str::to_owned),
             version: status
@@ -101,6 +136,30 @@ impl ClusterRow {
             memory: amounts("memory", Quantity::value),
             pods: amounts("pods", Quantity::value),
         }
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.state == ClusterState::Ready
+    }
+
+    /// Returns the state in one word.
+    pub(crate) fn health(&self) -> ClusterHealth {
+        if !self.is_ready() {
+            ClusterHealth::NotReady
+        } else if !self.problems.is_empty() || self.evictions_paused.is_some() {
+            ClusterHealth::Impaired
+        } else if self.is_repelling {
+            ClusterHealth::Tainted
+        } else {
+            ClusterHealth::Ready
+        }
+    }
+
+    /// Returns the largest used share of CPU, memory and pods in thousandths. `None` if the cluster is not ready or reports
+    /// no capacity, so that nothing is known about its load.
+    pub(crate) fn load_permille(&self) -> Option<i64> {
+        let all = [self.cpu, self.memory, self.pods].into_iter().flatten();
+        all.map(Amounts::permille).max().filter(|_| self.is_ready())
     }
 
     /// Returns provider, region and zone.

@@ -3,23 +3,33 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
 use berth_api::{
     Binding, BindingKey, BindingKind, Cluster, ClusterResourceBinding, ResourceBinding,
 };
-use berth_component_base::list_watch;
+use berth_component_base::list_watch::{self, Connection};
 use berth_engine::Fleet;
 use futures::StreamExt as _;
-use jiff::Timestamp;
+use futures::stream::BoxStream;
+use jiff::{SignedDuration, Timestamp};
 use kube::api::Api;
 use kube::runtime::watcher::Event;
 use kube::{Client, ResourceExt as _};
 use parking_lot::{Mutex, RwLock};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use super::{BindingRow, ClusterRow, Store};
+use super::{ClusterRow, Store};
+
+/// Interval of the search for rows that are outdated. Changes of many clusters within this time cause one search.
+const TICK: Duration = Duration::from_millis(250);
+/// Time between two announcements of an outage.
+const AGE_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
+/// Maximum pause between two requests after failures.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// The state that the task updates and the requests read: the store, its version, and the fleet for decisions.
 #[derive(Clone, Debug)]
@@ -50,25 +60,45 @@ impl SharedState {
         fleet.clone()
     }
 
+    /// Returns a cluster object.
+    pub(crate) fn cluster(&self, name: &str) -> Option<Arc<Cluster>> {
+        let snapshot = self.fleet.lock().snapshot();
+        snapshot.cluster(snapshot.ordinal(name)?)?.object().cloned()
+    }
+
     fn change(&self, change: impl FnOnce(&mut Store)) {
         change(&mut self.store.write());
+        self.announce();
+    }
+
+    /// Notifies open pages of a change.
+    fn announce(&self) {
         self.version.send_modify(|version| *version += 1);
     }
 }
 
 /// Watches clusters and bindings, and updates the store until the token is cancelled.
 pub(crate) async fn run_watches(client: Client, shared: SharedState, cancel: CancellationToken) {
-    let clusters = events(Api::<Cluster>::all(client.clone()));
-    let namespaced = events(Api::<ResourceBinding>::all(client.clone()));
-    let cluster_scoped = events(Api::<ClusterResourceBinding>::all(client));
+    let (clusters, mut cluster_state) = events(Api::<Cluster>::all(client.clone()));
+    let (namespaced, mut namespaced_state) = events(Api::<ResourceBinding>::all(client.clone()));
+    let (cluster_scoped, mut cluster_scoped_state) =
+        events(Api::<ClusterResourceBinding>::all(client));
     tokio::pin!(clusters, namespaced, cluster_scoped);
     let mut watches = Watches::new(shared);
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             () = cancel.cancelled() => return,
+            _ = ticks.tick() => watches.on_tick(Timestamp::now()),
             Some(event) = clusters.next() => watches.on_cluster(event),
             Some(event) = namespaced.next() => watches.on_namespaced_binding(event),
             Some(event) = cluster_scoped.next() => watches.on_cluster_scoped_binding(event),
+            Ok(()) = cluster_state.changed() => watches.note(0, &cluster_state.borrow_and_update()),
+            Ok(()) = namespaced_state.changed() => watches.note(1, &namespaced_state.borrow_and_update()),
+            Ok(()) = cluster_scoped_state.changed() => {
+                watches.note(2, &cluster_scoped_state.borrow_and_update());
+            }
         }
     }
 }
@@ -79,6 +109,8 @@ struct Watches {
     clusters: ClusterWatch,
     namespaced: BindingWatch,
     cluster_scoped: BindingWatch,
+    /// The last time at which an outage was announced.
+    announced: Option<Timestamp>,
 }
 
 impl Watches {
@@ -88,6 +120,7 @@ impl Watches {
             clusters: ClusterWatch::default(),
             namespaced: BindingWatch::new(BindingKind::Namespaced),
             cluster_scoped: BindingWatch::new(BindingKind::Cluster),
+            announced: None,
         }
     }
 
@@ -106,24 +139,67 @@ impl Watches {
         self.update_has_synced();
     }
 
+    fn note(&self, index: usize, connection: &Connection) {
+        let now = Timestamp::now();
+        let is_new = self
+            .shared
+            .store
+            .write()
+            .connections
+            .note(index, connection, now);
+        if is_new {
+            self.shared.announce();
+        }
+    }
+
+    /// Diagnoses the bindings again whose row is outdated. During an outage, announces a change from time to time, so
+    /// that open pages show the age of the data.
+    fn on_tick(&mut self, now: Timestamp) {
+        if self.shared.store.read().is_outdated(now) {
+            self.shared.change(|store| store.diagnose_again(now));
+        }
+        let is_due = self.announced.is_none_or(|at| now >= at + AGE_INTERVAL);
+        if is_due && self.shared.store.read().outage().is_some() {
+            self.announced = Some(now);
+            self.shared.announce();
+        }
+    }
+
     /// Sets [`Store::has_synced`] after the first list of each kind is complete.
     fn update_has_synced(&self) {
         let has_synced = self.clusters.has_synced
             && self.namespaced.has_synced
             && self.cluster_scoped.has_synced;
         if has_synced && !self.shared.store.read().has_synced {
-            self.shared.change(|store| store.has_synced = true);
+            let now = Timestamp::now();
+            self.shared.change(|store| {
+                store.diagnose_again(now);
+                store.has_synced = true;
+                store.synced_at = Some(now);
+            });
         }
     }
 }
 
-fn events<K>(api: Api<K>) -> impl futures::Stream<Item = Event<K>>
+/// Returns the events of a watch, and the state of its connection.
+fn events<K>(
+    api: Api<K>,
+) -> (
+    BoxStream<'static, Event<K>>,
+    watch::Receiver<list_watch::Connection>,
+)
 where
     K: kube::Resource + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    list_watch::events(api, list_watch::Config::default())
-        .filter_map(async |event| event.ok())
-        .boxed()
+    let (reports, state) = list_watch::Reports::channel();
+    let config = list_watch::Config {
+        reports,
+        // An open page is to show soon that the control plane is back.
+        longest_pause: LONGEST_PAUSE,
+        ..list_watch::Config::default()
+    };
+    let events = list_watch::events(api, config).filter_map(async |event| event.ok());
+    (events.boxed(), state)
 }
 
 /// The state of the watch of clusters.
@@ -143,23 +219,17 @@ impl ClusterWatch {
                 self.listed.insert(cluster.name_any());
                 shared.fleet.lock().apply(&cluster);
                 let row = ClusterRow::new(&cluster);
-                shared
-                    .store
-                    .write()
-                    .clusters
-                    .insert(cluster.name_any(), row);
+                shared.store.write().apply_cluster(cluster.name_any(), row);
             }
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);
                 self.has_synced = true;
                 shared.change(|store| {
-                    store.clusters.retain(|name, _| {
-                        let is_listed = listed.contains(name);
-                        if !is_listed {
-                            shared.fleet.lock().remove(name);
-                        }
-                        is_listed
-                    });
+                    let deleted = store.clusters.keys().filter(|name| !listed.contains(*name));
+                    for name in deleted.cloned().collect::<Vec<_>>() {
+                        shared.fleet.lock().remove(&name);
+                        store.remove_cluster(&name);
+                    }
                 });
             }
             Event::Apply(cluster) => {
@@ -167,16 +237,12 @@ impl ClusterWatch {
                 let (name, row) = (cluster.name_any(), ClusterRow::new(&cluster));
                 let is_unchanged = shared.store.read().clusters.get(&name) == Some(&row);
                 if !is_unchanged {
-                    shared.change(|store| {
-                        store.clusters.insert(name, row);
-                    });
+                    shared.change(|store| store.apply_cluster(name, row));
                 }
             }
             Event::Delete(cluster) => {
                 shared.fleet.lock().remove(&cluster.name_any());
-                shared.change(|store| {
-                    store.clusters.remove(&cluster.name_any());
-                });
+                shared.change(|store| store.remove_cluster(&cluster.name_any()));
             }
         }
     }
@@ -209,11 +275,9 @@ impl BindingWatch {
             Event::Init => self.listed.clear(),
             Event::InitApply(object) => {
                 let binding = Binding::from(object);
-                let row = BindingRow::of(&binding);
-                let name = binding.key;
-                self.listed.insert(name.clone());
+                self.listed.insert(binding.key.clone());
                 let moved_at = self.has_synced.then_some(now);
-                shared.store.write().apply_binding(name, row, moved_at);
+                shared.store.write().apply_binding(binding, moved_at, now);
             }
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);
@@ -222,11 +286,10 @@ impl BindingWatch {
             }
             Event::Apply(object) => {
                 let binding = Binding::from(object);
-                let row = BindingRow::of(&binding);
-                let name = binding.key;
-                let is_unchanged = shared.store.read().bindings.get(&name) == Some(&row);
-                if !is_unchanged {
-                    shared.change(|store| store.apply_binding(name, row, Some(now)));
+                let mut store = shared.store.write();
+                if store.apply_binding(binding, Some(now), now) {
+                    drop(store);
+                    shared.announce();
                 }
             }
             Event::Delete(object) => {

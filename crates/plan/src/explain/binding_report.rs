@@ -9,10 +9,12 @@ use kube::Client;
 use kube::api::Api;
 
 use super::analysis::{case, with_stored_state};
+use super::recorded_report::{SchedulerRecord, merge};
 use crate::scheduler_configuration::DecisionConfiguration;
 
-/// Reads a binding from the control plane, and computes the decision about it. The fleet must have the option
-/// [`Fleet::keeping_objects`]. `limits` are those of the search for changes that would lead to another decision.
+/// Reads a binding from the control plane, and computes the decision about it, merged with the scheduler's record. Without
+/// a record, `record` is the reason. The fleet must have the option [`Fleet::keeping_objects`]. `limits` are those of the
+/// search for changes that would lead to another decision.
 ///
 /// # Errors
 /// Returns the reason why no report is possible.
@@ -22,12 +24,15 @@ pub async fn binding_report(
     fleet: Fleet,
     key: &BindingKey,
     limits: Limits,
+    record: SchedulerRecord,
 ) -> Result<Report, String> {
     let binding = read(client.clone(), key).await;
     let binding = binding.map_err(|error| api_error_message(&error))?;
     let configuration = configuration.clone();
-    let decided =
-        tokio::task::spawn_blocking(move || decide(&binding, &fleet, &limits, &configuration));
+    let decided = tokio::task::spawn_blocking(move || {
+        let now = decide(&binding, &fleet, &limits, &configuration)?;
+        Ok(merge(now, &binding, None, record.decision))
+    });
     decided.await.map_err(|error| error.to_string())?
 }
 
