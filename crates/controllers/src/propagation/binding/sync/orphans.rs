@@ -13,7 +13,6 @@ use super::{SyncError, WorkSyncer};
 use crate::propagation::binding::migration::observed::{Leaving, Migration};
 use crate::propagation::binding::recorded_events;
 use crate::propagation::binding::sync_input::SyncInput;
-use crate::propagation::binding::targets::expected_clusters;
 use crate::suspension::is_suspended;
 
 impl WorkSyncer {
@@ -25,7 +24,7 @@ impl WorkSyncer {
         written: &mut Vec<Work>,
     ) -> Result<(), SyncError> {
         let binding = &input.binding;
-        let expected = expected_clusters(&binding.spec);
+        let expected = migration.expected_clusters(&binding.spec);
         let orphans = input.works.iter();
         for (cluster, works) in orphans.filter(|(cluster, _)| !expected.contains(*cluster)) {
             for work in works {
