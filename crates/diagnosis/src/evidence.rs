@@ -169,7 +169,7 @@ impl Evidence<'_> {
             Seen::Absent => {
                 let message = "the template does not exist";
                 let reason = Reason::TemplateMissing;
-                let found = new(Station::Template, Health::Stuck, reason, message);
+                let found = new(Station::Template, Health::Stuck, reason, message.to_owned());
                 Some(found.with_fix("apply the manifest of the workload to the control plane"))
             }
         }

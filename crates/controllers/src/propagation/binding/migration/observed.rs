@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use berth_api::binding::{BindingSpec, ResourceHealth, TargetCluster};
+use berth_api::binding::{BindingSpec, GracefulEvictionTask, ResourceHealth, TargetCluster};
 use berth_api::placement::ReplicaSchedulingType;
 use berth_api::well_known::{
     CONDITION_APPLIED, CONDITION_MIGRATING, CONDITION_READY, LAST_HEALTHY_COPY, MAX_MOVING,
@@ -37,6 +37,8 @@ pub(crate) struct Migration {
     granted: BTreeMap<String, Grant>,
     /// The clusters that are no targets, and in which a workload needs the resource.
     needed_in: BTreeSet<String>,
+    /// True if new replicas need the room of the old ones, also where an eviction task keeps them.
+    needs_room: bool,
     /// The reason to wait, or `None` if each cluster has the number that the scheduler decided.
     pub(crate) wait: Option<Wait>,
 }
@@ -120,6 +122,14 @@ impl Migration {
         let Some(unit) = unit(&binding.spec) else {
             return Ok(Self::following(input));
         };
+        let timeout = grace_period(&binding.spec).unwrap_or(timeout);
+        let since = waiting_since(binding).unwrap_or(now);
+        let until = since.saturating_add(timeout).unwrap_or(Timestamp::MAX);
+        let patience = if now < until {
+            Patience::Waiting
+        } else {
+            Patience::Expired
+        };
         let targets: BTreeMap<String, i64> = binding
             .spec
             .targets()
@@ -137,8 +147,10 @@ impl Migration {
             let works = input.works.get(*name).map_or(&[][..], Vec::as_slice);
             let mut share = reported(works, unit, rules)?;
             share.desired = desired;
-            if let Some(least) = input.unreported.get(*name) {
-                // The report may count replicas that have been removed since.
+            let unreported = input.unreported.get(*name);
+            if let Some(least) = unreported.filter(|_| patience == Patience::Waiting) {
+                // The report may count replicas that have been removed since. If the member has not noticed the change
+                // before it was reversed, no other report follows.
                 share.ready = share.ready.min(*least);
             }
             share.member = member_state(&binding.spec, input.clusters.get(*name), name);
@@ -150,22 +162,15 @@ impl Migration {
         }
         let desired: i64 = shares.iter().map(|share| share.desired).sum();
         let wanted = match unit {
-            _ if desired > 0 => desired,
-            Unit::Replicas => binding.spec.replicas.into(),
-            Unit::Copies => 1,
+            // After an eviction, the scheduler has not placed all replicas again yet.
+            Unit::Replicas => desired.max(binding.spec.replicas.into()),
+            Unit::Copies => desired.max(1),
         };
-        let timeout = grace_period(&binding.spec).unwrap_or(timeout);
-        let since = waiting_since(binding).unwrap_or(now);
-        let until = since.saturating_add(timeout).unwrap_or(Timestamp::MAX);
         let limits = Limits {
             wanted,
             surge: limit(binding, template, MAX_SURGE, wanted),
             moving: limit(binding, template, MAX_MOVING, wanted),
-            patience: if now < until {
-                Patience::Waiting
-            } else {
-                Patience::Expired
-            },
+            patience,
         };
         let granted = plan(&shares, &limits);
         let mut wait = wait(&names, &shares, &granted, &limits, until);
@@ -183,6 +188,7 @@ impl Migration {
         });
         Ok(Self {
             granted: granted.collect(),
+            needs_room: limits.surge.is_some() && desired > 0,
             wait,
             ..Self::default()
         })
@@ -209,6 +215,24 @@ impl Migration {
             wait,
             ..Self::default()
         }
+    }
+
+    /// Returns the clusters whose Works do not leave: the targets, and the clusters of eviction tasks. With a limit on the
+    /// surge, the copy of an eviction task leaves like others, because the new replicas would wait for its room, and the
+    /// task for the new replicas. A user may keep the copy, and a preempted copy has its grace period.
+    pub(crate) fn expected_clusters(&self, spec: &BindingSpec) -> BTreeSet<String> {
+        let mut expected = spec.expected_clusters();
+        if self.needs_room {
+            let tasks = spec.graceful_eviction_tasks.iter();
+            let stays = |task: &&GracefulEvictionTask| {
+                task.suppress_deletion == Some(true) || task.reason == PREEMPTED
+            };
+            let staying = tasks.filter(stays).map(|task| task.from_cluster.clone());
+            let targets = spec.targets().into_iter().map(|target| target.name);
+            let staying: BTreeSet<String> = staying.chain(targets).collect();
+            expected.retain(|cluster| staying.contains(cluster));
+        }
+        expected
     }
 
     /// Returns what happens to the Work of a cluster that is no target.

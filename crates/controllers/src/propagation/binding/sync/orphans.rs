@@ -24,7 +24,7 @@ impl WorkSyncer {
         written: &mut Vec<Work>,
     ) -> Result<(), SyncError> {
         let binding = &input.binding;
-        let expected = binding.spec.expected_clusters();
+        let expected = migration.expected_clusters(&binding.spec);
         let orphans = input.works.iter();
         for (cluster, works) in orphans.filter(|(cluster, _)| !expected.contains(*cluster)) {
             for work in works {

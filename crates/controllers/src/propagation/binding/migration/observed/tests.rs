@@ -177,6 +177,20 @@ fn a_report_that_is_older_than_the_replicas_does_not_count() {
     reversed.unreported.insert("m1".to_owned(), 1);
     let migration = observe(&reversed, &deployment(4), NOW);
     assert_eq!(migration.leaving("m2"), Leaving::Reduce(3));
+    // A member that has not noticed the changes reports nothing new.
+    let condition = json!([{ "type": "Migrating", "status": "True", "reason": "R", "message": "",
+        "lastTransitionTime": NOW }]);
+    let binding = Arc::get_mut(&mut reversed.binding).unwrap();
+    binding.status.conditions = serde_json::from_value(condition).unwrap();
+    let mut template = deployment(4);
+    template["metadata"]["annotations"][MAX_MOVING] = "1".into();
+    for (now, expected) in [
+        ("2026-01-01T00:09:59Z", Leaving::Reduce(3)),
+        ("2026-01-01T00:10:00Z", Leaving::Delete),
+    ] {
+        let migration = observe(&reversed, &template, now);
+        assert_eq!(migration.leaving("m2"), expected, "{now}");
+    }
 }
 
 #[test]
@@ -325,4 +339,51 @@ fn without_room_a_target_gets_no_work_yet() {
         "{}",
         wait.message
     );
+}
+
+#[test]
+fn with_a_limit_on_the_surge_a_copy_that_is_evicted_makes_room() {
+    let with_surge = |surge: &str| {
+        let mut template = deployment(4);
+        template["metadata"]["annotations"][MAX_SURGE] = surge.into();
+        template
+    };
+    let task = |more: Value| {
+        let mut task = json!({ "fromCluster": "m1", "reason": "R", "producer": "p" });
+        task.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        task
+    };
+    let kept = json!({ "suppressDeletion": true });
+    let preempted = json!({ "reason": PREEMPTED });
+    for (about, template, target, more, expected) in [
+        ("no limit", deployment(4), Some(4), json!({}), true),
+        ("a limit", with_surge("0"), Some(4), json!({}), false),
+        ("no cluster fits", with_surge("0"), None, json!({}), true),
+        ("kept by a user", with_surge("1"), Some(4), kept, true),
+        ("preempted", with_surge("1"), Some(4), preempted, true),
+    ] {
+        let mut evicted = input(
+            "Divided",
+            &[("m1", None, Some((4, 4))), ("m2", target, None)],
+        );
+        let binding = Arc::get_mut(&mut evicted.binding).unwrap();
+        binding.spec.graceful_eviction_tasks = serde_json::from_value(json!([task(more)])).unwrap();
+        let migration = observe(&evicted, &template, NOW);
+        let found = migration.expected_clusters(&evicted.binding.spec);
+        assert_eq!(found.contains("m1"), expected, "{about}");
+        assert_eq!(found.contains("m2"), target.is_some(), "{about}");
+    }
+}
+
+#[test]
+fn old_replicas_stay_for_replicas_that_are_not_placed_yet() {
+    // The scheduler has moved the replicas from m1 to m2 and m3, and m3 has been evicted since.
+    let moving = input(
+        "Divided",
+        &[("m1", None, Some((2, 2))), ("m2", Some(2), Some((2, 2)))],
+    );
+    let migration = observe(&moving, &deployment(4), NOW);
+    assert_eq!(migration.leaving("m1"), Leaving::Keep);
 }
