@@ -10,7 +10,7 @@ use berth_api::{Cluster, condition};
 
 /// Returns the target clusters: the clusters that the scheduler selected, then the clusters of the bindings in
 /// `requiredBy`.
-pub(crate) fn targets(spec: &BindingSpec) -> Vec<TargetCluster> {
+pub fn targets(spec: &BindingSpec) -> Vec<TargetCluster> {
     let mut targets: Vec<TargetCluster> = spec.clusters.clone();
     let mut known: BTreeSet<String> = targets.iter().map(|t| t.name.clone()).collect();
     for target in spec.required_by.iter().flat_map(|parent| &parent.clusters) {
