@@ -3,6 +3,7 @@
 //!
 //! - [`simulate`]: decisions about manifests, and the moves that manifests or changes of the fleet would cause.
 //! - [`explain`]: the report about the decision for one binding.
+//! - [`diff`]: the differences between template, wanted objects and objects in members of one binding.
 //! - [`what_if`]: the placements before and after a change, computed with the rules and the engine of the scheduler.
 //! - [`scheduler_configuration`], [`scheduler_endpoint`]: the configuration for scheduling decisions, and the client
 //!   for a running scheduler.
@@ -12,6 +13,7 @@
 
 pub mod control_plane_lists;
 mod control_plane_state;
+pub mod diff;
 pub mod explain;
 pub mod scheduler_configuration;
 pub mod scheduler_endpoint;
