@@ -42,6 +42,11 @@ pub const CONTROL_PLANE: &str = "members.berth/control-plane";
 /// Annotation of Clusters, specific to Berth: the name of the impersonator account in the member, if another control
 /// plane owns the account with Karmada's name.
 pub const IMPERSONATOR_ACCOUNT: &str = "members.berth/impersonator";
+/// Annotation of templates, specific to Berth: with the value [`DRIFT_MODE_REPORT`], an object in a member that differs
+/// from its manifest is reported and left unchanged.
+pub const DRIFT_MODE: &str = "drift.berth/mode";
+/// The value of [`DRIFT_MODE`] that turns the correction of drift off.
+pub const DRIFT_MODE_REPORT: &str = "report";
 /// Annotation: the UID of the resource template.
 pub const TEMPLATE_UID: &str = "resourcetemplate.karmada.io/uid";
 /// Annotation: the generation of the resource template.
@@ -140,6 +145,9 @@ pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
 pub const CONDITION_SCHEDULED: &str = "Scheduled";
 /// Condition type of Works: the manifests were applied to the member cluster.
 pub const CONDITION_APPLIED: &str = "Applied";
+/// Condition type of Works, specific to Berth: an object in the member differs from its manifest, and [`DRIFT_MODE`]
+/// prevents its correction.
+pub const CONDITION_DRIFTED: &str = "Drifted";
 /// Condition type of Works: the manifests are dispatched to the member cluster.
 pub const CONDITION_DISPATCHING: &str = "Dispatching";
 /// Condition type of Clusters: the API server of the cluster responds.

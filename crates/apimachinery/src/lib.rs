@@ -16,6 +16,7 @@
 //! | [`timestamp`] | times in whole seconds | |
 //! | `jsonpath` | JSONPath as in `kubectl -o jsonpath` and printer columns | `jsonpath` |
 //! | `json_fields`, `json_size` | fields of objects as JSON, and the size of JSON values | `json` |
+//! | `field_changes` | the fields in which two documents differ | `json` |
 //! | `merge_diff` | the JSON merge patch between two documents | `json` |
 //! | `json_patch` | JSON patches with bounds | `json-patch` |
 //! | `go_regex` | regular expressions in Go's syntax | `go-regex` |
@@ -30,6 +31,8 @@ pub mod conflict_retry;
 pub mod dns;
 #[cfg(feature = "dynamic-object")]
 pub mod dynamic_object;
+#[cfg(feature = "json")]
+pub mod field_changes;
 pub mod go_bool;
 pub mod go_platform;
 #[cfg(feature = "go-regex")]

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use berth_component_base::program::logging::{self, LogArgs};
 use berth_component_base::program::{command_line, runtime, signals};
+use berth_plan::diff::DiffVerdict;
 use berth_plan::simulate::SimulateError;
 use berth_scheduler::SchedulerCommand;
 use berth_scheduler::config::SchedulerArgs;
@@ -24,6 +25,7 @@ use crate::completion::{self, CompletionArgs};
 use crate::control_plane;
 use crate::controllers::{self, ControllersArgs, ControllersError};
 use crate::dashboard::{self, DashboardArgs, DashboardCommandError};
+use crate::diff::{self, DiffArgs, DiffCommandError};
 use crate::down::{self, DownArgs};
 use crate::drain::uncordon::{self, UncordonArgs};
 use crate::drain::{self, DrainArgs, DrainError};
@@ -64,6 +66,7 @@ Examples:
   berth join member1 --cluster-kubeconfig FILE  registers your own cluster as a member
   berth simulate -f fleet.yaml -f apps/     shows where these apps would be placed, and why; needs no server
   berth explain deployment/web              explains why web is on its clusters, and what would move it
+  berth diff deployment/web                 shows what was changed in members, and what overrides change
   berth scheduler --kubeconfig FILE         the scheduler alone, against any Karmada control plane
   berth scheduler --scheduler-name=my-scheduler --leader-elect-resource-name=my-scheduler
                                             a second scheduler beside the default one";
@@ -111,6 +114,8 @@ enum Command {
     Webhook(Box<WebhookArgs>),
     /// Explain why each cluster was or was not selected for a workload, and what would change that; nothing is written
     Explain(Box<ExplainArgs>),
+    /// Show how the copies of a workload differ: in members, from the template, between clusters; nothing is written
+    Diff(DiffArgs),
     /// Show where workloads would be placed and why, or what would move; nothing is written
     Simulate(Box<SimulateArgs>),
     /// Repeat the decisions of a decision log, and compare the results with the log; needs no control plane
@@ -140,6 +145,7 @@ impl Cli {
             | Command::Cordon(_)
             | Command::Uncordon(_)
             | Command::Drain(_)
+            | Command::Diff(_)
             | Command::Taint(_) => "warn,kube_client=off",
             _ => "warn",
         };
@@ -297,6 +303,7 @@ impl Command {
                 let explained = ran.map_err(Failure::of_explanation)?;
                 Failure::for_code(explained.exit_code())
             }
+            Self::Diff(args) => result_of_diff(diff::run(args).await),
             Self::Replay(args) => match replay::run(*args, out_of_tree, cancel).await {
                 Ok(true) => Ok(()),
                 // As with `diff`, the exit code is 1 for differences and 2 for errors.
@@ -324,6 +331,16 @@ impl Command {
                 })
             }
         }
+    }
+}
+
+/// Converts the result of `berth diff`. As with `diff`, the exit code is 1 for differences and 2 for errors.
+fn result_of_diff(ran: Result<DiffVerdict, DiffCommandError>) -> Result<(), Failure> {
+    match ran {
+        Ok(DiffVerdict::Equal) => Ok(()),
+        Ok(DiffVerdict::Different) => Err(Failure::silent(1)),
+        Ok(DiffVerdict::Incomplete) => Err(Failure::silent(2)),
+        Err(error) => Err(Failure::usage(error)),
     }
 }
 

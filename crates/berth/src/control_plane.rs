@@ -50,6 +50,18 @@ impl ControlPlaneArgs {
         retry_requests(&mut config);
         kube_client::reach_serving(config, Component::CommandLine, resources).await
     }
+
+    /// Creates a client that sends each request once, also if the server responds that it is overloaded. The subresource
+    /// `clusters/proxy` responds so about a member that it cannot reach.
+    ///
+    /// # Errors
+    /// Fails if no kubeconfig is found, or if the kubeconfig is invalid.
+    pub(crate) async fn client_without_retries(&self) -> Result<Client, ConnectError> {
+        let target = target(self.kubeconfig.clone(), self.karmada_context.clone());
+        let mut config = kube_client::config(&target).await?;
+        config.default_retry = false;
+        kube_client::client(config, Component::CommandLine)
+    }
 }
 
 /// Returns the control plane to connect to. `kubeconfig` and `context` are values of flags.

@@ -24,6 +24,7 @@ pub mod completion;
 pub mod control_plane;
 pub mod controllers;
 pub mod dashboard;
+pub mod diff;
 pub mod down;
 pub mod drain;
 pub mod engine_flags;

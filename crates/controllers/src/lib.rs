@@ -28,7 +28,7 @@
 //! | `overrides` | applies override policies |
 //! | [`member_client`] | creates clients for members |
 //! | `owned_work` | writes Works that belong to no binding |
-//! | `rest_mapper` | finds the resource of a kind |
+//! | [`rest_mapper`] | finds the resource of a kind |
 //!
 //! The other modules are leaves, which import none of these modules: [`resource_selector`], [`resource_type`],
 //! `binding_api`, [`self_created_objects`], [`did_you_mean`], `execution_namespace`, `fingerprint`
@@ -68,7 +68,7 @@ mod reconciler;
 mod resource_interpreter;
 pub mod resource_selector;
 pub mod resource_type;
-mod rest_mapper;
+pub mod rest_mapper;
 pub mod self_created_objects;
 pub mod suspension;
 pub mod taint_policy;

@@ -4,6 +4,7 @@
 //! `spec.proxyHeader`. SOCKS5 proxies receive no headers.
 
 pub mod impersonation;
+pub mod proxied;
 
 use berth_apimachinery::api_error::api_error_message;
 use std::time::Duration;

@@ -19,7 +19,7 @@ use berth_metrics::encoding::{EncodeLabelValue, LabelValueEncoder};
 use berth_metrics::{Observe as _, Registry};
 
 use self::families::{
-    ClusterFamilies, ClusterLabels, CreationLabels, EvictionFamilies, EvictionLabels,
+    ClusterFamilies, ClusterLabels, CreationLabels, DriftLabels, EvictionFamilies, EvictionLabels,
     InterpreterFamilies, KindLabels, MigrationLabels, PropagationFamilies, QueueLabels,
     RebalanceLabels, ResultLabels, UpdateLabels, WebhookLabels, WriteLabels, set_resources,
 };
@@ -213,6 +213,17 @@ impl Monitor {
                 families.deletions.get_or_create(&labels).inc();
             }
         }
+    }
+
+    /// Counts an object in a member whose drift was corrected.
+    pub(crate) fn drift_corrected(&self, of: MemberKind<'_>) {
+        let labels = DriftLabels {
+            apiversion: of.api_version.to_owned(),
+            kind: of.kind.to_owned(),
+            member_cluster: of.cluster.to_owned(),
+        };
+        let corrections = &self.0.propagation.drift_corrections;
+        corrections.get_or_create(&labels).inc();
     }
 
     /// Records the status of a cluster.

@@ -10,7 +10,7 @@
 //!
 //! | layer | modules |
 //! |---|---|
-//! | pure | [`binding`], [`binding::targets`], [`binding::migration`], [`binding::desired_work`], [`binding::work_patch`], [`status`], [`execution::work_action`], [`execution::drift`], [`execution::work_status`] |
+//! | pure | [`binding`], [`binding::targets`], [`binding::migration`], [`binding::desired_work`], [`binding::work_patch`], [`status`], [`execution::work_action`], [`execution::drift`], [`difference`], [`execution::work_status`] |
 //! | requests | [`binding::sync`], [`status::writer`], `execution::member_object`, `execution::work_executor` |
 //! | state | [`index`], `reconciler` with `watch_events`, [`execution::member`] |
 //!
@@ -27,6 +27,7 @@ pub(crate) mod status;
 mod watch_events;
 
 pub use self::binding::migration::observed::runs_pods;
+pub use self::execution::difference;
 
 use std::num::NonZeroUsize;
 use std::time::Duration;

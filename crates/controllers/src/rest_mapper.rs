@@ -13,7 +13,7 @@ use crate::resource_type::ResourceType;
 
 /// An error of finding the resource of a kind.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum KindError {
+pub enum KindError {
     /// The server does not serve the kind.
     #[error(
         "the server could not find the requested resource: it does not serve {kind} in {api_version}"
@@ -75,7 +75,7 @@ type Known = HashMap<(String, String), Arc<ResourceType>>;
 
 /// The REST mapper of one server. Clones are cheap.
 #[derive(Clone)]
-pub(crate) struct RestMapper {
+pub struct RestMapper {
     client: kube::Client,
     known: Arc<Mutex<Known>>,
 }
@@ -88,7 +88,7 @@ impl std::fmt::Debug for RestMapper {
 
 impl RestMapper {
     /// Creates a REST mapper for the server that `client` connects to.
-    pub(crate) fn new(client: kube::Client) -> Self {
+    pub fn new(client: kube::Client) -> Self {
         Self {
             client,
             known: Arc::default(),
@@ -96,12 +96,15 @@ impl RestMapper {
     }
 
     /// Returns the client of the server.
-    pub(crate) fn client(&self) -> kube::Client {
+    pub fn client(&self) -> kube::Client {
         self.client.clone()
     }
 
     /// Returns the resource of a kind.
-    pub(crate) async fn find(
+    ///
+    /// # Errors
+    /// When the server does not serve the kind, or the discovery request fails.
+    pub async fn find(
         &self,
         api_version: &str,
         kind: &str,

@@ -142,9 +142,9 @@ async fn members(
         .take(MEMBERS)
         .collect();
     let (namespace, name) = (&found.name.namespace, &found.name.name);
-    let answers = asked.iter().map(|(_, cluster)| {
-        member::evidence(client, cluster, &found.resource.api, namespace, name)
-    });
+    let answers = asked
+        .iter()
+        .map(|(_, cluster)| member::evidence(client, cluster, &found.resource, namespace, name));
     let answers = join_all(answers).await;
     asked
         .into_iter()

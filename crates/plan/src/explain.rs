@@ -21,7 +21,9 @@ use kube::Client;
 
 pub use binding_report::binding_report;
 pub use error::ExplainError;
+pub(crate) use error::list as name_list;
 pub use find::NameQuery;
+pub(crate) use find::read as find_binding;
 pub use recorded_report::SchedulerRecord;
 
 use crate::control_plane_lists;
@@ -51,18 +53,7 @@ impl Subject {
         query: &NameQuery,
         cluster: Option<&str>,
     ) -> Result<Self, ExplainError> {
-        let bindings = control_plane_lists::bindings(client, query.namespace()).await?;
-        let binding = match find::find(query, &bindings) {
-            Ok(binding) => binding.clone(),
-            Err(names) if names.is_empty() => {
-                let all = control_plane_lists::bindings(client, None).await?;
-                return Err(query.not_found(&all));
-            }
-            Err(names) => {
-                let name = query.name().to_owned();
-                return Err(ExplainError::Ambiguous { name, names });
-            }
-        };
+        let (binding, bindings) = find::read(client, query).await?;
         let clusters = control_plane_lists::clusters(client).await?;
         if let Some(name) = cluster
             && !clusters.contains_key(name)

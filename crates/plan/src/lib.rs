@@ -3,7 +3,8 @@
 //!
 //! - [`simulate`]: decisions about manifests, and the moves that manifests or changes of the fleet would cause.
 //! - [`explain`]: the report about the decision for one binding.
-//! - [`diagnose`]: whether one workload is well, where it is stuck, and why; [`member_reader`] reads its members.
+//! - [`diagnose`]: whether one workload is well, where it is stuck, and why.
+//! - [`diff`]: the differences between template, wanted objects and objects in members of one binding.
 //! - [`what_if`]: the placements before and after a change, computed with the rules and the engine of the scheduler.
 //! - [`scheduler_configuration`], [`scheduler_endpoint`]: the configuration for scheduling decisions, and the client
 //!   for a running scheduler.
@@ -15,8 +16,8 @@
 pub mod control_plane_lists;
 mod control_plane_state;
 pub mod diagnose;
+pub mod diff;
 pub mod explain;
-pub mod member_reader;
 pub mod scheduler_configuration;
 pub mod scheduler_endpoint;
 mod served_kinds;

@@ -203,6 +203,16 @@ async fn controller_families() -> Families {
         scene.wait_for_member(map, true).await;
     }
     scene.edit(&first, json!({ "data": { "a": "2" } })).await;
+    // Another client changes the object in the member, and the controllers set it back.
+    let in_member = scene.member();
+    let is_current = |map: &Value| map["data"]["a"] == "2";
+    in_member.wait_for(&first, "the edit", is_current).await;
+    in_member
+        .edit(&first, json!({ "data": { "a": "3" } }))
+        .await;
+    in_member
+        .wait_for(&first, "the correction", is_current)
+        .await;
     scene.delete(&second).await;
     scene.wait_for_member(&second, false).await;
     scene.create_all(&[policy("preempting", preempting)]).await;

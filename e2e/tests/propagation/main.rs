@@ -15,6 +15,7 @@ mod clusters;
 mod delivery;
 mod dependencies;
 mod drain;
+mod drift;
 mod faults;
 mod fleet;
 mod forged_status;

@@ -1,4 +1,4 @@
-//! Tests of the pages docs/members.md, docs/failover.md, docs/maintain-a-cluster.md, docs/gangs.md and
+//! Tests of the pages docs/members.md, docs/drift.md, docs/failover.md, docs/maintain-a-cluster.md, docs/gangs.md and
 //! docs/preemption.md: the commands in the pages must succeed.
 
 use berth_test_requirements::needs;
@@ -70,6 +70,12 @@ fn run_page(page: &str) -> Up {
 #[test]
 fn the_commands_in_the_page_on_members_succeed() {
     run_page("members.md");
+}
+
+#[needs(kubectl)]
+#[test]
+fn the_commands_in_the_page_on_drift_succeed() {
+    run_page("drift.md");
 }
 
 #[needs(kubectl)]

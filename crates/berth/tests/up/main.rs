@@ -14,6 +14,7 @@ mod command_output;
 mod components;
 mod dashboard;
 mod dashboard_views;
+mod diff;
 mod disabled_components;
 mod documented;
 mod instance;

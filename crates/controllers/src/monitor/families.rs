@@ -52,6 +52,14 @@ pub(super) struct UpdateLabels {
     pub(super) operationResult: &'static str,
 }
 
+/// The labels of a correction of drift.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct DriftLabels {
+    pub(super) apiversion: String,
+    pub(super) kind: String,
+    pub(super) member_cluster: String,
+}
+
 /// The label of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct ClusterLabels {
@@ -120,6 +128,8 @@ families! {
         pub(super) updates: Counters<UpdateLabels> = "update_resource_to_cluster";
         /// Deletions of objects in members.
         pub(super) deletions: Counters<WriteLabels> = "delete_resource_from_cluster";
+        /// Objects in members that another client had changed and that were set back.
+        pub(super) drift_corrections: Counters<DriftLabels> = "berth_corrected_drift_total";
         /// Bindings whose old copies wait, by the reason of their condition Migrating.
         pub(super) migrating: Gauges<MigrationLabels> = "berth_migrating_bindings";
     }

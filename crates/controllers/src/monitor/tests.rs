@@ -41,6 +41,7 @@ fn metrics_have_karmadas_names_and_labels() {
     monitor.member_write(MemberWrite::Recreate, of, Outcome::Success);
     monitor.member_write(MemberWrite::Update, of, Outcome::Error);
     monitor.member_write(MemberWrite::Delete, of, Outcome::Success);
+    monitor.drift_corrected(of);
     monitor.eviction_queue("binding-eviction", 2);
     monitor.awaiting_eviction("m1", "Deployment", 1.0);
     monitor.evicted("binding-eviction", Outcome::Success, duration);
@@ -65,6 +66,7 @@ fn metrics_have_karmadas_names_and_labels() {
             r#"create_resource_to_cluster{result="success",apiversion="apps/v1",kind="Deployment",member_cluster="m1",recreate="true"} 1"#,
             r#"update_resource_to_cluster{result="error",apiversion="apps/v1",kind="Deployment",member_cluster="m1",operationResult="none"} 1"#,
             r#"delete_resource_from_cluster{result="success",apiversion="apps/v1",kind="Deployment",member_cluster="m1"} 1"#,
+            r#"berth_corrected_drift_total{apiversion="apps/v1",kind="Deployment",member_cluster="m1"} 1"#,
             r#"eviction_queue_depth{name="binding-eviction"} 2"#,
             r#"eviction_kind_total{member_cluster="m1",resource_kind="Deployment"} 1"#,
             r#"eviction_processing_total{name="binding-eviction",result="success"} 1"#,

@@ -9,8 +9,8 @@
 //!
 //! The tasks of members share no state, so that a slow or unreachable member does not delay other members. [`member`]
 //! owns the state of one member. Pure functions decide the action for a Work ([`work_action`]) and for each of its
-//! objects ([`drift`]), and compute the status of the Work ([`work_status`]). `work_executor` executes the action for a
-//! Work, and `member_object` sends the requests about one object.
+//! objects ([`drift`], [`difference`]), and compute the status of the Work ([`work_status`]). `work_executor` executes
+//! the action for a Work, and `apply_object` and `member_object` send the requests about one object.
 //!
 //! An object without the label `karmada.io/managed`, or of another control plane ([`ownership`]), is never deleted, and
 //! is overwritten only if the conflict resolution is `overwrite`. An object that a Work no longer contains is deleted
@@ -18,8 +18,13 @@
 //! and so that a client that waits for the Work also waits for the objects.
 
 mod applied_state;
+mod apply_object;
 mod connection;
+pub mod difference;
 pub(crate) mod drift;
+mod drift_condition;
+mod drift_events;
+mod manifest_outcome;
 pub(crate) mod member;
 mod member_object;
 pub(crate) mod object_cache;

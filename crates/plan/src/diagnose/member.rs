@@ -1,18 +1,22 @@
 //! The evidence in one member: the object of the workload, the problem of its pods, and the newest warnings about them.
 
+use std::time::Duration;
+
 use berth_api::Cluster;
+use berth_apimachinery::api_error::{api_error_message, has_code};
+use berth_controllers::member_client::{self, proxied};
+use berth_controllers::resource_type::ResourceType;
 use berth_diagnosis::{MemberEvidence, Seen, object_problem, pod_problem};
-use k8s_openapi::List;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Client;
-use kube::api::ListParams;
-use kube::core::{ApiResource, Selector};
+use kube::api::{Api, ListParams};
+use kube::core::Selector;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use crate::member_reader::{MemberReadError, MemberReader};
-
+/// The time limit of the requests to a member.
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of pods that are read.
 const PODS: u32 = 200;
 /// Maximum number of warnings.
@@ -20,64 +24,68 @@ const WARNINGS: usize = 3;
 
 /// Reads the evidence about a workload in a member. The reason why something cannot be read is part of the evidence.
 pub(super) async fn evidence(
-    client: &Client,
+    control_plane: &Client,
     cluster: &Cluster,
-    api: &ApiResource,
+    resource: &ResourceType,
     namespace: &str,
     name: &str,
 ) -> Seen<MemberEvidence> {
-    match read(client, cluster, api, namespace, name).await {
-        Ok(evidence) => Seen::Found(evidence),
-        Err(error) if error.is_not_found() => Seen::Absent,
-        Err(error) => Seen::Hidden(error.to_string()),
+    let read = async {
+        let member = connect(control_plane, cluster).await?;
+        read(member, resource, namespace, name).await
+    };
+    match tokio::time::timeout(TIMEOUT, read).await {
+        Ok(Ok(evidence)) => Seen::Found(evidence),
+        Ok(Err(error)) if has_code(&error, 404) => Seen::Absent,
+        Ok(Err(error)) => Seen::Hidden(api_error_message(&error)),
+        Err(_) => Seen::Hidden(format!("no answer in {} s", TIMEOUT.as_secs())),
     }
 }
 
+/// Finds a way to a member: through the cluster proxy, with the rights of the user, or else with the credentials that the
+/// control plane has for the member.
+///
+/// # Errors
+/// Returns the refusal of the proxy, which tells a user more than a Secret that may not be read.
+async fn connect(control_plane: &Client, cluster: &Cluster) -> Result<Client, kube::Error> {
+    let name = cluster.metadata.name.as_deref().unwrap_or_default();
+    let proxied = proxied::client(control_plane, name);
+    let Err(refusal) = proxied.apiserver_version().await else {
+        return Ok(proxied);
+    };
+    let direct = member_client::connect(control_plane, cluster).await;
+    direct.map_err(|_| refusal)
+}
+
 async fn read(
-    client: &Client,
-    cluster: &Cluster,
-    api: &ApiResource,
+    member: Client,
+    resource: &ResourceType,
     namespace: &str,
     name: &str,
-) -> Result<MemberEvidence, MemberReadError> {
-    let reader = MemberReader::connect(client, cluster).await?;
-    let scope = match namespace {
-        "" => None,
-        namespace => Some(namespace),
-    };
-    let path = resource_path(api, scope);
-    let object: Value = reader.get(&path, name).await?;
-    let core = |plural: &str| format!("/api/v1/namespaces/{namespace}/{plural}");
+) -> Result<MemberEvidence, kube::Error> {
+    let object = resource.api(member.clone(), namespace).get(name).await?;
+    let object = object.data;
     let pods: Vec<Pod> = match selector(&object) {
-        Some(selector) => {
+        Some(selector) if !namespace.is_empty() => {
+            let api: Api<Pod> = Api::namespaced(member.clone(), namespace);
             let parameters = ListParams::default().labels_from(&selector).limit(PODS);
-            let listed: List<Pod> = reader.list(&core("pods"), &parameters).await?;
-            listed.items
+            api.list(&parameters).await?.items
         }
-        None => Vec::new(),
+        _ => Vec::new(),
     };
     // Events help, but a user who may not read them still gets the rest.
-    let parameters = ListParams::default().fields("type=Warning").limit(500);
-    let events = reader
-        .list::<List<Event>>(&core("events"), &parameters)
-        .await;
-    let events = events.map(|listed| listed.items).unwrap_or_default();
+    let events = if namespace.is_empty() {
+        Vec::new()
+    } else {
+        let api: Api<Event> = Api::namespaced(member, namespace);
+        let parameters = ListParams::default().fields("type=Warning").limit(500);
+        let listed = api.list(&parameters).await;
+        listed.map(|listed| listed.items).unwrap_or_default()
+    };
     Ok(MemberEvidence {
         problem: pod_problem(&pods).or_else(|| object_problem(&object)),
         warnings: warnings(events, name),
     })
-}
-
-/// Returns the path of a resource.
-fn resource_path(api: &ApiResource, namespace: Option<&str>) -> String {
-    let group = match &*api.group {
-        "" => format!("/api/{}", api.version),
-        group => format!("/apis/{group}/{}", api.version),
-    };
-    match namespace {
-        Some(namespace) => format!("{group}/namespaces/{namespace}/{}", api.plural),
-        None => format!("{group}/{}", api.plural),
-    }
 }
 
 /// Returns the selector with which a workload selects its pods, if it selects any. An empty selector would select the pods

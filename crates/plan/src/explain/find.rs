@@ -3,8 +3,10 @@
 
 use berth_api::Binding;
 use berth_controllers::did_you_mean::nearest;
+use kube::Client;
 
 use super::error::{ExplainError, list};
+use crate::control_plane_lists;
 
 /// Short names of kinds, the same as in kubectl.
 const SHORT_NAMES: [(&str, &str); 10] = [
@@ -142,14 +144,33 @@ impl NameQuery {
     }
 }
 
+/// Reads the binding that a name selects. Also returns all bindings that were listed to find it.
+///
+/// # Errors
+/// Fails if there is no such binding, or if the control plane cannot be read.
+pub(crate) async fn read(
+    client: &Client,
+    query: &NameQuery,
+) -> Result<(Binding, Vec<Binding>), ExplainError> {
+    let bindings = control_plane_lists::bindings(client, query.namespace()).await?;
+    match find(query, &bindings) {
+        Ok(binding) => Ok((binding.clone(), bindings)),
+        Err(names) if names.is_empty() => {
+            let all = control_plane_lists::bindings(client, None).await?;
+            Err(query.not_found(&all))
+        }
+        Err(names) => {
+            let name = query.name().to_owned();
+            Err(ExplainError::Ambiguous { name, names })
+        }
+    }
+}
+
 /// Returns the only binding that matches. If several match, the binding that has the name itself takes precedence.
 ///
 /// # Errors
 /// Returns the matching bindings, described with their workloads, if none or several match.
-pub(crate) fn find<'a>(
-    query: &NameQuery,
-    bindings: &'a [Binding],
-) -> Result<&'a Binding, Vec<String>> {
+fn find<'a>(query: &NameQuery, bindings: &'a [Binding]) -> Result<&'a Binding, Vec<String>> {
     let matching: Vec<&Binding> = bindings.iter().filter(|b| query.matches(b)).collect();
     let by_own_name: Vec<&Binding> = matching
         .iter()

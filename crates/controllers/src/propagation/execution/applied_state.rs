@@ -29,6 +29,11 @@ impl AppliedState {
         }
     }
 
+    /// Reports whether this manifest was applied.
+    pub(super) fn is_of_manifest(self, manifest: &Value) -> bool {
+        self.manifest == hash(manifest)
+    }
+
     /// Reports whether the applied object had this permanent id of a Work.
     pub(super) fn is_of_work(self, permanent_id: Option<&Value>) -> bool {
         self.work == hash_work(permanent_id)

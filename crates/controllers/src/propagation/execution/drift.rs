@@ -7,6 +7,7 @@ use berth_interpreter::{InterpretError, Interpreter};
 use serde_json::{Value, json};
 
 use super::applied_state::AppliedState;
+use super::difference::reports_drift;
 use super::ownership::{OtherOwner, is_managed, other_owner, retain_id, write_id};
 use berth_apimachinery::json_fields::is_deleting;
 
@@ -19,6 +20,9 @@ pub(crate) enum Action {
     Create(Box<Value>),
     /// Replace the object with this object.
     Update(Box<Value>),
+    /// Compare the object with the result of an update to this object, and report the difference instead of correcting
+    /// it. Without a difference, the marks of the object are updated.
+    Compare(Box<Value>),
     /// Report a conflict: no control plane manages the object, and the manifest does not allow overwriting it.
     Reject,
     /// Report a conflict: another control plane owns the object.
@@ -71,7 +75,12 @@ pub(crate) fn decide(
         Action::None
     } else {
         write_id(&mut desired, own_id);
-        Action::Update(Box::new(desired))
+        let desired = Box::new(desired);
+        if reports_drift(manifest) {
+            Action::Compare(desired)
+        } else {
+            Action::Update(desired)
+        }
     })
 }
 
@@ -81,47 +90,9 @@ fn may_overwrite(manifest: &Value) -> bool {
         == Some(&json!("overwrite"))
 }
 
-/// Returns an object without the labels and annotations that mark it as managed.
-pub(crate) fn without_marks(object: &Value) -> Value {
-    use berth_api::well_known as known;
-    let labels = [
-        known::RESOURCE_BINDING_PERMANENT_ID,
-        known::CLUSTER_RESOURCE_BINDING_PERMANENT_ID,
-        known::WORK_PERMANENT_ID,
-        known::MANAGED,
-        known::PROPAGATION_POLICY_PERMANENT_ID,
-        known::CLUSTER_PROPAGATION_POLICY_PERMANENT_ID,
-    ];
-    let annotations = [
-        known::MANAGED_ANNOTATIONS,
-        known::MANAGED_LABELS,
-        known::RESOURCE_BINDING_NAMESPACE,
-        known::RESOURCE_BINDING_NAME,
-        known::CLUSTER_RESOURCE_BINDING_NAME,
-        known::TEMPLATE_UID,
-        known::TEMPLATE_GENERATION,
-        known::WORK_NAME,
-        known::WORK_NAMESPACE,
-        known::CONTROL_PLANE,
-        known::PROPAGATION_POLICY_NAMESPACE,
-        known::PROPAGATION_POLICY_NAME,
-        known::CLUSTER_PROPAGATION_POLICY_NAME,
-    ];
-    let mut unmarked = object.clone();
-    for (map, keys) in [("labels", &labels[..]), ("annotations", &annotations[..])] {
-        let entries = unmarked.pointer_mut(&format!("/metadata/{map}"));
-        if let Some(entries) = entries.and_then(Value::as_object_mut) {
-            for key in keys {
-                entries.remove(*key);
-            }
-        }
-    }
-    unmarked
-}
-
 #[cfg(test)]
 mod tests {
-    use berth_api::well_known::{CONTROL_PLANE, MANAGED};
+    use berth_api::well_known::{CONTROL_PLANE, DRIFT_MODE, DRIFT_MODE_REPORT, MANAGED};
 
     use super::*;
 
@@ -253,11 +224,22 @@ mod tests {
     }
 
     #[test]
-    fn an_object_without_marks_is_not_managed() {
-        let mut object = manifest();
-        object["metadata"]["labels"]["app"] = json!("x");
-        let unmarked = without_marks(&object);
-        assert!(!is_managed(&unmarked));
-        assert_eq!(unmarked["metadata"]["labels"], json!({"app": "x"}));
+    fn a_manifest_that_reports_drift_is_compared_instead_of_written() {
+        let mut reporting = manifest();
+        reporting["metadata"]["annotations"] = json!({(DRIFT_MODE): DRIFT_MODE_REPORT});
+        let drifted = observed(json!({"data": {"a": "2"}}));
+        let Action::Compare(desired) = decide(&reporting, Some(&drifted), None) else {
+            panic!("drift is not compared");
+        };
+        assert_eq!(desired["data"], json!({"a": "1"}));
+        assert!(matches!(decide(&reporting, None, None), Action::Create(_)));
+        let applied = Some(AppliedState::of(&reporting, &drifted));
+        assert_eq!(decide(&reporting, Some(&drifted), applied), Action::None);
+        // Other values of the annotation have no meaning.
+        reporting["metadata"]["annotations"][DRIFT_MODE] = json!("off");
+        assert!(matches!(
+            decide(&reporting, Some(&drifted), None),
+            Action::Update(_)
+        ));
     }
 }

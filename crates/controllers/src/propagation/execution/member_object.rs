@@ -1,20 +1,20 @@
-//! Requests that apply, delete or release one object in a member. A released object stays in the member without
-//! Karmada's marks.
+//! Requests that read, delete or release one object in a member. A released object stays in the member without Karmada's
+//! marks. [`apply_object`](super::apply_object) creates and updates objects.
 
 use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_apimachinery::conflict_retry::CONFLICT_ATTEMPTS;
 use std::sync::Arc;
 
 use berth_api::Work;
-use berth_api::well_known::{WORK_NAME, WORK_NAMESPACE};
+use berth_api::well_known::{DRIFT_MODE, DRIFT_MODE_REPORT, WORK_NAME, WORK_NAMESPACE};
 use berth_interpreter::{InterpretError, Interpreter};
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams, Preconditions};
 use kube::core::Status;
 use serde_json::Value;
 
 use super::applied_state::AppliedState;
-use super::drift::{Action, decide, without_marks};
-use super::object_cache::{Cached, MemberObject, RevertedScale};
+use super::difference::without_marks;
+use super::object_cache::{Cached, MemberObject};
 use super::ownership::is_managed;
 use super::ownership::{OtherOwner, other_owner};
 use crate::monitor::{MemberKind, MemberWrite, Monitor, Outcome};
@@ -49,6 +49,15 @@ pub(super) enum ObjectError {
         cluster: String,
         owner: OtherOwner,
     },
+    #[error(
+        "resource(kind={kind}, {name}) already exists in the cluster {cluster}, is not managed by this control plane, and differs in {fields}; because of the annotation {DRIFT_MODE}={DRIFT_MODE_REPORT}, it is taken over only without differences"
+    )]
+    Differs {
+        kind: String,
+        name: String,
+        cluster: String,
+        fields: String,
+    },
     #[error(transparent)]
     Interpret(#[from] InterpretError),
     #[error("gave up after repeated conflicts on the object")]
@@ -66,32 +75,6 @@ impl ObjectError {
             Self::Api(error) => has_code(error, 401),
             Self::Kind(KindError::Unknown { source, .. }) => has_code(source, 401),
             _ => false,
-        }
-    }
-}
-
-/// The result of applying a manifest.
-pub(super) enum Applied {
-    /// The object was up to date.
-    Unchanged(Arc<MemberObject>),
-    /// The object was written.
-    Written {
-        /// The object that the member returned.
-        object: MemberObject,
-        /// The change of the replicas that the write has undone.
-        reverted: Option<RevertedScale>,
-    },
-    /// The former object is still being deleted.
-    Terminating,
-}
-
-impl Applied {
-    /// Returns the object in the member, or `None` while a former object is being deleted.
-    pub(super) fn object(&self) -> Option<&MemberObject> {
-        match self {
-            Self::Unchanged(object) => Some(object),
-            Self::Written { object, .. } => Some(object),
-            Self::Terminating => None,
         }
     }
 }
@@ -119,101 +102,14 @@ pub(super) struct WriteCounter<'a> {
 }
 
 impl WriteCounter<'_> {
-    fn count<T, E>(&self, write: MemberWrite, written: &Result<T, E>) {
+    pub(super) fn count<T, E>(&self, write: MemberWrite, written: &Result<T, E>) {
         let outcome = Outcome::of(written);
         self.monitor.member_write(write, self.of, outcome);
     }
 }
 
-/// Applies a manifest. The object is read from the member only if its kind is not cached yet, or after a conflict.
-pub(super) async fn apply(
-    member: &RestMapper,
-    manifest: &Value,
-    cached: Cached,
-    ownership: Ownership<'_>,
-    interpreter: &ResourceInterpreter,
-    counter: &WriteCounter<'_>,
-) -> Result<(Arc<ResourceType>, Applied), ObjectError> {
-    let Ownership { applied, id } = ownership;
-    let resource = resource_type(member, manifest).await?;
-    let (api, name) = api_for(member, &resource, manifest);
-    let read = async || -> Result<Option<Arc<MemberObject>>, ObjectError> {
-        let object = api.get_opt(&name).await?;
-        Ok(object
-            .and_then(|object| MemberObject::new(&resource, object))
-            .map(Arc::new))
-    };
-    let mut observed = match cached {
-        Cached::Unknown => read().await?,
-        Cached::Absent => None,
-        Cached::Present(object) => Some(object),
-    };
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        let observed_value = observed.as_ref().map(|object| &object.value);
-        let action = interpreter
-            .interpret(|rules| decide(manifest, observed_value, applied, id, rules))
-            .await?;
-        let mut reverted = None;
-        let (write, written) = match action {
-            Action::None => {
-                let current = observed.filter(|object| !is_deleting(&object.value));
-                let outcome = current.map_or(Applied::Terminating, Applied::Unchanged);
-                return Ok((resource, outcome));
-            }
-            Action::Reject => {
-                return Err(ObjectError::Unmanaged {
-                    kind: kind_of(manifest).1.to_owned(),
-                    name: full_name(manifest),
-                    cluster: counter.of.cluster.to_owned(),
-                });
-            }
-            Action::Conflict(owner) => {
-                return Err(ObjectError::OtherControlPlane {
-                    kind: kind_of(manifest).1.to_owned(),
-                    name: full_name(manifest),
-                    cluster: counter.of.cluster.to_owned(),
-                    owner,
-                });
-            }
-            Action::Create(desired) => {
-                let object: DynamicObject = serde_json::from_value(*desired)?;
-                let created = api.create(&PostParams::default(), &object).await;
-                if created.as_ref().is_err_and(is_kind_unserved) {
-                    let (api_version, kind) = kind_of(manifest);
-                    return Err(member.forget(api_version, kind).into());
-                }
-                let write = match applied {
-                    None => MemberWrite::Create,
-                    Some(_) => MemberWrite::Recreate,
-                };
-                (write, created)
-            }
-            Action::Update(desired) => {
-                let observed = observed.as_ref();
-                reverted = observed.and_then(|observed| observed.reverted_scale(&desired));
-                let object: DynamicObject = serde_json::from_value(*desired)?;
-                let replaced = api.replace(&name, &PostParams::default(), &object).await;
-                (MemberWrite::Update, replaced)
-            }
-        };
-        if written.is_ok() || tries == CONFLICT_ATTEMPTS || !written.as_ref().is_err_and(is_race) {
-            counter.count(write, &written);
-        }
-        match written {
-            Ok(object) => {
-                let object = MemberObject::new(&resource, object).ok_or(ObjectError::Conflicts)?;
-                return Ok((resource, Applied::Written { object, reverted }));
-            }
-            Err(error) if is_race(&error) && tries < CONFLICT_ATTEMPTS => observed = read().await?,
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
 /// Reports whether the error means that the object was created, changed or deleted since it was read.
-fn is_race(error: &kube::Error) -> bool {
+pub(super) fn is_race(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => {
             let conflict = status.code == 409 && !status.message.contains("being terminated");
@@ -223,12 +119,7 @@ fn is_race(error: &kube::Error) -> bool {
     }
 }
 
-/// Reports whether a request to create an object failed because the member no longer serves the kind.
-fn is_kind_unserved(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.code == 404 && !is_namespace_missing(status))
-}
-
-fn is_namespace_missing(status: &Status) -> bool {
+pub(super) fn is_namespace_missing(status: &Status) -> bool {
     let kind = status.details.as_ref().map(|details| details.kind.as_str());
     kind == Some("namespaces") || status.message.contains("namespaces")
 }
@@ -437,7 +328,7 @@ pub(super) async fn resource_type(
     member.find(api_version, kind).await
 }
 
-fn api_for(
+pub(super) fn api_for(
     member: &RestMapper,
     resource: &ResourceType,
     manifest: &Value,
@@ -451,7 +342,7 @@ pub(super) fn title(manifest: &Value) -> String {
     format!("{} {}", kind_of(manifest).1, full_name(manifest))
 }
 
-fn full_name(manifest: &Value) -> String {
+pub(super) fn full_name(manifest: &Value) -> String {
     let name = text_at(manifest, "/metadata/name");
     match text_at(manifest, "/metadata/namespace") {
         "" => name.to_owned(),

@@ -69,7 +69,7 @@ pub(crate) enum OtherOwner {
 }
 
 /// Reports whether a control plane manages an object, so that the object may be changed and deleted.
-pub(crate) fn is_managed(object: &Value) -> bool {
+pub fn is_managed(object: &Value) -> bool {
     let labels = object.pointer("/metadata/labels");
     labels.and_then(|labels| labels.get(MANAGED)) == Some(&json!(MANAGED_VALUE))
 }

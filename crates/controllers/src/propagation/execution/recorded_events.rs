@@ -10,8 +10,9 @@ use berth_events::{Event, EventRecorder, Severity};
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::Value;
 
+use super::manifest_outcome::ManifestOutcome;
 use super::object_cache::RevertedScale;
-use super::work_status::{FailedOperation, Failure, ManifestOutcome, StatusChanges, has_failed};
+use super::work_status::{FailedOperation, Failure, StatusChanges, has_failed};
 
 /// Records events about the changes in the status of a Work.
 pub(super) fn record_work(
@@ -131,7 +132,7 @@ pub(super) fn record_templates(
         let name = object.name.as_deref().unwrap_or_default();
         let namespace = object.namespace.as_deref();
         let (severity, reason, message) = match outcome {
-            ManifestOutcome::Unchanged => continue,
+            ManifestOutcome::Unchanged | ManifestOutcome::Drifted(_) => continue,
             ManifestOutcome::Failed(_) if !changes.applied => continue,
             ManifestOutcome::Written { .. } => (
                 Severity::Normal,
@@ -155,6 +156,7 @@ pub(super) fn record_templates(
         };
         if let ManifestOutcome::Written {
             reverted: Some(reverted),
+            ..
         } = outcome
         {
             events.record(Event {
@@ -191,7 +193,7 @@ fn describe_reverted_scale(reverted: &RevertedScale, cluster: &str) -> String {
 }
 
 /// Returns a reference to the template of a manifest, or `None` if the manifest lacks the template's UID.
-fn template_reference(manifest: &Value) -> Option<ObjectReference> {
+pub(super) fn template_reference(manifest: &Value) -> Option<ObjectReference> {
     let text = |from: Option<&Value>| from.and_then(Value::as_str).map(str::to_owned);
     let metadata = manifest.get("metadata")?;
     let uid = text(metadata.get("annotations")?.get(TEMPLATE_UID));
@@ -210,7 +212,7 @@ fn object_name(report: &ManifestStatus) -> String {
     format!("{}/{}/{}", id.kind, id.namespace, id.name)
 }
 
-fn work_reference(work: &Work) -> ObjectReference {
+pub(super) fn work_reference(work: &Work) -> ObjectReference {
     let meta = &work.metadata;
     ObjectReference {
         api_version: Some("work.karmada.io/v1alpha1".to_owned()),

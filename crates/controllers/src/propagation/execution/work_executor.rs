@@ -14,15 +14,17 @@ use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::applied_state::AppliedState;
-use super::member_object::{self, Applied, Deletion, Ownership, WriteCounter};
+use super::apply_object::{Applied, apply};
+use super::drift_events;
+use super::manifest_outcome::ManifestOutcome;
+use super::member_object::{self, Deletion, Ownership, WriteCounter};
 use super::object_cache::{Cached, MemberObject};
 use super::ownership::{ControlPlaneId, other_owner};
 use super::recorded_events;
 use super::removed_objects::identifying_manifest;
 use super::work_action::WorkAction;
 use super::work_status::{
-    ApplyOutcome, ManifestOutcome, NextStatus, Observations, StatusChanges, has_unhealthy_object,
-    next_status,
+    ApplyOutcome, NextStatus, Observations, StatusChanges, has_unhealthy_object, next_status,
 };
 use crate::monitor::{MemberKind, Monitor, Outcome};
 use crate::resource_interpreter::ResourceInterpreter;
@@ -245,7 +247,7 @@ impl WorkExecutor {
             && result.failure.is_none()
             && is_progressing(&input.work, &observations, &next.status)
         {
-            self.record_templates(&input, &observations, next.changes);
+            self.record_outcomes(&input, &observations, next.changes);
             result.is_report_deferred = next.changes.any();
             return result;
         }
@@ -256,9 +258,10 @@ impl WorkExecutor {
         result
     }
 
-    fn record_templates(&self, input: &WorkInput, seen: &Observations, changes: StatusChanges) {
+    fn record_outcomes(&self, input: &WorkInput, seen: &Observations, changes: StatusChanges) {
         let (work, cluster) = (&input.work, input.cluster.as_str());
         recorded_events::record_templates(&self.events, work, cluster, &seen.outcomes, changes);
+        drift_events::record_corrected(&self.events, work, cluster, &seen.outcomes);
     }
 
     /// Writes the status of a Work if it changed, and records events about the changes.
@@ -275,7 +278,7 @@ impl WorkExecutor {
             failures,
         } = next;
         recorded_events::record_failures(&self.events, work, &failures);
-        self.record_templates(input, observations, changes);
+        self.record_outcomes(input, observations, changes);
         if !changes.any() {
             return Ok(None);
         }
@@ -295,6 +298,10 @@ impl WorkExecutor {
                     Some(ApplyOutcome::NotDeleted(reason)) => reason.clone(),
                     Some(ApplyOutcome::Succeeded) | None => String::new(),
                 };
+                if changes.drifted {
+                    let outcomes = &observations.outcomes;
+                    drift_events::record_drifted(&self.events, work, cluster, outcomes);
+                }
                 let has_health =
                     |version: &str, kind: &str| self.interpreter.rules().has_health(version, kind);
                 recorded_events::record_work(
@@ -490,8 +497,7 @@ impl WorkExecutor {
             let ownership = input.ownership(index, id);
             let counter = &self.counter(manifest, &input.cluster);
             let interpreter = &self.interpreter;
-            let request =
-                member_object::apply(member, manifest, cached, ownership, interpreter, counter);
+            let request = apply(member, manifest, cached, ownership, interpreter, counter);
             let Ok(response) = tokio::time::timeout(MEMBER_TIMEOUT, request).await else {
                 outcomes.push(ManifestOutcome::Failed(timeout_message(&input.cluster)));
                 continue;
@@ -499,19 +505,31 @@ impl WorkExecutor {
             match response {
                 Ok((resource, applied)) => {
                     let object = applied.object().map(|object| &object.value);
-                    if let Some(slot) = result.applied.get_mut(index) {
+                    // A difference that is left is compared again until the object equals the applied state.
+                    if let Some(slot) = result.applied.get_mut(index)
+                        && !matches!(applied, Applied::Drifted { .. })
+                    {
                         *slot = object.map(|object| AppliedState::of(manifest, object));
                     }
                     if let (Some(slot), Some(object)) = (objects.get_mut(index), object) {
                         *slot = Some(object.clone());
                     }
                     result.kinds.push(Arc::clone(&resource));
-                    if let Applied::Written { object, reverted } = applied {
-                        result.objects.push((resource, object));
-                        outcomes.push(ManifestOutcome::Written { reverted });
-                    } else {
-                        outcomes.push(ManifestOutcome::Unchanged);
-                    }
+                    outcomes.push(match applied {
+                        Applied::Written {
+                            object,
+                            reverted,
+                            corrected,
+                        } => {
+                            result.objects.push((resource, object));
+                            ManifestOutcome::Written {
+                                reverted,
+                                corrected,
+                            }
+                        }
+                        Applied::Drifted { fields, .. } => ManifestOutcome::Drifted(fields),
+                        Applied::Unchanged(_) | Applied::Terminating => ManifestOutcome::Unchanged,
+                    });
                 }
                 Err(error) => {
                     result.unauthorized |= error.is_unauthorized();
@@ -534,7 +552,7 @@ impl WorkExecutor {
             .iter()
             .filter_map(|outcome| match outcome {
                 ManifestOutcome::Failed(reason) => Some(reason.clone()),
-                ManifestOutcome::Unchanged | ManifestOutcome::Written { .. } => None,
+                _ => None,
             })
             .collect();
         let applied = if reasons.is_empty() {
@@ -575,7 +593,9 @@ fn is_progressing(work: &Work, observations: &Observations, next: &WorkStatus) -
     let was_healthy = work.status.as_ref().is_some_and(|status| {
         !status.manifest_statuses.is_empty() && !has_unhealthy_object(status)
     });
+    let is_drifted = |outcome: &ManifestOutcome| matches!(outcome, ManifestOutcome::Drifted(_));
     matches!(observations.applied, Some(ApplyOutcome::Succeeded))
+        && !observations.outcomes.iter().any(is_drifted)
         && observations.removed.is_empty()
         && (observations.outcomes.iter().any(is_written)
             || has_unhealthy_object(next) && !was_healthy)
@@ -589,7 +609,12 @@ fn trace_application(
     applied: &ApplyOutcome,
     outcomes: &[ManifestOutcome],
 ) {
-    let is_unchanged = |outcome: &ManifestOutcome| matches!(outcome, ManifestOutcome::Unchanged);
+    let is_unchanged = |outcome: &ManifestOutcome| {
+        matches!(
+            outcome,
+            ManifestOutcome::Unchanged | ManifestOutcome::Drifted(_)
+        )
+    };
     if !berth_telemetry::is_enabled() || outcomes.iter().all(is_unchanged) {
         return;
     }

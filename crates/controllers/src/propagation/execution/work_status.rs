@@ -9,7 +9,8 @@ use berth_apimachinery::timestamp;
 use berth_interpreter::{InterpretError, Interpreter};
 use serde_json::Value;
 
-use super::object_cache::RevertedScale;
+use super::drift_condition::set_drifted;
+use super::manifest_outcome::ManifestOutcome;
 use super::removed_objects::{contains, identifier, is_same_object};
 
 /// The outcome of applying a Work.
@@ -47,20 +48,6 @@ impl ApplyOutcome {
     }
 }
 
-/// The outcome of applying one manifest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ManifestOutcome {
-    /// The object was up to date.
-    Unchanged,
-    /// The object was written.
-    Written {
-        /// The change of the replicas that the write has undone.
-        reverted: Option<RevertedScale>,
-    },
-    /// The object could not be written, with the error.
-    Failed(String),
-}
-
 /// The observations of one reconciliation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Observations {
@@ -90,12 +77,18 @@ pub(crate) fn has_unhealthy_object(status: &WorkStatus) -> bool {
 }
 
 /// The parts of a status that have changed.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each part of the status changes independently"
+)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StatusChanges {
     /// True if the condition `Dispatching` changed.
     pub(crate) dispatching: bool,
     /// True if the condition `Applied` changed.
     pub(crate) applied: bool,
+    /// True if the condition `Drifted` changed.
+    pub(crate) drifted: bool,
     /// True if the reports about the objects changed.
     pub(crate) manifest_statuses: bool,
 }
@@ -103,7 +96,7 @@ pub(crate) struct StatusChanges {
 impl StatusChanges {
     /// Reports whether any part changed.
     pub(crate) fn any(self) -> bool {
-        self.dispatching || self.applied || self.manifest_statuses
+        self.dispatching || self.applied || self.drifted || self.manifest_statuses
     }
 }
 
@@ -219,6 +212,7 @@ pub(crate) fn next_status(
             );
         }
     }
+    changes.drifted = set_drifted(conditions, work, &observations.outcomes);
     let mut reporter = Reporter {
         interpreter,
         old: &status.manifest_statuses,

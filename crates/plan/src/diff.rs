@@ -1,0 +1,170 @@
+//! The differences of one binding: between the wanted objects and the objects in the members, between the template and
+//! the wanted objects, and among the wanted objects of several clusters. A wanted object is the manifest of a Work.
+//!
+//! ```text
+//! explain::find ──> wanted (Works, template) ──> member (one request per cluster) ──> DiffReport
+//!                      └──> overrides, between_clusters: pure
+//! ```
+//!
+//! A member is asked for the result of an update in a dry run, as the controllers and `kubectl diff` do, because only
+//! its server knows its defaults. Nothing is written.
+
+mod between_clusters;
+mod member;
+mod overrides;
+mod report;
+mod secret_values;
+mod wanted;
+
+use berth_api::{Binding, Cluster};
+use berth_controllers::member_client::proxied;
+use futures::StreamExt as _;
+use futures::stream;
+use kube::Client;
+
+pub use report::{
+    API_VERSION, ClusterDiff, DiffReport, DiffVerdict, FieldDiff, KIND, MemberDiff, Origin,
+    Variation,
+};
+
+use self::between_clusters::between_clusters;
+use self::member::{Members, compare_member};
+use self::overrides::{override_policies, template_diff};
+use self::report::ComparedBinding;
+use self::wanted::{ClusterWork, Wanted};
+use crate::control_plane_lists;
+use crate::explain::{ExplainError, NameQuery, find_binding};
+
+/// Maximum number of members that are asked at the same time.
+const CONCURRENT_MEMBERS: usize = 8;
+
+/// Reason why no differences can be reported.
+#[derive(Debug, thiserror::Error)]
+pub enum DiffError {
+    /// The binding or the cluster is not found, or the control plane cannot be read.
+    #[error(transparent)]
+    Find(#[from] ExplainError),
+    /// The cluster has no copy of the workload.
+    #[error("--cluster {cluster}: {name} has no copy there; {clusters}")]
+    NoCopy {
+        /// The name on the command line.
+        name: String,
+        /// The cluster on the command line.
+        cluster: String,
+        /// The clusters with a copy, as a clause.
+        clusters: String,
+    },
+}
+
+/// Compares the objects of the binding that a name selects, in all its clusters or in one. `forwarding` is the client
+/// for requests that the control plane forwards to members.
+///
+/// # Errors
+/// Fails if there is no such binding or cluster, or if the control plane cannot be read. A member that cannot be read
+/// is part of the report.
+pub async fn diff(
+    client: &Client,
+    forwarding: &Client,
+    query: &NameQuery,
+    cluster: Option<&str>,
+) -> Result<DiffReport, DiffError> {
+    let (binding, _) = find_binding(client, query).await?;
+    let clusters = control_plane_lists::clusters(client).await;
+    let clusters = clusters.map_err(ExplainError::from)?;
+    let mut wanted = Wanted::read(client, &binding).await?;
+    if let Some(name) = cluster {
+        if !clusters.contains_key(name) {
+            return Err(ExplainError::no_cluster(name, clusters.keys()).into());
+        }
+        wanted.works.retain(|work| work.cluster == name);
+        if wanted.works.is_empty() {
+            return Err(no_copy(query.name(), name, &binding));
+        }
+    }
+    let members = Members {
+        control_plane: client,
+        // Without a response, the members are reached directly.
+        forwarding: proxied::is_served(client)
+            .await
+            .unwrap_or(false)
+            .then_some(forwarding),
+        interpreter: &wanted.interpreter,
+    };
+    let compared = stream::iter(&wanted.works).map(|work| {
+        let cluster = clusters.get(&work.cluster).map(AsRef::as_ref);
+        cluster_diff(&members, &binding, &wanted, work, cluster)
+    });
+    let compared: Vec<ClusterDiff> = compared.buffered(CONCURRENT_MEMBERS).collect().await;
+    let between = between_clusters(&wanted.works);
+    let mut notes = wanted.notes;
+    if compared.is_empty() {
+        notes.push(
+            "no cluster has a copy; `berth explain` shows why the workload is not placed"
+                .to_owned(),
+        );
+    }
+    let resource = &binding.spec.resource;
+    let mut report = DiffReport {
+        api_version: API_VERSION.to_owned(),
+        kind: KIND.to_owned(),
+        binding: ComparedBinding::of(&binding),
+        clusters: compared,
+        between_clusters: between,
+        notes,
+    };
+    if (resource.api_version.as_str(), resource.kind.as_str()) == ("v1", "Secret") {
+        secret_values::mask(&mut report);
+    }
+    Ok(report)
+}
+
+async fn cluster_diff(
+    members: &Members<'_>,
+    binding: &Binding,
+    wanted: &Wanted,
+    work: &ClusterWork,
+    cluster: Option<&Cluster>,
+) -> ClusterDiff {
+    let mut diff = ClusterDiff {
+        cluster: work.cluster.clone(),
+        member: MemberDiff::NoWork,
+        template: Vec::new(),
+        override_policies: Vec::new(),
+        notes: work.notes(),
+    };
+    let (Some(stored), Some(manifest)) = (&work.work, work.manifest()) else {
+        return diff;
+    };
+    diff.override_policies = override_policies(stored);
+    if let Some(template) = &wanted.template {
+        let compared = template_diff(
+            template,
+            manifest,
+            work.replicas.filter(|_| binding.spec.is_workload()),
+            &diff.override_policies,
+            &wanted.interpreter,
+        );
+        match compared {
+            Ok(compared) => diff.template = compared,
+            Err(error) => diff.notes.push(error.to_string()),
+        }
+    }
+    let (member, notes) = compare_member(members, manifest, &work.cluster, cluster).await;
+    diff.member = member;
+    diff.notes.extend(notes);
+    diff
+}
+
+fn no_copy(name: &str, cluster: &str, binding: &Binding) -> DiffError {
+    let targets = binding.spec.targets();
+    let targets: Vec<String> = targets.into_iter().map(|target| target.name).collect();
+    DiffError::NoCopy {
+        name: name.to_owned(),
+        cluster: cluster.to_owned(),
+        clusters: if targets.is_empty() {
+            "it is in no cluster".to_owned()
+        } else {
+            format!("it is in {}", crate::explain::name_list(&targets))
+        },
+    }
+}

@@ -1,0 +1,154 @@
+//! The wanted object of a cluster, compared with the template: the share of the replicas, and what override policies
+//! change.
+
+use std::collections::BTreeSet;
+
+use berth_api::Work;
+use berth_api::manifest::prune;
+use berth_api::well_known::{APPLIED_CLUSTER_OVERRIDES, APPLIED_OVERRIDES};
+use berth_apimachinery::json_fields::kind_of;
+use berth_controllers::propagation::difference::changed_fields;
+use berth_interpreter::{InterpretError, Interpreter};
+use serde_json::Value;
+
+use super::report::{FieldDiff, Origin};
+
+/// A number of replicas that no workload has. It shows which fields contain the replicas.
+const PROBE: i32 = i32::MAX;
+
+/// Compares a manifest with its template. `replicas` are those that the scheduler assigned to the cluster, if the
+/// template has replicas, and `override_policies` are those that were applied.
+///
+/// # Errors
+/// When the interpreter cannot set the replicas.
+pub(super) fn template_diff(
+    template: &Value,
+    manifest: &Value,
+    replicas: Option<i32>,
+    override_policies: &[String],
+    interpreter: &Interpreter,
+) -> Result<Vec<FieldDiff>, InterpretError> {
+    let is_overridden = !override_policies.is_empty();
+    let mut template = template.clone();
+    prune(&mut template);
+    let mut shared = template.clone();
+    let mut share_fields: BTreeSet<String> = BTreeSet::new();
+    if let Some(replicas) = replicas {
+        let mut probe = template.clone();
+        interpreter.revise_replicas(&mut probe, PROBE)?;
+        let changes = changed_fields(&template, &probe).into_iter();
+        share_fields.extend(changes.map(|change| change.field));
+        if kind_of(&template).1 == "Job" {
+            share_fields.insert("spec.completions".to_owned());
+        }
+        if is_overridden {
+            interpreter.revise_replicas(&mut shared, replicas)?;
+        }
+    }
+    let mut diffs: Vec<FieldDiff> = changed_fields(&template, &shared)
+        .into_iter()
+        .map(|change| FieldDiff::new(change, Some(Origin::Share)))
+        .collect();
+    for change in changed_fields(&shared, manifest) {
+        // Without an override policy, only the division changes the replicas. While a workload moves, its share differs
+        // from the scheduler's result.
+        let is_share = !is_overridden && share_fields.contains(&change.field);
+        diffs.push(FieldDiff::new(change, is_share.then_some(Origin::Share)));
+    }
+    Ok(diffs)
+}
+
+/// Returns the override policies that were applied to the object of a Work, with their kinds.
+pub(super) fn override_policies(work: &Work) -> Vec<String> {
+    let annotations = work.metadata.annotations.as_ref();
+    let names = |kind: &str, key: &str| -> Vec<String> {
+        let recorded = annotations.and_then(|annotations| annotations.get(key));
+        let recorded: Option<Vec<Value>> =
+            recorded.and_then(|json| serde_json::from_str(json).ok());
+        let recorded = recorded.unwrap_or_default();
+        let names = recorded
+            .iter()
+            .filter_map(|policy| policy.get("policyName")?.as_str());
+        names.map(|name| format!("{kind} {name}")).collect()
+    };
+    let mut all = names("ClusterOverridePolicy", APPLIED_CLUSTER_OVERRIDES);
+    all.extend(names("OverridePolicy", APPLIED_OVERRIDES));
+    all.dedup();
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn deployment(replicas: i32, image: &str) -> Value {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "uid": "u"},
+            "spec": {"replicas": replicas,
+                "template": {"spec": {"containers": [{"name": "web", "image": image}]}}}})
+    }
+
+    #[test]
+    fn the_share_and_overrides_are_separate_changes() {
+        let image = "spec.template.spec.containers[0].image";
+        let template = deployment(8, "nginx:1");
+        for (manifest, is_overridden, expected) in [
+            (deployment(8, "nginx:1"), false, vec![]),
+            (
+                deployment(3, "nginx:1"),
+                false,
+                vec![("spec.replicas", json!(3), Some(Origin::Share))],
+            ),
+            // While the workload moves, the cluster has other replicas than the scheduler assigned.
+            (
+                deployment(2, "nginx:1"),
+                false,
+                vec![("spec.replicas", json!(2), Some(Origin::Share))],
+            ),
+            (
+                deployment(3, "proxy/nginx:1"),
+                true,
+                vec![
+                    ("spec.replicas", json!(3), Some(Origin::Share)),
+                    (image, json!("proxy/nginx:1"), None),
+                ],
+            ),
+            (
+                deployment(5, "nginx:1"),
+                true,
+                vec![
+                    ("spec.replicas", json!(3), Some(Origin::Share)),
+                    ("spec.replicas", json!(5), None),
+                ],
+            ),
+        ] {
+            let interpreter = Interpreter::default();
+            let policies = if is_overridden {
+                vec!["OverridePolicy web".to_owned()]
+            } else {
+                Vec::new()
+            };
+            let diffs = template_diff(&template, &manifest, Some(3), &policies, &interpreter);
+            let diffs = diffs.unwrap();
+            let found: Vec<(&str, Value, Option<Origin>)> = diffs
+                .iter()
+                .map(|diff| (diff.field.as_str(), diff.new.clone().unwrap(), diff.origin))
+                .collect();
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn the_annotations_of_a_work_name_the_policies() {
+        let work: Work = serde_json::from_value(json!({"metadata": {"name": "w", "annotations": {
+            (APPLIED_CLUSTER_OVERRIDES): r#"[{"policyName":"all","overriders":{}}]"#,
+            (APPLIED_OVERRIDES): r#"[{"policyName":"web","overriders":{}},{"policyName":"web","overriders":{}}]"#}},
+            "spec": {"workload": {"manifests": []}}}))
+        .unwrap();
+        assert_eq!(
+            override_policies(&work),
+            ["ClusterOverridePolicy all", "OverridePolicy web"]
+        );
+    }
+}
