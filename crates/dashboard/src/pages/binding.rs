@@ -136,7 +136,7 @@ fn summary(html: &mut Html, row: &BindingRow, title: &str, now: Timestamp) {
             parts::targets(html, &row.targets, MAX_CLUSTERS);
         });
         parts::entry(html, "Created", |html| {
-            parts::since(html, row.created(), now)
+            parts::since(html, row.created(), now);
         });
         parts::entry(html, "Change", |html| {
             parts::what_if(html, "binding", "scale", title);

@@ -143,7 +143,7 @@ fn copy_table(html: &mut Html, copies: &[&CopyRow], findings: &[Finding], now: T
             let finding = of_cluster.find(|of| of.cluster.as_ref() == Some(&copy.cluster));
             html.el("tr", &[], |html| {
                 parts::cell(html, c_cluster, |html| {
-                    parts::cluster_link(html, &copy.cluster)
+                    parts::cluster_link(html, &copy.cluster);
                 });
                 parts::cell(html, c_copy, |html| copy_badge(html, copy));
                 parts::cell(html, c_ready, |html| html.text(copy.replicas()));

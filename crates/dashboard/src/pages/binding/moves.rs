@@ -118,7 +118,7 @@ pub(super) fn history(html: &mut Html, store: &Store, name: &BindingKey, row: &B
                     parts::targets(html, &of.after, MAX_CLUSTERS);
                 });
                 parts::cell(html, c_undo, |html| {
-                    undo(html, of, row.migration.as_deref())
+                    undo(html, of, row.migration.as_deref());
                 });
             });
         }

@@ -17,6 +17,10 @@ const MAX_TILES: usize = 1500;
 const MAX_NAMED: usize = 60;
 /// Maximum number of clusters with tiles of medium size.
 const MAX_MEDIUM: usize = 300;
+/// Maximum number of clusters of a region in 10 columns.
+const MAX_NARROW: usize = 120;
+/// Maximum number of clusters of a region in 20 columns.
+const MAX_MIDDLE: usize = 400;
 /// Number of colours for versions. Further versions share the last one.
 const VERSION_COLOURS: usize = 5;
 
@@ -120,10 +124,12 @@ pub(super) fn write(html: &mut Html, rows: &[(&String, &ClusterRow)], colour: Co
         let region = (&*row.provider, &*row.region);
         regions.entry(region).or_default().push((name, row));
     }
-    let size = match rows.len() {
-        ..=MAX_NAMED => "map large",
-        ..=MAX_MEDIUM => "map medium",
-        _ => "map",
+    let size = if rows.len() <= MAX_NAMED {
+        "map large"
+    } else if rows.len() <= MAX_MEDIUM {
+        "map medium"
+    } else {
+        "map"
     };
     let section: [(&str, &dyn Display); 2] =
         [("class", &size), ("aria-label", &"Map of the clusters")];
@@ -155,10 +161,12 @@ fn region(
     palette: &Palette<'_>,
     all: usize,
 ) {
-    let width = match clusters.len() {
-        ..=120 => "cells narrow",
-        ..=400 => "cells middle",
-        _ => "cells",
+    let width = if clusters.len() <= MAX_NARROW {
+        "cells narrow"
+    } else if clusters.len() <= MAX_MIDDLE {
+        "cells middle"
+    } else {
+        "cells"
     };
     html.el("div", &[("class", &"region")], |html| {
         html.el("h3", &[], |html| {
