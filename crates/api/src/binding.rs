@@ -45,6 +45,11 @@ use crate::toleration::Toleration;
         json_path = r#".status.conditions[?(@.type=="FullyApplied")].status"#
     ),
     printcolumn(
+        name = "HEALTHY",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Healthy")].status"#
+    ),
+    printcolumn(
         name = "AGE",
         type_ = "date",
         json_path = ".metadata.creationTimestamp"
@@ -129,6 +134,11 @@ pub struct BindingSpec {
         name = "FULLYAPPLIED",
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="FullyApplied")].status"#
+    ),
+    printcolumn(
+        name = "HEALTHY",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Healthy")].status"#
     ),
     printcolumn(
         name = "AGE",

@@ -27,6 +27,7 @@
 //! | `interpreter_webhooks` | calls the webhooks of the resource interpreter |
 //! | `overrides` | applies override policies |
 //! | [`member_client`] | creates clients for members |
+//! | [`member_pods`] | lists the pods of workloads in members |
 //! | `owned_work` | writes Works that belong to no binding |
 //! | [`rest_mapper`] | finds the resource of a kind |
 //!
@@ -57,6 +58,7 @@ pub mod hpa_scale_target_marker;
 mod interpreter_configuration;
 mod interpreter_webhooks;
 pub mod member_client;
+pub mod member_pods;
 pub mod monitor;
 pub mod namespace_sync;
 mod object_reference;

@@ -10,7 +10,7 @@
 //!
 //! | layer | modules |
 //! |---|---|
-//! | pure | [`binding`], [`binding::targets`], [`binding::migration`], [`binding::desired_work`], [`binding::work_patch`], [`status`], [`execution::work_action`], [`execution::drift`], [`difference`], [`execution::work_status`] |
+//! | pure | [`binding`], [`binding::targets`], [`binding::migration`], [`binding::desired_work`], [`binding::work_patch`], [`status`], [`status::health`], [`execution::work_action`], [`execution::drift`], [`difference`], [`execution::work_status`] |
 //! | requests | [`binding::sync`], [`status::writer`], `execution::member_object`, `execution::work_executor` |
 //! | state | [`index`], `reconciler` with `watch_events`, [`execution::member`] |
 //!
@@ -28,6 +28,7 @@ mod watch_events;
 
 pub use self::binding::migration::observed::runs_pods;
 pub use self::execution::difference;
+pub use self::status::health::StaleStatus;
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -65,6 +66,8 @@ pub struct PropagationOptions {
     pub migration_timeout: Option<Duration>,
     /// True to record an event for each successful step, as the feature gate `RoutineEvents` does.
     pub routine_events: bool,
+    /// The weight of the last reports of clusters that are not ready.
+    pub stale_status: StaleStatus,
     /// The enabled parts of the propagation.
     pub parts: PropagationParts,
 }
@@ -100,6 +103,7 @@ impl Default for PropagationOptions {
             inject_state: false,
             migration_timeout: Some(Duration::from_mins(10)),
             routine_events: false,
+            stale_status: StaleStatus::default(),
             parts: PropagationParts::default(),
         }
     }

@@ -117,7 +117,10 @@ impl Evidence<'_> {
             return Diagnosis::new(findings, reports, Vec::new());
         };
         let problem = |cluster: &str| match self.members.get(cluster) {
-            Some(Seen::Found(member)) => member.problem.clone(),
+            Some(Seen::Found(member)) => {
+                let problem = member.problem.as_ref()?;
+                Some((problem.reason, problem.in_cluster(cluster)))
+            }
             _ => None,
         };
         let subject = Subject {

@@ -152,6 +152,21 @@ reasons! {
     NotVisible,
 }
 
+impl Reason {
+    /// Reports whether the cause was found at the pods of a workload.
+    pub const fn is_about_pods(self) -> bool {
+        matches!(
+            self,
+            Self::CrashLoopBackOff
+                | Self::ImagePullBackOff
+                | Self::PodsUnschedulable
+                | Self::ContainerConfigError
+                | Self::PodsFailed
+                | Self::PodsNotCreated
+        )
+    }
+}
+
 /// A cause for which a workload is not well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

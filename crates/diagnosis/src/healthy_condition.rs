@@ -22,11 +22,15 @@ impl HealthyCondition {
     /// Returns the condition, or `None` if the diagnosed binding has no copies and wants none.
     pub fn of(diagnosis: &Diagnosis) -> Option<Self> {
         if !diagnosis.copies.iter().any(|copy| !copy.leaving) {
-            let found = diagnosis
-                .findings
-                .iter()
-                .find(|of| of.reason == Reason::NoClusters)?;
-            return Some(Self::not_well(Status::False, found.reason, &found.message));
+            let reasons = [Reason::NoClusters, Reason::Unschedulable];
+            let mut findings = diagnosis.findings.iter();
+            let found = findings.find(|of| reasons.contains(&of.reason))?;
+            let message = match found.reason {
+                // The message of the scheduler may change with each attempt, and is in the condition `Scheduled`.
+                Reason::Unschedulable => "the scheduler finds no cluster for it",
+                _ => &found.message,
+            };
+            return Some(Self::not_well(Status::False, Reason::NoClusters, message));
         }
         let is_about_members =
             |station| matches!(station, Station::Overrides | Station::Apply | Station::Run);
@@ -92,6 +96,24 @@ mod tests {
     use crate::copies::ClusterState;
     use crate::of_binding::of_binding;
     use crate::of_binding::tests::binding;
+
+    #[test]
+    fn a_binding_that_no_cluster_fits_has_no_clusters() {
+        let mut binding = binding(json!([]), json!([]));
+        let scheduled = &mut binding.status.conditions[0];
+        "False".clone_into(&mut scheduled.status);
+        "0/3 clusters are available".clone_into(&mut scheduled.message);
+        let found = of_binding(&binding, &|_| ClusterState::Ready, Timestamp::MAX);
+        let condition = HealthyCondition::of(&found).unwrap();
+        assert_eq!(
+            (condition.status, condition.reason, &*condition.message),
+            (
+                Status::False,
+                "NoClusters",
+                "the scheduler finds no cluster for it"
+            )
+        );
+    }
 
     #[test]
     fn the_condition_is_unknown_only_if_nothing_is_known_to_be_wrong() {

@@ -34,7 +34,7 @@ pub use finding::{Finding, Reason, Station};
 pub use health::Health;
 pub use healthy_condition::HealthyCondition;
 pub use migration::{Eviction, MigratingCondition, Migration, MigrationState, PausedEvictions};
-pub use of_binding::{STARTUP, of_binding};
+pub use of_binding::{STARTUP, of_binding, of_binding_with};
 pub use pods::{PodProblem, object_problem, pod_problem};
 pub use trimmed::trimmed;
 pub use workload_row::{ClusterStates, HealthCounts, WorkloadRow, workload_rows};

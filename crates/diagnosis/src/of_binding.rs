@@ -9,7 +9,7 @@ use crate::copies::{ClusterState, CopyRow, CopyState};
 use crate::diagnosis::{Diagnosis, StationReport};
 use crate::finding::{Finding, Reason, Station};
 use crate::health::Health;
-use crate::pods::{self, PodProblem};
+use crate::pods;
 use crate::{dispatch, scheduling};
 
 /// The time within which replicas may become ready after a placement without being a problem.
@@ -25,9 +25,30 @@ pub fn of_binding(
     now: Timestamp,
 ) -> Diagnosis {
     let known = known_problem(binding);
+    diagnose(binding, clusters, &|_| None, known, now)
+}
+
+/// Diagnoses a binding with the problems of its pods, each with its message. The condition `Healthy` of the binding is
+/// ignored, because these problems determine the next one.
+pub fn of_binding_with(
+    binding: &Binding,
+    clusters: &dyn Fn(&str) -> ClusterState,
+    problems: &dyn Fn(&str) -> Option<(Reason, String)>,
+    now: Timestamp,
+) -> Diagnosis {
+    diagnose(binding, clusters, problems, None, now)
+}
+
+fn diagnose(
+    binding: &Binding,
+    clusters: &dyn Fn(&str) -> ClusterState,
+    problem: &dyn Fn(&str) -> Option<(Reason, String)>,
+    known: Option<(Reason, &str, Timestamp)>,
+    now: Timestamp,
+) -> Diagnosis {
     let subject = Subject {
         binding,
-        problem: &|_| None,
+        problem,
         known,
         now,
     };
@@ -59,8 +80,8 @@ pub(crate) fn later_changes(binding: &Binding, now: Timestamp) -> Vec<Timestamp>
 /// A binding with what is known about its clusters.
 pub(crate) struct Subject<'a> {
     pub(crate) binding: &'a Binding,
-    /// The problem of the pods in a cluster, if it was looked for.
-    pub(crate) problem: &'a dyn Fn(&str) -> Option<PodProblem>,
+    /// The problem of the pods in a cluster with its message, if it was looked for.
+    pub(crate) problem: &'a dyn Fn(&str) -> Option<(Reason, String)>,
     /// The problem that the condition Healthy of the binding names.
     pub(crate) known: Option<(Reason, &'a str, Timestamp)>,
     pub(crate) now: Timestamp,
@@ -85,7 +106,9 @@ impl Subject<'_> {
         found.extend(dispatch::findings(binding));
         found.extend(override_failure(binding));
         let staying = copies.iter().filter(|copy| !copy.leaving);
-        let works = staying.clone().any(|copy| copy.state.works());
+        let works = staying
+            .clone()
+            .any(|copy| copy.state.works() && !self.has_ended_badly(copy));
         let bad = if works {
             Health::Degraded
         } else {
@@ -98,7 +121,11 @@ impl Subject<'_> {
     fn of_copy(&self, copy: &CopyRow, bad: Health) -> Option<Finding> {
         let cluster = &copy.cluster;
         let finding = match copy.state {
-            CopyState::Well => return None,
+            CopyState::Well => {
+                return self
+                    .has_ended_badly(copy)
+                    .then(|| self.not_ready(copy, bad));
+            }
             CopyState::Partly | CopyState::Down => return Some(self.not_ready(copy, bad)),
             CopyState::NotApplied => {
                 let message = copy.message.as_deref().unwrap_or_default();
@@ -134,6 +161,19 @@ impl Subject<'_> {
         Some(finding.in_cluster(cluster))
     }
 
+    /// Reports whether a copy without a number of replicas has a problem although no health rule reports it, such as a Job
+    /// that has failed.
+    fn has_ended_badly(&self, copy: &CopyRow) -> bool {
+        let is_known = |cluster: &str| {
+            self.known.is_some_and(|(reason, message, _)| {
+                reason.is_about_pods() && names(message, cluster)
+            })
+        };
+        copy.state == CopyState::Well
+            && copy.ready.is_none()
+            && ((self.problem)(&copy.cluster).is_some() || is_known(&copy.cluster))
+    }
+
     fn not_ready(&self, copy: &CopyRow, bad: Health) -> Finding {
         let cluster = &copy.cluster;
         let resource = &self.binding.spec.resource;
@@ -145,15 +185,14 @@ impl Subject<'_> {
         };
         let fix = |reason| pods::fix(reason, &workload, &selector, cluster);
         let starts = self.is_starting();
-        if let Some(problem) = (self.problem)(cluster) {
-            let health = match problem.reason {
+        if let Some((reason, message)) = (self.problem)(cluster) {
+            let health = match reason {
                 Reason::Starting | Reason::NotReady if starts => Health::Waiting,
                 _ => bad,
             };
-            let message = problem.in_cluster(cluster);
-            return Finding::new(Station::Run, health, problem.reason, message)
+            return Finding::new(Station::Run, health, reason, message)
                 .in_cluster(cluster)
-                .with_fix(fix(problem.reason))
+                .with_fix(fix(reason))
                 .since(self.known.map(|(_, _, since)| since));
         }
         if let Some((reason, message, since)) = self.known
@@ -420,6 +459,42 @@ pub(crate) mod tests {
             Some("read the logs in m1: kubectl logs -n shop deployment/web --previous")
         );
         assert!(names("x in m1", "m1") && !names("x in m10: y", "m1"));
+    }
+
+    #[test]
+    fn a_failed_job_is_broken_although_no_health_rule_reports_it() {
+        let item = json!({ "clusterName": "m1", "applied": true, "health": "Healthy", "status": { "failed": 1 } });
+        let binding = binding(json!([{ "name": "m1" }]), json!([item]));
+        let clusters = |_: &str| ClusterState::Ready;
+        let failed = (
+            Reason::PodsFailed,
+            "1 of 1 pods have failed in m1".to_owned(),
+        );
+        for (problem, expected) in [(None, Health::Well), (Some(failed), Health::Broken)] {
+            let found = of_binding_with(&binding, &clusters, &|_| problem.clone(), Timestamp::MAX);
+            assert_eq!(found.health, expected, "{}", found.verdict);
+        }
+    }
+
+    #[test]
+    fn given_problems_replace_what_the_condition_says() {
+        let mut binding = in_clusters(&[item("m1", 0)]);
+        let condition = json!({ "type": "Healthy", "status": "False", "reason": "CrashLoopBackOff",
+            "message": "2 of 2 pods crash in m1: exit code 1", "lastTransitionTime": PLACED });
+        let condition = serde_json::from_value(condition).unwrap();
+        binding.status.conditions.push(condition);
+        let pull = (
+            Reason::ImagePullBackOff,
+            "2 of 2 pods cannot pull".to_owned(),
+        );
+        for (problem, expected) in [
+            (None, Reason::NotReady),
+            (Some(pull), Reason::ImagePullBackOff),
+        ] {
+            let clusters = |_: &str| ClusterState::Ready;
+            let found = of_binding_with(&binding, &clusters, &|_| problem.clone(), Timestamp::MAX);
+            assert_eq!(found.reason, Some(expected));
+        }
     }
 
     #[test]

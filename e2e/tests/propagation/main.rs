@@ -20,6 +20,7 @@ mod faults;
 mod fleet;
 mod forged_status;
 mod graceful_eviction;
+mod health;
 mod interpreter;
 mod interpreter_webhooks;
 mod jobs;

@@ -45,7 +45,10 @@ async fn workloads_can_be_applied_listed_described_scaled_and_deleted() {
     let table = plane.kubectl(&["get", "resourcebindings"]);
     let mut lines = table.lines();
     let header: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
-    assert_eq!(header, ["NAME", "SCHEDULED", "FULLYAPPLIED", "AGE"]);
+    assert_eq!(
+        header,
+        ["NAME", "SCHEDULED", "FULLYAPPLIED", "HEALTHY", "AGE"]
+    );
     let row: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
     assert_eq!(row[..2], ["nginx-deployment", "True"], "{table}");
     let names = [

@@ -3,10 +3,10 @@
 use std::num::NonZeroUsize;
 
 use berth_api::feature_gates::FeatureGates;
-use berth_controllers::propagation::PropagationOptions;
-use clap::Args;
+use berth_controllers::propagation::{PropagationOptions, StaleStatus};
+use clap::{Args, ValueEnum};
 
-/// Flags that limit the concurrent writes of the propagation controllers.
+/// Flags of the propagation controllers: limits of their concurrent writes, and the weight of old reports.
 #[derive(Args, Clone, Debug, Default)]
 pub struct PropagationArgs {
     /// Maximum Works applied at once, per member [default: 8]
@@ -21,6 +21,20 @@ pub struct PropagationArgs {
     /// Maximum ClusterResourceBindings whose Works are written at once
     #[arg(long, value_name = "N")]
     pub concurrent_clusterresourcebinding_syncs: Option<NonZeroUsize>,
+
+    /// Weight of the last reports of clusters that are not ready, in the status of bindings and templates
+    #[arg(long, value_name = "MODE", default_value = "exclude")]
+    pub stale_status: Stale,
+}
+
+/// The weight of the last reports of clusters that are not ready.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Stale {
+    /// Health is unknown, and templates do not count ready replicas
+    #[default]
+    Exclude,
+    /// Reports count until the cluster reports again, as in Karmada
+    Count,
 }
 
 impl PropagationArgs {
@@ -43,6 +57,10 @@ impl PropagationArgs {
                 .unwrap_or(default.concurrent_works),
             inject_state: gates.controllers.stateful_failover_injection,
             routine_events: gates.routine_events,
+            stale_status: match self.stale_status {
+                Stale::Exclude => StaleStatus::Exclude,
+                Stale::Count => StaleStatus::Count,
+            },
             ..default
         }
     }
@@ -64,6 +82,17 @@ mod tests {
         let words = std::iter::once("p").chain(flags.split_whitespace());
         let program = Program::try_parse_from(words).unwrap();
         program.propagation.options(FeatureGates::default())
+    }
+
+    #[test]
+    fn stale_reports_count_only_on_request() {
+        for (flags, expected) in [
+            ("", StaleStatus::Exclude),
+            ("--stale-status=exclude", StaleStatus::Exclude),
+            ("--stale-status=count", StaleStatus::Count),
+        ] {
+            assert_eq!(options(flags).stale_status, expected, "{flags}");
+        }
     }
 
     #[test]

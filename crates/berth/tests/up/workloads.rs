@@ -148,6 +148,37 @@ fn placed_workloads_run_in_members_and_report_ready_replicas() {
         "--timeout=60s",
     ];
     up.kubectl(&fully);
+    let is_healthy = |status: &str| {
+        let condition = format!("--for=condition=Healthy={status}");
+        let binding = "resourcebinding/nginx-deployment";
+        up.kubectl(&["wait", &condition, binding, "--timeout=60s"]);
+    };
+    is_healthy("true");
+    // The binding tells why a workload is not healthy.
+    let in_member = |arguments: &[&str]| up.in_member("member1", arguments);
+    in_member(&[
+        "annotate",
+        "deployment/nginx",
+        "simulation.berth/fails=crash",
+    ]);
+    is_healthy("false");
+    until("the reason of the crash", || {
+        let binding = json(&up, &["get", "resourcebinding", "nginx-deployment"]);
+        let conditions = binding["status"]["conditions"].as_array().unwrap();
+        let healthy = conditions
+            .iter()
+            .find(|of| of["type"] == "Healthy")
+            .unwrap();
+        if healthy["reason"] == "CrashLoopBackOff"
+            && healthy["message"] == "1 of 1 pods crash in member1: exit code 1"
+        {
+            Ok(())
+        } else {
+            Err(healthy.to_string())
+        }
+    });
+    in_member(&["annotate", "deployment/nginx", "simulation.berth/fails-"]);
+    is_healthy("true");
 }
 
 #[needs(kubectl)]

@@ -59,7 +59,10 @@ impl BindingRecord {
     pub(super) fn record_changed_reports(&mut self, earlier: Option<&Self>, now: Instant) {
         for item in &self.body.status.aggregated_status {
             let cluster = &item.cluster_name;
-            let unchanged = earlier.filter(|earlier| earlier.status_in(cluster) == Some(item));
+            let unchanged = earlier.filter(|earlier| {
+                let known = earlier.status_in(cluster);
+                known.is_some_and(|known| is_same_report(known, item))
+            });
             let changed = match unchanged {
                 Some(earlier) => earlier.reported.get(cluster).copied(),
                 None => Some(now),
@@ -116,4 +119,14 @@ impl BindingRecord {
     pub(super) fn health_in(&self, cluster: &str) -> Option<&ResourceHealth> {
         self.status_in(cluster)?.health.as_ref()
     }
+}
+
+/// Reports whether two items are the same report of a cluster. The health becomes unknown and known again with the readiness
+/// of the cluster, without a new report.
+fn is_same_report(earlier: &AggregatedStatusItem, item: &AggregatedStatusItem) -> bool {
+    let is_unknown = |item: &AggregatedStatusItem| item.health == Some(ResourceHealth::Unknown);
+    (earlier.health == item.health || is_unknown(earlier) || is_unknown(item))
+        && earlier.status == item.status
+        && earlier.applied == item.applied
+        && earlier.applied_message == item.applied_message
 }

@@ -156,6 +156,41 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn the_health_that_is_known_again_with_the_readiness_is_no_new_report() {
+        let binding = |health: &str, ready: i64| {
+            binding_with(
+                &json!({ "clusters": [{ "name": "m2" }] }),
+                &json!({ "aggregatedStatus": [{ "clusterName": "m2", "health": health,
+                    "status": { "readyReplicas": ready } }] }),
+            )
+        };
+        let start = Instant::now();
+        for (about, versions, expected) in [
+            (
+                "lost and back",
+                &[("Healthy", 1), ("Unknown", 1), ("Healthy", 1)][..],
+                0,
+            ),
+            ("lost", &[("Healthy", 1), ("Unknown", 1)], 0),
+            ("another health", &[("Healthy", 1), ("Unhealthy", 1)], 1),
+            (
+                "another status",
+                &[("Healthy", 1), ("Unknown", 1), ("Healthy", 2)],
+                2,
+            ),
+        ] {
+            let mut known: Option<BindingRecord> = None;
+            for ((health, ready), second) in versions.iter().zip(0..) {
+                let mut next = binding(health, *ready);
+                next.record_changed_reports(known.as_ref(), start + Duration::from_secs(second));
+                known = Some(next);
+            }
+            let reported = known.unwrap().reported["m2"];
+            assert_eq!(reported, start + Duration::from_secs(expected), "{about}");
+        }
+    }
+
+    #[test]
     fn a_binding_without_clusters_is_healthy_only_without_replicas() {
         let requirements = json!({ "resourceRequest": { "cpu": "1" } });
         for (spec, expected) in [

@@ -10,7 +10,8 @@
 //! The tasks of members share no state, so that a slow or unreachable member does not delay other members. [`member`]
 //! owns the state of one member. Pure functions decide the action for a Work ([`work_action`]) and for each of its
 //! objects ([`drift`], [`difference`]), and compute the status of the Work ([`work_status`]). `work_executor` executes
-//! the action for a Work, and `apply_object` and `member_object` send the requests about one object.
+//! the action for a Work, and `apply_object` and `member_object` send the requests about one object. `pod_looks` tells why
+//! workloads stay unhealthy.
 //!
 //! An object without the label `karmada.io/managed`, or of another control plane ([`ownership`]), is never deleted, and
 //! is overwritten only if the conflict resolution is `overwrite`. An object that a Work no longer contains is deleted
@@ -29,6 +30,7 @@ pub(crate) mod member;
 mod member_object;
 pub(crate) mod object_cache;
 pub(crate) mod ownership;
+mod pod_looks;
 mod recorded_events;
 mod removed_objects;
 pub(crate) mod work_action;

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use berth_api::names::cluster_of_execution_namespace;
 use berth_api::well_known::{CLUSTER_RESOURCE_BINDING_PERMANENT_ID, RESOURCE_BINDING_PERMANENT_ID};
 use berth_api::{Binding, BindingKey, Cluster, Work};
+use berth_diagnosis::{ClusterState, ClusterStates};
 
 use self::departures::Departures;
 use self::workloads::Workloads;
@@ -342,6 +343,22 @@ impl Index {
             works.any(|(key, _)| key.cluster == cluster)
         });
         deleted.map(|binding| binding.key.clone()).collect()
+    }
+
+    /// Returns the states of the clusters that have or are to have a copy of a binding's resource.
+    pub(crate) fn cluster_states(&self, binding: &Binding) -> ClusterStates {
+        let targets = binding.spec.targets().into_iter().map(|target| target.name);
+        let works = self.works_of(binding).into_iter();
+        let names = targets.chain(works.map(|(key, _)| key.cluster.clone()));
+        let state = |name: &String| ClusterState::of(self.clusters.get(name).map(|of| &**of));
+        names.map(|name| (name.clone(), state(&name))).collect()
+    }
+
+    /// Returns the bindings that have or are to have a copy in a cluster.
+    pub(crate) fn bindings_in(&self, cluster: &str) -> BTreeSet<BindingKey> {
+        let works = self.works.iter().filter(|(key, _)| key.cluster == cluster);
+        let with_work = works.filter_map(|(_, work)| self.binding_of_work(work).cloned());
+        with_work.chain(self.bindings_targeting(cluster)).collect()
     }
 
     /// Returns the bindings that target a cluster.

@@ -19,8 +19,9 @@ use super::binding::sync::{SyncOutcome, WorkSyncer};
 use super::execution::member;
 use super::execution::work_executor::WorkExecutor;
 use super::index::{Index, WorkKey};
-use super::status::writer::StatusWriter;
-use super::status::{SyncReport, is_progressing};
+use super::status::shown_health::ShownHealth;
+use super::status::writer::{MayDefer, StatusWriter, Written};
+use super::status::{StatusInput, SyncReport, is_progressing};
 use super::{PropagationOptions, QUEUE};
 use crate::interpreter_configuration::{ConfigurationKind, Customizations};
 use crate::monitor::{Monitor, Outcome};
@@ -98,6 +99,8 @@ pub(super) struct JobResult {
     failure: Option<Failure>,
     /// The results of a sync, even if it failed later.
     outcome: SyncOutcome,
+    /// The result of writing a status, unless it failed.
+    status: Option<Written>,
 }
 
 /// The failure of a job, which is retried.
@@ -135,6 +138,7 @@ pub(super) struct Propagator {
     override_failures: HashMap<BindingKey, String>,
     /// The migrations of bindings, after the last sync.
     migrations: HashMap<BindingKey, KnownMigration>,
+    shown_health: ShownHealth,
     /// The bindings whose resource stays in a cluster for a workload.
     following: HashSet<BindingKey>,
     /// Sources whose first list is complete.
@@ -230,6 +234,7 @@ impl Propagator {
             concurrent_events: HashMap::new(),
             override_failures: HashMap::new(),
             migrations: HashMap::new(),
+            shown_health: ShownHealth::default(),
             following: HashSet::new(),
             listed: HashSet::new(),
             members: HashMap::new(),
@@ -324,6 +329,7 @@ impl Propagator {
             job,
             failure,
             outcome: SyncOutcome { written, migration },
+            status,
         } = result;
         if let Job::Sync(binding) = &job {
             self.store_written(binding, written);
@@ -332,7 +338,11 @@ impl Propagator {
             self.store_migration(binding, migration);
         }
         match failure {
-            None => self.queue.finish(&job),
+            None if status == Some(Written::Deferred) => self.queue.wait(&job),
+            None => {
+                self.queue.finish(&job);
+                self.store_shown_health(&job, status);
+            }
             Some(Failure {
                 message, transient, ..
             }) => {
@@ -349,6 +359,28 @@ impl Propagator {
                 }
             }
         }
+    }
+
+    /// Stores the condition `Healthy` that a binding shows now. Enqueues the status if another client has replaced the
+    /// condition since.
+    fn store_shown_health(&mut self, job: &Job, status: Option<Written>) {
+        let (Job::Status(key), Some(written)) = (job, status) else {
+            return;
+        };
+        let Some(binding) = self.index.binding(key).cloned() else {
+            return;
+        };
+        self.shown_health.record(key, written);
+        if self.is_health_overwritten(&binding) {
+            self.enqueue_settled_status(key.clone());
+        }
+    }
+
+    /// Reports whether another client has replaced the condition `Healthy` of a binding. While a status is being written,
+    /// the end of the write checks it.
+    pub(super) fn is_health_overwritten(&self, binding: &Binding) -> bool {
+        self.shown_health.is_overwritten(binding)
+            && !self.queue.is_running(&Job::Status(binding.key.clone()))
     }
 
     /// Stores the reason why an override could not be applied. A change enqueues the status of the binding.
@@ -460,6 +492,7 @@ impl Propagator {
             self.count_migration(&former, -1.0);
         }
         self.following.remove(binding);
+        self.shown_health.forget(binding);
     }
 
     /// Stores the written Works, so that the next sync does not compare with older versions. Enqueues another sync if
@@ -515,21 +548,36 @@ impl Propagator {
                 job,
                 failure,
                 outcome,
+                status: None,
             }
         });
     }
 
     fn start_status(&self, job: Job, binding: Arc<Binding>, workers: &mut Workers<JobResult>) {
-        let works = self.index.works_of(&binding).into_iter();
-        let works: Vec<Arc<Work>> = works.map(|(_, work)| Arc::clone(work)).collect();
         let writer = self.status_writer.clone();
-        let sync = SyncReport {
-            override_failure: self.override_failures.get(&binding.key).cloned(),
-            migration: self.migration(&binding.key).clone(),
+        let input = StatusInput {
+            works: self
+                .index
+                .works_of(&binding)
+                .into_iter()
+                .map(|(_, work)| Arc::clone(work))
+                .collect(),
+            sync: SyncReport {
+                override_failure: self.override_failures.get(&binding.key).cloned(),
+                migration: self.migration(&binding.key).clone(),
+            },
+            clusters: self.index.cluster_states(&binding),
+            stale_status: self.options.stale_status,
+        };
+        let may_defer = if self.queue.may_wait(&job) {
+            MayDefer::Yes
+        } else {
+            MayDefer::No
         };
         workers.start(async move {
-            let failure = writer.write(binding, works, sync).await.err();
-            let failure = failure.map(|error| Failure {
+            let result = writer.write(binding, input, may_defer).await;
+            let status = result.as_ref().ok().copied();
+            let failure = result.err().map(|error| Failure {
                 message: error.to_string(),
                 transient: false,
                 refused_override: None,
@@ -538,6 +586,7 @@ impl Propagator {
                 job,
                 failure,
                 outcome: SyncOutcome::default(),
+                status,
             }
         });
     }

@@ -3,6 +3,8 @@
 //!
 //! This module must not connect to members: the reports of the members are in the status of the Works.
 
+pub(crate) mod health;
+pub(crate) mod shown_health;
 pub(crate) mod writer;
 
 use std::collections::BTreeSet;
@@ -15,11 +17,13 @@ use berth_api::condition::Status;
 use berth_api::names::cluster_of_execution_namespace;
 use berth_api::well_known::{CONDITION_APPLIED, CONDITION_FULLY_APPLIED, CONDITION_MIGRATING};
 use berth_api::work::ResourceIdentifier;
-use berth_api::{Work, condition};
+use berth_api::{Binding, Work, condition};
 use berth_apimachinery::timestamp;
+use berth_diagnosis::ClusterStates;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 
+use self::health::{HealthChange, StaleStatus, forget_stale_health, problem_of, set_healthy};
 use crate::propagation::binding::migration::known::KnownMigration;
 use crate::propagation::execution::work_status::{has_failed, has_unhealthy_object};
 use berth_apimachinery::json_fields::text_at;
@@ -155,8 +159,8 @@ impl Application {
 }
 
 /// Reports whether the status of a binding is about to change again, because its Works are not applied everywhere yet, or
-/// because they are and their objects are not healthy yet. A failure is no progress, and neither is an object that the
-/// status reports as healthy and that no longer is.
+/// because they are and their objects are not healthy yet. A failure or a problem of the pods is no progress, and neither is
+/// an object that the status reports as healthy and that no longer is.
 pub(crate) fn is_progressing(
     status: &BindingStatus,
     spec: &BindingSpec,
@@ -171,7 +175,7 @@ pub(crate) fn is_progressing(
         else {
             continue;
         };
-        if has_failed(work) {
+        if has_failed(work) || problem_of(work).is_some() {
             return false;
         }
         if condition::is_true(&report.conditions, CONDITION_APPLIED) {
@@ -199,14 +203,37 @@ pub(crate) struct SyncReport {
     pub(crate) migration: KnownMigration,
 }
 
-/// Updates a binding's status from its Works and their last sync. Reports whether the status changed.
-pub(crate) fn update(
-    status: &mut BindingStatus,
-    spec: &BindingSpec,
-    works: &[Arc<Work>],
-    sync: &SyncReport,
-) -> bool {
-    let items = aggregated_items(works, &spec.resource);
+/// What the status of a binding depends on, beside the binding itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StatusInput {
+    /// The Works of the binding.
+    pub(crate) works: Vec<Arc<Work>>,
+    /// The last sync of these Works.
+    pub(crate) sync: SyncReport,
+    /// The states of the clusters that have or are to have a copy.
+    pub(crate) clusters: ClusterStates,
+    /// The weight of the reports of clusters that are not ready.
+    pub(crate) stale_status: StaleStatus,
+}
+
+/// The change of a binding's status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StatusChange {
+    /// The status is the same.
+    None,
+    /// Only the health changed, because a step is under way. The members report soon, and one write contains both.
+    Progress,
+    /// Any other change.
+    Changed,
+}
+
+/// Updates the status of a binding. Returns the change.
+pub(crate) fn update(binding: &mut Binding, input: &StatusInput) -> StatusChange {
+    let (spec, status, sync) = (&binding.spec, &mut binding.status, &input.sync);
+    let mut items = aggregated_items(&input.works, &spec.resource);
+    if input.stale_status == StaleStatus::Exclude {
+        forget_stale_health(&mut items, &input.clusters);
+    }
     let kept = sync.migration.wait().map(|wait| &wait.kept);
     let application = Application::of(spec, &items, kept.unwrap_or(&BTreeSet::new()));
     let override_failure = sync.override_failure.as_deref();
@@ -227,7 +254,15 @@ pub(crate) fn update(
     let wait_changed = set_migrating(conditions, &sync.migration);
     let items_changed = status.aggregated_status != items;
     status.aggregated_status = items;
-    condition_changed || wait_changed || items_changed
+    let health = set_healthy(binding, &input.works, &input.clusters);
+    if condition_changed || wait_changed || items_changed {
+        return StatusChange::Changed;
+    }
+    match health {
+        HealthChange::None => StatusChange::None,
+        HealthChange::Progress => StatusChange::Progress,
+        HealthChange::Changed => StatusChange::Changed,
+    }
 }
 
 /// Sets the condition `Migrating`, which a binding has only while old copies wait. Its transition time is the start of the
@@ -255,6 +290,8 @@ fn set_migrating(conditions: &mut Vec<Condition>, migration: &KnownMigration) ->
 
 #[cfg(test)]
 mod tests {
+    use berth_api::ResourceBinding;
+    use berth_diagnosis::ClusterState;
     use serde_json::json;
 
     use super::*;
@@ -285,6 +322,27 @@ mod tests {
         serde_json::from_value(json!({"clusters": clusters, "resource": {
             "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": "shop"}}))
         .unwrap()
+    }
+
+    /// Updates a status. The members are ready. Reports whether the status changed.
+    fn updated(
+        status: &mut BindingStatus,
+        spec: &BindingSpec,
+        works: &[Arc<Work>],
+        sync: &SyncReport,
+    ) -> bool {
+        let ready = |n: usize| (format!("m{n}"), ClusterState::Ready);
+        let input = StatusInput {
+            works: works.to_vec(),
+            sync: sync.clone(),
+            clusters: (1..=3).map(ready).collect(),
+            stale_status: StaleStatus::Exclude,
+        };
+        let mut binding = Binding::from(ResourceBinding::new("web", spec.clone()));
+        binding.status = status.clone();
+        let change = update(&mut binding, &input);
+        *status = binding.status;
+        change != StatusChange::None
     }
 
     #[test]
@@ -328,7 +386,7 @@ mod tests {
             let actual = Application::of(&spec, &items, &BTreeSet::new());
             assert_eq!(actual, expected, "{clusters:?}");
             let mut status = BindingStatus::default();
-            update(&mut status, &spec, &works, &SyncReport::default());
+            updated(&mut status, &spec, &works, &SyncReport::default());
             let condition = condition::find(&status.conditions, CONDITION_FULLY_APPLIED).unwrap();
             assert_eq!(condition.status == "True", expected == Complete);
             let fails = condition.message.starts_with("Failed");
@@ -369,7 +427,7 @@ mod tests {
             let (spec, mut status) = (spec(&["m1", "m2"]), BindingStatus::default());
             if let Some(written) = written.clone() {
                 let written = works(written);
-                update(&mut status, &spec, &written, &SyncReport::default());
+                updated(&mut status, &spec, &written, &SyncReport::default());
             }
             let works = works(reports.clone());
             let works: Vec<_> = works.iter().collect();
@@ -394,8 +452,8 @@ mod tests {
             }),
         };
         let mut status = BindingStatus::default();
-        assert!(update(&mut status, &spec, &works, &wait("m1 keeps 2")));
-        assert!(!update(&mut status, &spec, &works, &wait("m1 keeps 2")));
+        assert!(updated(&mut status, &spec, &works, &wait("m1 keeps 2")));
+        assert!(!updated(&mut status, &spec, &works, &wait("m1 keeps 2")));
         assert!(condition::is_true(
             &status.conditions,
             CONDITION_FULLY_APPLIED
@@ -408,13 +466,13 @@ mod tests {
         assert_eq!(migrating(&status), Some(expected));
         // After a restart, the condition stays until the first sync.
         let unknown = SyncReport::default();
-        update(&mut status, &spec, &works, &unknown);
+        updated(&mut status, &spec, &works, &unknown);
         assert!(migrating(&status).is_some());
         let ended = SyncReport {
             override_failure: None,
             migration: KnownMigration::None,
         };
-        assert!(update(&mut status, &spec, &works[1..], &ended));
+        assert!(updated(&mut status, &spec, &works[1..], &ended));
         assert_eq!(migrating(&status), None);
     }
 
@@ -450,12 +508,12 @@ mod tests {
             override_failure: Some("policy \"p\" fails".to_owned()),
             migration: KnownMigration::None,
         };
-        assert!(update(&mut status, &spec, &works, &failed));
+        assert!(updated(&mut status, &spec, &works, &failed));
         assert_eq!(status.conditions[0].status, "False");
         assert_eq!(status.conditions[0].message, "policy \"p\" fails");
         let synced = SyncReport::default();
-        assert!(update(&mut status, &spec, &works, &synced));
-        assert!(!update(&mut status, &spec, &works, &synced));
+        assert!(updated(&mut status, &spec, &works, &synced));
+        assert!(!updated(&mut status, &spec, &works, &synced));
         assert!(condition::is_true(
             &status.conditions,
             CONDITION_FULLY_APPLIED

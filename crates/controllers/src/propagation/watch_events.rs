@@ -7,6 +7,7 @@ use berth_api::binding::ObjectReference;
 use berth_api::override_policy::OverrideSpec;
 use berth_api::well_known::APPLIED_PLACEMENT;
 use berth_api::{Binding, BindingKey, Cluster, Work};
+use berth_diagnosis::ClusterState;
 use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
 
@@ -97,7 +98,8 @@ impl Propagator {
         // The scheduler writes all conditions, and may not have seen the newest ones.
         let is_overwritten = self
             .migration(&key)
-            .differs_from(&binding.status.conditions);
+            .differs_from(&binding.status.conditions)
+            || self.is_health_overwritten(&binding);
         if has_status && (changed || newly_scheduled || is_overwritten) {
             self.enqueue_settled_status(key);
         }
@@ -204,6 +206,11 @@ impl Propagator {
         {
             self.check_waits();
         }
+        let was_ready = ClusterState::of(old.as_deref()) == ClusterState::Ready;
+        let is_ready = ClusterState::of(Some(&cluster)) == ClusterState::Ready;
+        if self.listed.contains(&Source::Clusters) && was_ready != is_ready {
+            self.check_statuses(&name);
+        }
         if old.is_some_and(|old| awaits_deletions(&old) && !awaits_deletions(&cluster)) {
             for binding in self.index.deleted_bindings_in(&name) {
                 self.enqueue(Job::Sync(binding));
@@ -211,6 +218,14 @@ impl Propagator {
         }
         if self.listed.contains(&Source::Clusters) {
             self.send_to_member(&name, Message::Cluster(Some(cluster)));
+        }
+    }
+
+    /// Enqueues the status of the bindings with a copy in a cluster, because the readiness of the cluster tells whether its
+    /// reports are current.
+    fn check_statuses(&mut self, cluster: &str) {
+        for binding in self.index.bindings_in(cluster) {
+            self.enqueue_settled_status(binding);
         }
     }
 
@@ -292,6 +307,7 @@ impl Observe for Propagator {
             Source::Works => self.handle_deleted_work(namespace, name),
             Source::Clusters => {
                 self.index.clusters.remove(name);
+                self.check_statuses(name);
                 for binding in self.index.deleted_bindings_in(name) {
                     self.enqueue(Job::Sync(binding));
                 }

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connection::{Address, Connection};
 use super::object_cache::{KindKey, ObjectCache, kind_key};
+use super::pod_looks::Look;
 use super::work_action::{ClusterState, action_for};
 use super::work_executor::{WorkExecutor, WorkInput, WorkResult};
 use super::work_record::WorkRecord;
@@ -72,6 +73,8 @@ enum Job {
     Connect,
     /// Reconcile the Work of this name.
     Work(String),
+    /// Reconcile the Work of this name if a look at its pods is due.
+    Look(String),
 }
 
 /// The result of a job.
@@ -183,9 +186,17 @@ impl Reconciler for Member {
             };
             // 2. The connection is a job of its own, so that an unreachable member costs one attempt to connect, and
             //    not one for each Work.
-            let Job::Work(name) = &job else {
-                self.start_connecting(workers);
-                continue;
+            let name = match &job {
+                Job::Connect => {
+                    self.start_connecting(workers);
+                    continue;
+                }
+                Job::Look(name) => {
+                    self.queue_due_look(name.clone());
+                    self.queue.finish(&job);
+                    continue;
+                }
+                Job::Work(name) => name,
             };
             // 3. The Work. The key has no copy of it, so that several changes need one job, about the newest version.
             let Some(record) = self.works.get(name) else {
@@ -220,6 +231,7 @@ impl Reconciler for Member {
                 applied: record.applied().to_vec(),
                 removed: record.removed_objects(),
                 may_defer_report: self.queue.may_wait(&job),
+                look: record.looks.next(Instant::now()),
             };
             // 6. The requests to the member, and then the status of the Work, which reports them. `finish_work` handles
             //    the result in a later turn.
@@ -284,6 +296,14 @@ impl Member {
     fn clear_applied(&mut self) {
         for record in self.works.values_mut() {
             record.clear_applied();
+        }
+    }
+
+    /// Queues a Work if a look at its pods is due. The workload may have become healthy since the look was planned.
+    fn queue_due_look(&mut self, work: String) {
+        let record = self.works.get(&work);
+        if record.is_some_and(|record| record.looks.next(Instant::now()) != Look::NotDue) {
+            self.enqueue(work, Priority::Low);
         }
     }
 
@@ -382,6 +402,9 @@ impl Member {
                 .is_some_and(|work| record.update(Arc::new(work)));
             record.set_applied(result.applied);
             record.forget_former(&result.removed);
+            if let Some(due) = record.looks.observe(result.health, Instant::now()) {
+                self.queue.push_at(Job::Look(name.to_owned()), due);
+            }
         }
         let authorized = !result.kinds.is_empty() && !result.unauthorized;
         for resource in result.kinds {

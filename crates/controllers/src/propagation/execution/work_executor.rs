@@ -20,6 +20,7 @@ use super::manifest_outcome::ManifestOutcome;
 use super::member_object::{self, Deletion, Ownership, WriteCounter};
 use super::object_cache::{Cached, MemberObject};
 use super::ownership::{ControlPlaneId, other_owner};
+use super::pod_looks::{Look, LookResult, Looked, WorkloadHealth, look, unhealthy_workload};
 use super::recorded_events;
 use super::removed_objects::identifying_manifest;
 use super::work_action::WorkAction;
@@ -51,6 +52,8 @@ pub(super) struct WorkInput {
     pub(super) removed: Vec<ResourceIdentifier>,
     /// False if the report was deferred for the longest time already.
     pub(super) may_defer_report: bool,
+    /// The look at the pods of an unhealthy workload.
+    pub(super) look: Look,
 }
 
 impl WorkInput {
@@ -107,6 +110,8 @@ pub(super) struct WorkResult {
     pub(super) unauthorized: bool,
     /// True if the status was not written, because the objects have to settle first.
     pub(super) is_report_deferred: bool,
+    /// The health of the workload.
+    pub(super) health: WorkloadHealth,
     /// The error, if the action must be retried.
     pub(super) failure: Option<WorkError>,
 }
@@ -234,16 +239,21 @@ impl WorkExecutor {
             }
         }
         result.failure = result.failure.or_else(|| input.refusal(&observations));
-        let next = self
+        let mut next = self
             .interpreter
             .interpret(|rules| next_status(&input.work, &observations, rules))
             .await;
         if result.failure.is_none() && next.must_retry() {
             result.failure = Some(WorkError::Interpret(next.failure_messages()));
         }
+        if result.failure.is_none() {
+            result.health = look_if_due(&input, &observations.objects, &mut next).await;
+        }
+        let has_looked = matches!(result.health, WorkloadHealth::Unhealthy(Looked::Yes));
         // The members' controllers change a written object at once, and again when its pods are ready. One report
         // contains all of it.
         if input.may_defer_report
+            && !has_looked
             && result.failure.is_none()
             && is_progressing(&input.work, &observations, &next.status)
         {
@@ -565,6 +575,34 @@ impl WorkExecutor {
         };
         (applied, outcomes)
     }
+}
+
+/// Looks at the pods of an unhealthy workload if a look is due, and adds what it finds to the next status.
+async fn look_if_due(
+    input: &WorkInput,
+    objects: &[Option<Value>],
+    next: &mut NextStatus,
+) -> WorkloadHealth {
+    let Ok(member) = &input.member else {
+        return WorkloadHealth::Unobserved;
+    };
+    if !input.action.needs_member() || objects.iter().all(Option::is_none) {
+        return WorkloadHealth::Unobserved;
+    }
+    let Some(workload) = unhealthy_workload(objects, &next.status.manifest_statuses) else {
+        return WorkloadHealth::Well;
+    };
+    if input.look == Look::NotDue {
+        return WorkloadHealth::Unhealthy(Looked::No);
+    }
+    WorkloadHealth::Unhealthy(match look(&member.client(), workload, input.look).await {
+        LookResult::Seen(problem) => {
+            next.set_problem(problem.as_ref(), &input.cluster);
+            Looked::Yes
+        }
+        LookResult::NoResponse => Looked::Yes,
+        LookResult::Refused => Looked::Refused,
+    })
 }
 
 /// Returns the outcome for a suspended Work whose objects were applied and are missing now, or `None` if there are no

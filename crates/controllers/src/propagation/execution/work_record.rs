@@ -7,6 +7,7 @@ use berth_api::Work;
 use berth_api::work::ResourceIdentifier;
 
 use super::applied_state::AppliedState;
+use super::pod_looks::LookSchedule;
 use super::removed_objects::{contains, identifier, is_same_object, removed_objects};
 
 /// The newest version of a Work, the [`AppliedState`] of each manifest, and the objects of former versions.
@@ -16,6 +17,8 @@ pub(super) struct WorkRecord {
     applied: Vec<Option<AppliedState>>,
     /// The objects that former versions of the Work contained, and that may exist in the member.
     former: Vec<ResourceIdentifier>,
+    /// The looks at the pods of the workload.
+    pub(super) looks: LookSchedule,
 }
 
 impl WorkRecord {
@@ -25,6 +28,7 @@ impl WorkRecord {
             work,
             applied,
             former: Vec::new(),
+            looks: LookSchedule::default(),
         }
     }
 
@@ -47,6 +51,7 @@ impl WorkRecord {
         self.applied.resize(manifest_count(&work), None);
         if changed {
             self.add_former(&work);
+            self.looks.restart();
         }
         self.work = work;
         changed

@@ -2,15 +2,17 @@
 
 use berth_api::binding::ResourceHealth;
 use berth_api::condition::{self, Status};
-use berth_api::well_known::{CONDITION_APPLIED, CONDITION_DISPATCHING};
+use berth_api::well_known::{CONDITION_APPLIED, CONDITION_DISPATCHING, CONDITION_HEALTHY};
 use berth_api::work::{ManifestStatus, ResourceIdentifier, WorkStatus};
 use berth_api::{Work, condition_message};
 use berth_apimachinery::timestamp;
+use berth_diagnosis::PodProblem;
 use berth_interpreter::{InterpretError, Interpreter};
 use serde_json::Value;
 
 use super::drift_condition::set_drifted;
 use super::manifest_outcome::ManifestOutcome;
+use super::pod_looks::unhealthy_workload;
 use super::removed_objects::{contains, identifier, is_same_object};
 
 /// The outcome of applying a Work.
@@ -91,12 +93,14 @@ pub(crate) struct StatusChanges {
     pub(crate) drifted: bool,
     /// True if the reports about the objects changed.
     pub(crate) manifest_statuses: bool,
+    /// True if the condition `Healthy` changed.
+    pub(crate) health: bool,
 }
 
 impl StatusChanges {
     /// Reports whether any part changed.
     pub(crate) fn any(self) -> bool {
-        self.dispatching || self.applied || self.drifted || self.manifest_statuses
+        self.dispatching || self.applied || self.drifted || self.manifest_statuses || self.health
     }
 }
 
@@ -130,6 +134,26 @@ pub(crate) struct NextStatus {
 }
 
 impl NextStatus {
+    /// Sets the condition `Healthy` to the problem of the pods, or removes it. A Work has the condition only while a problem
+    /// is known.
+    pub(crate) fn set_problem(&mut self, problem: Option<&PodProblem>, cluster: &str) {
+        let conditions = &mut self.status.conditions;
+        let Some(problem) = problem else {
+            let before = conditions.len();
+            conditions.retain(|known| known.type_ != CONDITION_HEALTHY);
+            self.changes.health |= conditions.len() != before;
+            return;
+        };
+        self.changes.health |= condition::set(
+            conditions,
+            CONDITION_HEALTHY,
+            Status::False,
+            problem.reason.as_str(),
+            &problem.in_cluster(cluster),
+            timestamp::now(),
+        );
+    }
+
     /// Reports whether the objects must be interpreted again.
     pub(crate) fn must_retry(&self) -> bool {
         self.failures.iter().any(|failure| failure.is_retried)
@@ -228,6 +252,7 @@ pub(crate) fn next_status(
         })
         .collect();
     let failures = reporter.failures;
+    let has_observed = !statuses.is_empty();
     let next = next_statuses(
         work,
         &status.manifest_statuses,
@@ -238,11 +263,16 @@ pub(crate) fn next_status(
         status.manifest_statuses = next;
         changes.manifest_statuses = true;
     }
-    NextStatus {
+    let is_well = unhealthy_workload(&observations.objects, &status.manifest_statuses).is_none();
+    let mut next = NextStatus {
         status,
         changes,
         failures,
+    };
+    if has_observed && is_well {
+        next.set_problem(None, "");
     }
+    next
 }
 
 /// Returns the reports of the next status. Former reports are kept if there are no new reports. The reports about

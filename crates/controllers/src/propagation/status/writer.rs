@@ -7,7 +7,7 @@ use berth_apimachinery::timestamp;
 use std::sync::Arc;
 
 use berth_api::binding::{AggregatedStatusItem, ObjectReference as TemplateReference};
-use berth_api::{Binding, BindingKind, Work};
+use berth_api::{Binding, BindingKind};
 use berth_events::{Event, EventRecorder, Severity};
 use berth_interpreter::InterpretError;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -15,7 +15,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::{SyncReport, update};
+use super::health::{StaleStatus, current_reports, fingerprint};
+use super::{StatusChange, StatusInput, update};
 use crate::binding_api::binding_api;
 use crate::object_reference::object_reference;
 use crate::propagation::binding::decode;
@@ -41,6 +42,29 @@ pub(crate) enum StatusError {
     /// Other clients kept changing the object.
     #[error("gave up after repeated conflicts on {0}")]
     Conflicts(String),
+}
+
+/// Whether a write may wait for the reports that follow a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MayDefer {
+    Yes,
+    No,
+}
+
+/// The result of writing the status of a binding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// The binding shows the status.
+    Shown {
+        /// The resource version with this status, or `None` if it is not a number.
+        version: Option<u64>,
+        /// The fingerprint of the condition `Healthy`.
+        health: u64,
+    },
+    /// The write waits for further reports.
+    Deferred,
+    /// The binding no longer exists.
+    Gone,
 }
 
 /// A writer for the status of bindings and templates. Clones are cheap.
@@ -72,39 +96,53 @@ impl StatusWriter {
     pub(crate) async fn write(
         &self,
         binding: Arc<Binding>,
-        works: Vec<Arc<Work>>,
-        sync: SyncReport,
-    ) -> Result<(), StatusError> {
-        let written = self.write_binding(&binding, &works, &sync).await;
-        let Some(items) = written? else {
-            return Ok(());
+        input: StatusInput,
+        may_defer: MayDefer,
+    ) -> Result<Written, StatusError> {
+        let (written, items) = self.write_binding(&binding, &input, may_defer).await?;
+        let Some(mut items) = items else {
+            return Ok(written);
         };
-        let written = self.write_template(&binding, &items).await;
-        if let Err(error) = &written {
+        if input.stale_status == StaleStatus::Exclude {
+            items = current_reports(&items, &input.clusters, &binding.spec.resource);
+        }
+        let result = self.write_template(&binding, &items).await;
+        if let Err(error) = &result {
             let reference = binding.reference();
             self.record(&binding, reference, Severity::Warning, &error.to_string());
         }
-        written
+        result.map(|()| written)
     }
 
-    /// Updates the status of a binding. Returns its aggregated items, or `None` if the binding no longer exists.
+    /// Updates the status of a binding. Returns its aggregated items, or `None` if the binding no longer exists or the write
+    /// is deferred.
     async fn write_binding(
         &self,
         binding: &Arc<Binding>,
-        works: &[Arc<Work>],
-        sync: &SyncReport,
-    ) -> Result<Option<Vec<AggregatedStatusItem>>, StatusError> {
+        input: &StatusInput,
+        may_defer: MayDefer,
+    ) -> Result<(Written, Option<Vec<AggregatedStatusItem>>), StatusError> {
         let api = binding_api(self.kinds.client(), &binding.key);
         let name = &binding.key.name;
         let parameters = PatchParams::default();
         let mut attempts = Attempts::new(Some(Arc::clone(binding)));
         while attempts.begin() {
             let Some(current) = attempts.known() else {
-                return Ok(None);
+                return Ok((Written::Gone, None));
             };
-            let mut status = current.status.clone();
-            if !update(&mut status, &current.spec, works, sync) {
-                return Ok(Some(status.aggregated_status));
+            let mut next = Binding::clone(current);
+            let change = update(&mut next, input);
+            let status = next.status;
+            let shown = |version: Option<&str>| Written::Shown {
+                version: version.and_then(|version| version.parse().ok()),
+                health: fingerprint(&status.conditions),
+            };
+            if change == StatusChange::Progress && may_defer == MayDefer::Yes {
+                return Ok((Written::Deferred, None));
+            }
+            if change == StatusChange::None {
+                let written = shown(Some(current.resource_version()));
+                return Ok((written, Some(status.aggregated_status)));
             }
             let patch = Patch::Merge(json!({
                 "metadata": { "resourceVersion": current.resource_version() },
@@ -119,11 +157,12 @@ impl StatusWriter {
                 let current = object.map(|object| decode(&object));
                 Ok::<_, StatusError>(current.transpose()?.map(Arc::new))
             };
-            if attempts.end(response, read).await?.is_some() {
+            if let Some(response) = attempts.end(response, read).await? {
                 let title = binding.title();
                 let message = format!("Update {title} with AggregatedStatus successfully.");
                 self.record(binding, binding.reference(), Severity::Normal, &message);
-                return Ok(Some(status.aggregated_status));
+                let written = shown(response.metadata.resource_version.as_deref());
+                return Ok((written, Some(status.aggregated_status)));
             }
         }
         Err(StatusError::Conflicts(binding.title()))
