@@ -103,14 +103,24 @@ async fn corrected_drift_is_recorded_and_edits_of_the_template_are_not() {
     fleet.apply(web.clone()).await;
     fleet.apply(policy(&web, &["m1"])).await;
     m1.wait_until_exists(&web).await;
-    let replicas = |replicas: i32| move |web: &Value| web["spec"]["replicas"] == replicas;
-    fleet.edit(&web, json!({ "spec": { "replicas": 3 } })).await;
-    m1.wait_for(&web, "the new template", replicas(3)).await;
-
+    // The edits of the template change other fields than the edits in the member, so that their events would differ.
+    fleet
+        .edit(&web, json!({ "spec": { "minReadySeconds": 3 } }))
+        .await;
+    m1.wait_for(&web, "the new template", |web| {
+        web["spec"]["minReadySeconds"] == 3
+    })
+    .await;
     m1.edit(&web, json!({ "spec": { "replicas": 9 } })).await;
-    m1.wait_for(&web, "corrected", replicas(3)).await;
-    fleet.edit(&web, json!({ "spec": { "replicas": 4 } })).await;
-    m1.wait_for(&web, "the next template", replicas(4)).await;
+    m1.wait_for(&web, "corrected", |web| web["spec"]["replicas"] == 2)
+        .await;
+    fleet
+        .edit(&web, json!({ "spec": { "revisionHistoryLimit": 4 } }))
+        .await;
+    m1.wait_for(&web, "the next template", |web| {
+        web["spec"]["revisionHistoryLimit"] == 4
+    })
+    .await;
     // A field that the manifest does not have is drift, too. A label that the member adds is none.
     m1.edit(
         &web,
@@ -118,7 +128,7 @@ async fn corrected_drift_is_recorded_and_edits_of_the_template_are_not() {
     )
     .await;
     m1.wait_for(&web, "corrected", |web| {
-        web["spec"]["replicas"] == 4 && web["spec"]["paused"] != true
+        web["spec"]["replicas"] == 2 && web["spec"]["paused"] != true
     })
     .await;
     let first = "spec.replicas of Deployment default/web in the cluster m1 was changed by another client and set back";
