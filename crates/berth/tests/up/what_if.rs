@@ -190,7 +190,7 @@ fn a_browser_shows_the_moves_of_a_change() {
     let up = start();
     let page = Page::of(&up);
     let mut browser = Browser::start();
-    browser.open(&page.url("/"));
+    browser.open(&page.url("/fleet"));
     browser.shows(&["member1", "What if …?"]);
     browser.evaluate(
         "document.querySelector('a[href*=\"what-if?change=lose&cluster=member1\"]').click()",

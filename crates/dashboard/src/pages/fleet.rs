@@ -255,6 +255,7 @@ fn cluster(html: &mut Html, store: &Store, name: &str, row: &ClusterRow) {
             let region = [&*row.provider, &*row.region].into_iter();
             let region: Vec<&str> = region.filter(|name| !name.is_empty()).collect();
             html.leaf("span", &attributes, region.join(" / "));
+            parts::what_if(html, "cluster", "lose", name);
         });
         parts::cell(html, c_health, |html| {
             parts::cluster_states(html, row);

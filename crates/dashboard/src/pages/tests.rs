@@ -379,7 +379,7 @@ fn the_page_of_a_workload_begins_with_the_verdict_and_shows_the_way() {
 fn the_history_of_a_workload_names_the_command_that_undoes_an_eviction() {
     let mut store = small_store();
     let now = Timestamp::now();
-    for cluster in ["m01", "m02", "m03"] {
+    for cluster in ["m01", "m02", "m03", "m04"] {
         let mut moved = deployment("crashing", &[(cluster, 2)]);
         // The workload was evicted from m02 only. The scheduler moved it from m01.
         let annotations = moved.metadata.annotations.get_or_insert_default();
