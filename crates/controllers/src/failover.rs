@@ -32,6 +32,8 @@ mod eviction_meter;
 mod eviction_queue;
 mod failback;
 mod graceful_eviction;
+#[cfg(test)]
+mod histories;
 mod options;
 mod pending_pods;
 mod pending_replicas;
@@ -41,6 +43,8 @@ mod rebalancing;
 mod reconciler;
 mod report;
 mod schedule;
+#[cfg(test)]
+mod simulation;
 mod stability;
 #[cfg(test)]
 mod storm;

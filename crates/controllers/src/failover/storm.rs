@@ -1,30 +1,19 @@
-//! A simulation of a storm: many clusters are lost and come back, again and again. It runs the decisions of failover and of
-//! the migration against a simulated clock, scheduler and fleet, and counts what moves and what is missing.
+//! A storm: many clusters are lost and come back, again and again. A [`simulation`](super::simulation) counts what moves and
+//! what is missing.
 //!
 //! `cargo test -p berth-controllers --lib storm -- --nocapture --include-ignored` prints the table of `docs/failover.md`.
 
-mod fleet;
-mod rules;
-mod workload;
+use super::simulation::fleet::{Fleet, Loss};
+use super::simulation::rules::Rules;
+use super::simulation::workload::{Shape, Workload};
+use super::simulation::{Clock, STEP, Simulation};
 
-use std::collections::HashMap;
-use std::time::{Duration, Instant};
-
-use jiff::{SignedDuration, Timestamp};
-
-use self::fleet::{Fleet, Loss};
-use self::rules::Rules;
-use self::workload::Workload;
-use super::action::{Action, Clocks, Trackers, decide};
-use super::brake::{Brake, HeldBrake};
-use super::cluster::ClusterRecord;
-use super::eviction::{eviction_patch, eviction_task};
-use super::failback;
-use super::rate_limiter::{MoveBudget, RateLimiter, interval};
-use super::report::Reports;
-
-/// Seconds between two looks at the world.
-const STEP: i64 = 2;
+/// Seconds for which a cluster is lost.
+const LOST: i64 = 150;
+/// Seconds for which it is back before it is lost again.
+const BACK: i64 = 120;
+/// The second at which the storm begins.
+const BEGIN: i64 = 60;
 
 /// The size of a storm.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +24,16 @@ struct Size {
     workloads: usize,
     /// Seconds until the storm ends. The simulation goes on for as long again.
     storm: i64,
+}
+
+impl Size {
+    /// Reports whether a flapping cluster is connected.
+    fn is_connected_at(self, number: usize, second: i64) -> bool {
+        // The clusters are lost within half a minute.
+        let offset = i64::try_from(number).unwrap() * 30 / i64::try_from(self.flapping).unwrap();
+        let time = second - BEGIN - offset;
+        time < 0 || second >= self.storm || time % (LOST + BACK) >= LOST
+    }
 }
 
 /// The costs of a storm.
@@ -52,118 +51,31 @@ struct Cost {
 
 /// Runs a storm under these rules.
 fn run(size: Size, loss: Loss, rules: &Rules) -> Cost {
-    let (start, epoch) = (Instant::now(), Timestamp::UNIX_EPOCH);
-    let clocks = |second: i64| Clocks {
-        wall: epoch + SignedDuration::from_secs(second),
-        now: start + Duration::from_secs(second.unsigned_abs()),
-    };
-    let mut fleet = Fleet::new(size, loss, clocks(0));
-    let mut workloads: Vec<Workload> = (0..size.workloads)
-        .map(|number| Workload::new(number % size.clusters))
+    let clock = Clock::new();
+    let fleet = Fleet::new(&vec![1; size.clusters], loss, clock.at(0));
+    let homes: Vec<usize> = (0..size.workloads)
+        .map(|number| number % size.clusters)
         .collect();
-    let mut trackers = Trackers::default();
-    let options = &rules.options;
-    let rate = options
-        .taint_eviction
-        .as_ref()
-        .map_or(0.0, |taints| taints.rate);
-    let mut limiter = RateLimiter::new(interval(rate));
-    let mut budget = MoveBudget::new(options.move_budget);
-    let mut brake = HeldBrake::default();
-    let mut cost = Cost::default();
-    for second in (0..2 * size.storm).step_by(usize::try_from(STEP).unwrap()) {
-        let clocks = clocks(second);
-        // 1. Clusters are lost and come back.
-        fleet.advance(second, clocks);
-        let readiness = fleet.records.values().map(ClusterRecord::readiness);
-        brake.update(
-            Brake::of(readiness, options.brake),
-            options.brake.hold,
-            clocks.now,
-        );
-        for workload in &mut workloads {
-            if workload.is_calm(&fleet) {
-                continue;
-            }
-            // 2. The members apply their Works, and report.
-            cost.moved += workload.apply(&fleet, second);
-            workload.report(&fleet, second, clocks.now);
-            // 3. Failover decides.
-            act(
-                workload,
-                &fleet.records,
-                rules,
-                brake.get(),
-                clocks,
-                (&mut trackers, &mut limiter, &mut budget),
-            );
-            // 4. The scheduler places what is missing.
-            workload.schedule(&fleet);
-            // 5. The binding controller writes Works.
-            workload.write_works(&fleet, rules, second);
-            if workload.ready(&fleet, second) < workload::REPLICAS {
-                cost.below_target += STEP;
-            }
-        }
-    }
-    let end = 2 * size.storm;
-    let incomplete = |workload: &&Workload| workload.ready(&fleet, end) < workload::REPLICAS;
-    cost.away = workloads
+    let workloads = homes
         .iter()
-        .filter(|workload| !workload.is_home())
-        .count();
-    cost.incomplete = workloads.iter().filter(incomplete).count();
-    cost
-}
-
-/// Applies the decision of failover about a workload, within the rate and the budget.
-fn act(
-    workload: &mut Workload,
-    clusters: &HashMap<String, ClusterRecord>,
-    rules: &Rules,
-    brake: Brake,
-    clocks: Clocks,
-    (trackers, limiter, budget): (&mut Trackers, &mut RateLimiter, &mut MoveBudget),
-) {
-    let reports = Reports::new(&workload.binding, clusters, clocks.now);
-    let decision = decide(&reports, trackers, &rules.options, brake, clocks);
-    let is_move = matches!(decision.action, Action::Evict(_) | Action::Return(_));
-    if is_move {
-        let waits = limiter.next_allowed(clocks.now).is_some();
-        if waits || budget.next_allowed(clocks.now).is_some() {
-            return;
+        .map(|home| Workload::new(Shape::default(), *home));
+    let mut simulation = Simulation::new(fleet, workloads.collect(), rules, clock);
+    let end = 2 * size.storm;
+    for second in (0..end).step_by(usize::try_from(STEP).unwrap()) {
+        for number in 0..size.flapping {
+            let is_connected = size.is_connected_at(number, second);
+            simulation.fleet.connect(number, is_connected, second);
         }
-        limiter.record(clocks.now);
-        budget.record(clocks.now);
+        simulation.step(second);
     }
-    match decision.action {
-        Action::None | Action::MovePending(_) => {}
-        Action::UpdateTasks(update) => {
-            if let Some(mut patch) = update.patch {
-                failback::forget(&workload.binding, &update.cancelled, &mut patch);
-                workload.patch(&patch);
-            }
-        }
-        Action::Evict(clusters) => {
-            let tasks = clusters.iter().map(|(cluster, reason)| {
-                let mut task = eviction_task(&workload.binding, cluster, *reason, &rules.options);
-                if let Ok(task) = &mut task
-                    && !rules.cancels_evictions
-                {
-                    // The cause of a task of another controller is unknown, so that the task is never cancelled.
-                    task.producer.clear();
-                }
-                task.unwrap()
-            });
-            let tasks = tasks.collect();
-            let patch = eviction_patch(&workload.binding, tasks, rules.options.rebalance.as_ref());
-            workload.patch(&patch.unwrap());
-        }
-        Action::Return(failback) => {
-            let patch = failback.patch(&workload.binding, clocks.wall);
-            workload.patch(&patch);
-            workload.return_home(clusters);
-        }
+    let pairs = simulation.workloads.iter().zip(&homes);
+    Cost {
+        moved: simulation.counts.started,
+        below_target: simulation.counts.below_target,
+        away: pairs
+            .filter(|(workload, home)| !workload.is_in(**home))
+            .count(),
+        incomplete: simulation.incomplete(end),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The rules that a storm compares.
+//! The rules of the controllers in a simulation.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use crate::failover::options::{FailoverOptions, RebalanceMode, RebalanceOptions,
 
 /// A set of rules.
 #[derive(Clone, Debug)]
-pub(super) struct Rules {
-    pub(super) name: &'static str,
+pub(in crate::failover) struct Rules {
+    pub(in crate::failover) name: &'static str,
     /// True if old replicas stay until new ones are ready.
-    pub(super) keeps_old_replicas: bool,
+    pub(in crate::failover) keeps_old_replicas: bool,
     /// True if evictions end when their cause ends.
-    pub(super) cancels_evictions: bool,
-    pub(super) options: FailoverOptions,
+    pub(in crate::failover) cancels_evictions: bool,
+    pub(in crate::failover) options: FailoverOptions,
 }
 
 impl Rules {
     /// Returns Karmada's rules, those with one more rule each, and all rules together.
-    pub(super) fn all() -> [Self; 5] {
+    pub(in crate::failover) fn all() -> [Self; 5] {
         let no_brake = BrakeOptions {
             threshold: 2.0,
             ..BrakeOptions::default()
