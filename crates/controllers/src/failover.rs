@@ -42,6 +42,7 @@ mod read_preserved_state;
 mod rebalancing;
 mod reconciler;
 mod report;
+mod room;
 mod schedule;
 #[cfg(test)]
 mod simulation;

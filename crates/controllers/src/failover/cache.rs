@@ -114,8 +114,10 @@ impl Cache {
         };
         let earlier = self.clusters.get(&name);
         let record = ClusterRecord::new(cluster, earlier, Timestamp::now(), Instant::now());
-        if earlier != Some(&record) {
-            self.clusters.insert(name.clone(), record);
+        // The free resources change with each status. A binding that waits for them is examined again after a while.
+        let has_changed = earlier.is_none_or(|earlier| record.differs_from(earlier));
+        self.clusters.insert(name.clone(), record);
+        if has_changed {
             self.affect_bindings_of(&name);
         }
     }

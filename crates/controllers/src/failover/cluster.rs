@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 use super::brake::Readiness;
+use super::room::Room;
 use super::stability::{Observation, Stability};
 use super::toleration::EvictingTaint;
 
@@ -26,6 +27,8 @@ pub(super) struct ClusterRecord {
     pub(super) all_taints: Vec<Taint>,
     /// The time since which the cluster has been ready with these taints.
     pub(super) stability: Stability,
+    /// The free resources.
+    pub(super) room: Room,
     /// True if the Cluster has the condition that evictions are paused.
     pub(super) shows_brake: bool,
     /// True if the Cluster is being deleted.
@@ -74,6 +77,7 @@ impl ClusterRecord {
         let stability = earlier.map(|earlier| &earlier.stability);
         Self {
             stability: Stability::observe(stability, observation, wall),
+            room: Room::read(cluster.status.as_ref()),
             all_taints,
             shows_brake: condition::is_true(
                 conditions.unwrap_or_default(),
@@ -103,6 +107,15 @@ impl ClusterRecord {
     /// Returns the name of the cluster.
     pub(super) fn name(&self) -> &str {
         self.matched.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// Reports whether the record differs from another one in more than the free resources.
+    pub(super) fn differs_from(&self, earlier: &Self) -> bool {
+        let with_this_room = Self {
+            room: self.room.clone(),
+            ..earlier.clone()
+        };
+        *self != with_this_room
     }
 
     /// Reports whether `berth cordon` or `karmadactl cordon` keeps new bindings away.

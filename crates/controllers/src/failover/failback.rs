@@ -2,6 +2,7 @@
 //! been back for long enough. The scheduler then decides afresh, as after a WorkloadRebalancer, and the binding controller
 //! moves the replicas gently.
 //!
+//! A cluster must have [`room`](super::room) for the replicas, so that they do not wait there for a node, and move away again.
 //! A binding returns once for each eviction, because the return, or the end of the eviction without a move, removes the
 //! record of the eviction. An earlier affinity
 //! term is tried once for each time that one of its clusters comes back.
@@ -9,7 +10,7 @@
 use berth_api::binding::reschedule_trigger;
 use berth_api::condition;
 use berth_api::well_known::{CONDITION_MIGRATING, EVICTED_FROM};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::binding::BindingRecord;
@@ -17,6 +18,9 @@ use super::cluster::ClusterRecord;
 use super::options::RebalanceOptions;
 use super::report::Reports;
 use super::toleration::tolerates_all;
+
+/// The time after which the room in a cluster is examined again.
+const ROOM_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
 
 /// The return of a binding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,40 +40,80 @@ pub(super) struct Verdict {
     pub(super) next: Option<Timestamp>,
 }
 
+/// The state of a cluster to which a binding may return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Candidate {
+    /// The binding may return now.
+    Back,
+    /// The binding may return from this time on.
+    BackAt(Timestamp),
+    /// The replicas do not fit.
+    Full,
+    /// The binding may not return.
+    Unfit,
+}
+
+/// The clusters to which a binding may return later.
+#[derive(Clone, Copy, Debug, Default)]
+struct Later {
+    /// The time at which the first of them is back.
+    back_at: Option<Timestamp>,
+    has_full: bool,
+}
+
+impl Later {
+    fn add(&mut self, candidate: Candidate) {
+        match candidate {
+            Candidate::BackAt(time) => {
+                self.back_at = self.back_at.into_iter().chain([time]).min();
+            }
+            Candidate::Full => self.has_full = true,
+            Candidate::Back | Candidate::Unfit => {}
+        }
+    }
+
+    /// Returns the time at which to decide again.
+    fn next(self, now: Timestamp) -> Option<Timestamp> {
+        let examined = now.saturating_add(ROOM_INTERVAL).unwrap_or(Timestamp::MAX);
+        let examined = self.has_full.then_some(examined);
+        self.back_at.into_iter().chain(examined).min()
+    }
+}
+
 /// Decides about the return of a binding.
 pub(super) fn decide(reports: &Reports<'_>, options: &RebalanceOptions, now: Timestamp) -> Verdict {
-    let mut verdict = Verdict::default();
     if !is_at_rest(reports) {
-        return verdict;
+        return Verdict::default();
     }
     let binding = reports.binding;
     let mut failback = Failback::default();
+    let mut later = Later::default();
     for name in &binding.evicted_from {
         let cluster = reports.cluster(name).filter(|cluster| !cluster.is_leaving);
         let Some(cluster) = cluster.filter(|_| !binding.is_placed_on(name)) else {
             continue;
         };
-        match back_at(reports, cluster, options) {
-            Some(time) if time <= now => failback.clusters.push(name.clone()),
-            time => {
-                verdict.next = verdict.next.into_iter().chain(time).min();
+        match candidate(reports, cluster, options, now) {
+            Candidate::Back => failback.clusters.push(name.clone()),
+            candidate => {
+                later.add(candidate);
                 failback.remaining.push(name.clone());
             }
         }
     }
     if failback.clusters.is_empty() {
-        let (term, next) = earlier_term(reports, options, now);
+        let term = earlier_term(reports, options, now, &mut later);
         failback.clusters.extend(term);
-        verdict.next = verdict.next.into_iter().chain(next).min();
     }
     // One return to all clusters of a region is better than a return for each of them.
     let soon = now
         .saturating_add(options.failback_after)
         .unwrap_or(Timestamp::MAX);
-    if !failback.clusters.is_empty() && verdict.next.is_none_or(|next| next > soon) {
-        verdict.failback = Some(failback);
+    let returns = !failback.clusters.is_empty() && later.back_at.is_none_or(|next| next > soon);
+    Verdict {
+        failback: returns.then_some(failback),
+        next: later.next(now),
     }
-    verdict
 }
 
 /// Reports whether neither a user nor an unfinished move keeps a binding where it is.
@@ -82,29 +126,36 @@ fn is_at_rest(reports: &Reports<'_>) -> bool {
         && condition::find(&status.conditions, CONDITION_MIGRATING).is_none()
 }
 
-/// Returns the time from which a binding may return to a cluster, or `None` if it may not. A cluster that is cordoned or
-/// drained gets nothing back, also if the binding tolerates the taint.
-fn back_at(
+/// Reports whether a binding may return to a cluster. A cluster that is cordoned or drained gets nothing back, also if the
+/// binding tolerates the taint.
+fn candidate(
     reports: &Reports<'_>,
     cluster: &ClusterRecord,
     options: &RebalanceOptions,
-) -> Option<Timestamp> {
+    now: Timestamp,
+) -> Candidate {
+    let spec = &reports.binding.body.spec;
     let placement = reports.binding.placement.as_ref();
-    let time = cluster.stability.back_at(options.failback_after)?;
-    let wanted = reports.binding.body.spec.placement.as_ref();
+    let wanted = spec.placement.as_ref();
     let is_selected = wanted.is_none_or(|placement| placement.selects(&cluster.matched));
     let may_return =
         is_selected && !cluster.is_cordoned() && tolerates_all(placement, &cluster.all_taints);
-    may_return.then_some(time)
+    match cluster.stability.back_at(options.failback_after) {
+        Some(time) if may_return && time > now => Candidate::BackAt(time),
+        Some(_) if may_return && cluster.room.fits(spec) => Candidate::Back,
+        Some(_) if may_return => Candidate::Full,
+        _ => Candidate::Unfit,
+    }
 }
 
-/// Returns a cluster of an affinity term before the one in use that has come back since the scheduler last tried all terms,
-/// and otherwise the next time at which there may be one.
+/// Returns a cluster of an affinity term before the one in use that has come back since the scheduler last tried all terms.
+/// Adds the other clusters to those that may be back later.
 fn earlier_term(
     reports: &Reports<'_>,
     options: &RebalanceOptions,
     now: Timestamp,
-) -> (Option<String>, Option<Timestamp>) {
+    later: &mut Later,
+) -> Option<String> {
     let (spec, status) = (&reports.binding.body.spec, &reports.binding.body.status);
     let terms = spec
         .placement
@@ -117,20 +168,22 @@ fn earlier_term(
         .unwrap_or_default();
     let in_use = terms.iter().position(|term| term.affinity_name == observed);
     let tried = spec.reschedule_triggered_at.as_ref().map(|time| time.0);
-    let mut next: Option<Timestamp> = None;
+    let mut others = Later::default();
     for term in &terms[..in_use.unwrap_or(0)] {
         for cluster in reports.clusters() {
             let is_new = cluster.stability.since() > tried;
             if cluster.is_leaving || !is_new || !term.affinity.matches(&cluster.matched) {
                 continue;
             }
-            match back_at(reports, cluster, options) {
-                Some(time) if time <= now => return (Some(cluster.name().to_owned()), None),
-                time => next = next.into_iter().chain(time).min(),
+            match candidate(reports, cluster, options, now) {
+                Candidate::Back => return Some(cluster.name().to_owned()),
+                candidate => others.add(candidate),
             }
         }
     }
-    (None, next)
+    later.back_at = later.back_at.into_iter().chain(others.back_at).min();
+    later.has_full |= others.has_full;
+    None
 }
 
 /// Adds the removal of these clusters from the record of evictions to the patch of a binding.

@@ -255,7 +255,118 @@ fn the_return_removes_the_record_of_the_eviction() {
     }
 }
 
+/// Returns a record of a cluster that is back since second 0, with this free CPU.
+fn with_free_cpu(name: &str, free: &str, earlier: Option<&ClusterRecord>) -> ClusterRecord {
+    let mut cluster = cluster(name, "True", 0, &json!([]));
+    let summary = json!({ "allocatable": { "cpu": free } });
+    let status = cluster.status.as_mut().unwrap();
+    status.resource_summary = serde_json::from_value(summary).unwrap();
+    let region = [("region".to_owned(), format!("{}-region", &name[..1]))];
+    cluster.metadata.labels = Some(region.into());
+    ClusterRecord::new(cluster, earlier, at(0), Instant::now())
+}
+
+/// Returns two replicas in m2, each with the request of one CPU.
+fn requesting(evicted: &[&str], mut spec: Value, status: Value) -> BindingRecord {
+    spec["replicaRequirements"] = json!({ "resourceRequest": { "cpu": "1" } });
+    evicted_from(evicted, spec, status)
+}
+
+#[test]
+fn a_full_cluster_gets_nothing_back_until_it_has_room() {
+    let term = |name: &str, region: &str| json!({ "affinityName": name, "labelSelector": { "matchLabels": { "region": region } } });
+    let placement =
+        json!({ "clusterAffinities": [term("home", "h-region"), term("away", "m-region")] });
+    let away = json!({ "schedulerObservingAffinityName": "away" });
+    let evicted = requesting(&["m1", "m3"], json!({}), json!({}));
+    let outside = requesting(&[], json!({ "placement": placement }), away);
+    for (about, binding, free, expected, is_examined_again) in [
+        (
+            "room",
+            &evicted,
+            [("m1", "3"), ("m3", "3")],
+            &["m1", "m3"][..],
+            false,
+        ),
+        (
+            "one is full",
+            &evicted,
+            [("m1", "2"), ("m3", "3")],
+            &["m3"],
+            true,
+        ),
+        (
+            "both are full",
+            &evicted,
+            [("m1", "2"), ("m3", "1")],
+            &[],
+            true,
+        ),
+        (
+            "one of the term is full",
+            &outside,
+            [("h1", "2"), ("h2", "3")],
+            &["h2"],
+            false,
+        ),
+        (
+            "the term is full",
+            &outside,
+            [("h1", "2"), ("h2", "0")],
+            &[],
+            true,
+        ),
+    ] {
+        let records = free.map(|(name, free)| (name.to_owned(), with_free_cpu(name, free, None)));
+        let clusters = HashMap::from(records);
+        let reports = Reports::new(binding, &clusters, Instant::now());
+        let verdict = decide(&reports, &RebalanceOptions::default(), at(9999));
+        let failback = verdict.failback.unwrap_or_default();
+        assert_eq!(failback.clusters, expected, "{about}");
+        if is_examined_again || expected.is_empty() {
+            assert_eq!(verdict.next, Some(at(9999 + 60)), "{about}");
+        }
+    }
+}
+
 proptest! {
+    /// Over any history of a cluster that fills and empties, and from which the binding is evicted now and then, the binding
+    /// returns once for each eviction, only into room for its replicas, and is home when the cluster stays empty.
+    #[test]
+    fn a_binding_never_returns_into_a_full_cluster(
+        history in prop::collection::vec((0..6000_i64, any::<bool>()), 1..40),
+    ) {
+        let mut binding = requesting(&[], json!({}), json!({}));
+        binding.body.spec.clusters[0].name = "m1".to_owned();
+        let (mut record, mut now) = (None::<ClusterRecord>, 0);
+        let (mut evictions, mut returns) = (0, 0);
+        for (free, evicts) in history.into_iter().chain([(6000, false)]) {
+            if evicts && binding.is_placed_on("m1") {
+                evictions += 1;
+                binding.body.spec.clusters[0].name = "m2".to_owned();
+                binding.evicted_from = vec!["m1".to_owned()];
+            }
+            // The record of the cluster changes although nothing but the free resources does.
+            record = Some(with_free_cpu("m1", &format!("{free}m"), record.as_ref()));
+            let all: HashMap<_, _> = record.clone().map(|of| ("m1".to_owned(), of)).into_iter().collect();
+            for _ in 0..20 {
+                now += 60;
+                let reports = Reports::new(&binding, &all, Instant::now());
+                let verdict = decide(&reports, &RebalanceOptions::default(), at(now));
+                let waits = !binding.evicted_from.is_empty() && verdict.failback.is_none();
+                prop_assert!(!waits || verdict.next.is_some(), "not examined again: {verdict:?}");
+                if verdict.failback.is_some() {
+                    prop_assert!(free >= 2200, "returned into {free}m");
+                    returns += 1;
+                    binding.body.spec.clusters[0].name = "m1".to_owned();
+                    binding.evicted_from.clear();
+                }
+            }
+        }
+        prop_assert_eq!(returns, evictions);
+        prop_assert!(binding.is_placed_on("m1"));
+    }
+
     /// Over any history of one cluster that is lost and comes back, a binding that is evicted at each loss moves home at
     /// most a few times in six hours, never before the cluster was back for the patience, and is home in the end.
     #[test]
