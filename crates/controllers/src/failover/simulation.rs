@@ -148,7 +148,7 @@ impl Simulation {
         let mut writes = Vec::new();
         for number in 0..self.workloads.len() {
             let workload = &mut self.workloads[number];
-            if workload.is_calm(&self.fleet) {
+            if workload.rests(&self.fleet) {
                 continue;
             }
             // 2. The members apply their Works, and report.

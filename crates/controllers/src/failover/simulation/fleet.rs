@@ -31,7 +31,7 @@ pub(in crate::failover) struct Fleet {
     pub(super) objects: BTreeMap<String, Arc<Cluster>>,
     loss: Loss,
     members: Vec<Member>,
-    /// The number of changes of the Cluster objects.
+    /// The number of changes of the connections and of the Cluster objects.
     version: u64,
 }
 
@@ -92,6 +92,7 @@ impl Fleet {
         let member = &mut self.members[number];
         if member.is_connected != is_connected {
             (member.is_connected, member.changed_at) = (is_connected, second);
+            self.version += 1;
         }
     }
 
@@ -187,7 +188,7 @@ impl Fleet {
         self.is_ready(number) && !self.is_tainted(number)
     }
 
-    /// Returns the number of changes of the Cluster objects.
+    /// Returns the number of changes of the connections and of the Cluster objects.
     pub(super) fn version(&self) -> u64 {
         self.version
     }

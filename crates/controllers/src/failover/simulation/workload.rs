@@ -57,6 +57,10 @@ pub(in crate::failover) struct Workload {
     pub(super) is_scheduled: bool,
     /// The version of the fleet at the last write of Works, or `None` if something else has changed since.
     pub(super) written_at: Option<u64>,
+    /// The end of the wait of old copies, if it has one.
+    pub(super) waits_until: Option<Timestamp>,
+    /// The version of the fleet at which nothing happened any more, or `None` if something else has changed since.
+    rests_at: Option<u64>,
 }
 
 /// Returns the number of a cluster.
@@ -78,6 +82,8 @@ impl Workload {
             scheduled_at: None,
             is_scheduled: true,
             written_at: None,
+            waits_until: None,
+            rests_at: None,
         };
         let clusters: Vec<usize> = workload.copies.keys().copied().collect();
         workload.place(
@@ -108,6 +114,14 @@ impl Workload {
             && self.copies.iter().all(complete)
             && self.is_completely_placed()
             && evicted_from.all(|from| targets.contains_key(&number(from)))
+    }
+
+    /// Reports the same as [`Self::is_calm`], and remembers it until something changes.
+    pub(super) fn rests(&mut self, fleet: &Fleet) -> bool {
+        if self.rests_at != Some(fleet.version()) {
+            self.rests_at = self.is_calm(fleet).then_some(fleet.version());
+        }
+        self.rests_at.is_some()
     }
 
     /// Reports whether old copies wait, or new ones for room.
@@ -204,7 +218,7 @@ impl Workload {
         binding.evicted_from = evicted_from;
         binding.reported = std::mem::take(&mut self.binding.reported);
         self.binding = binding;
-        self.written_at = None;
+        (self.written_at, self.rests_at) = (None, None);
         self.show_status();
     }
 

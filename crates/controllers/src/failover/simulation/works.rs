@@ -42,14 +42,15 @@ impl Workload {
         second: i64,
         interpreter: &Interpreter,
     ) -> Option<Guarantee> {
-        if self.migrating.is_none() && self.written_at == Some(fleet.version()) {
+        let now = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second);
+        let waits = self.waits_until.is_none_or(|until| now < until);
+        if waits && self.written_at == Some(fleet.version()) {
             return None;
         }
-        let now = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second);
         let timeout = rules.options.graceful_eviction_timeout;
         let granted = self.granted();
         let before = self.kept(fleet, second);
-        let is_expired = self.waits_until(timeout).is_some_and(|until| until <= now);
+        let is_expired = self.deadline(timeout).is_some_and(|until| until <= now);
         let input = self.sync_input(fleet);
         let migration = if rules.keeps_old_replicas {
             let template = self.template();
@@ -76,6 +77,7 @@ impl Workload {
             has_written |= copy.write(target.replicas.into());
         }
         let wait = migration.wait.as_ref();
+        self.waits_until = wait.and_then(|wait| wait.until);
         self.migrating = wait.map(|wait| Condition {
             type_: CONDITION_MIGRATING.to_owned(),
             status: "True".to_owned(),
@@ -102,7 +104,7 @@ impl Workload {
     }
 
     /// Returns the time at which old replicas leave although new ones are not ready.
-    fn waits_until(&self, timeout: Duration) -> Option<Timestamp> {
+    fn deadline(&self, timeout: Duration) -> Option<Timestamp> {
         let since = self.migrating.as_ref()?;
         let since = Some(since.last_transition_time.0).max(self.scheduled_at)?;
         since.saturating_add(timeout).ok()
@@ -169,7 +171,7 @@ impl Workload {
         let mut input = SyncInput {
             binding: Arc::new(self.binding.body.clone()),
             works: BTreeMap::new(),
-            clusters: fleet.objects.clone(),
+            clusters: BTreeMap::new(),
             overrides: OverrideSet::default(),
             needed_in: BTreeSet::new(),
             deselected: BTreeSet::new(),
@@ -181,6 +183,12 @@ impl Workload {
                 input.unreported.insert(name.clone(), least);
             }
             input.works.insert(name, vec![copy.object(*cluster)]);
+        }
+        let targets = self.targets().into_keys();
+        for cluster in targets.chain(self.copies.keys().copied()) {
+            let name = name(cluster);
+            let object = Arc::clone(&fleet.objects[&name]);
+            input.clusters.insert(name, object);
         }
         input
     }
