@@ -4,7 +4,7 @@ use berth_api::binding::ResourceHealth;
 use berth_api::{ResourceBinding, condition};
 use berth_e2e::Objects as _;
 use berth_e2e::objects::wait_for;
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::fleet::{Fleet, Member};
@@ -86,7 +86,11 @@ async fn the_problem_of_the_pods_reaches_the_binding_until_they_are_ready() {
     report(member, &web, 2, 2).await;
     let (_, message) = wait_for_health(&fleet, BINDING, "True", "Healthy").await;
     assert_eq!(message, "It works in 1 cluster");
-    let works = fleet.works("m1").list(&Default::default()).await.unwrap();
+    let works = fleet
+        .works("m1")
+        .list(&ListParams::default())
+        .await
+        .unwrap();
     let mut conditions = works
         .items
         .iter()

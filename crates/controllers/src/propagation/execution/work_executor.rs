@@ -239,15 +239,25 @@ impl WorkExecutor {
             }
         }
         result.failure = result.failure.or_else(|| input.refusal(&observations));
+        self.report(&input, &observations, result).await
+    }
+
+    /// Reports the observations in the status of the Work.
+    async fn report(
+        &self,
+        input: &WorkInput,
+        observations: &Observations,
+        mut result: WorkResult,
+    ) -> WorkResult {
         let mut next = self
             .interpreter
-            .interpret(|rules| next_status(&input.work, &observations, rules))
+            .interpret(|rules| next_status(&input.work, observations, rules))
             .await;
         if result.failure.is_none() && next.must_retry() {
             result.failure = Some(WorkError::Interpret(next.failure_messages()));
         }
         if result.failure.is_none() {
-            result.health = look_if_due(&input, &observations.objects, &mut next).await;
+            result.health = look_if_due(input, &observations.objects, &mut next).await;
         }
         let has_looked = matches!(result.health, WorkloadHealth::Unhealthy(Looked::Yes));
         // The members' controllers change a written object at once, and again when its pods are ready. One report
@@ -255,13 +265,13 @@ impl WorkExecutor {
         if input.may_defer_report
             && !has_looked
             && result.failure.is_none()
-            && is_progressing(&input.work, &observations, &next.status)
+            && is_progressing(&input.work, observations, &next.status)
         {
-            self.record_outcomes(&input, &observations, next.changes);
-            result.is_report_deferred = next.changes.any();
+            self.record_outcomes(input, observations, next.changes);
+            result.is_report_deferred = next.has_changed();
             return result;
         }
-        match self.write_status(&input, next, &observations).await {
+        match self.write_status(input, next, observations).await {
             Ok(work) => result.work = work,
             Err(error) => result.failure = Some(error.into()),
         }
@@ -282,14 +292,16 @@ impl WorkExecutor {
         observations: &Observations,
     ) -> Result<Option<Work>, kube::Error> {
         let (work, cluster) = (&input.work, input.cluster.as_str());
+        let has_changed = next.has_changed();
         let NextStatus {
             status,
             changes,
             failures,
+            ..
         } = next;
         recorded_events::record_failures(&self.events, work, &failures);
         self.record_outcomes(input, observations, changes);
-        if !changes.any() {
+        if !has_changed {
             return Ok(None);
         }
         let mut patch = json!({ "status": { "conditions": status.conditions } });

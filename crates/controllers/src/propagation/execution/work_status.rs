@@ -8,6 +8,7 @@ use berth_api::{Work, condition_message};
 use berth_apimachinery::timestamp;
 use berth_diagnosis::PodProblem;
 use berth_interpreter::{InterpretError, Interpreter};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 
 use super::drift_condition::set_drifted;
@@ -93,14 +94,12 @@ pub(crate) struct StatusChanges {
     pub(crate) drifted: bool,
     /// True if the reports about the objects changed.
     pub(crate) manifest_statuses: bool,
-    /// True if the condition `Healthy` changed.
-    pub(crate) health: bool,
 }
 
 impl StatusChanges {
     /// Reports whether any part changed.
     pub(crate) fn any(self) -> bool {
-        self.dispatching || self.applied || self.drifted || self.manifest_statuses || self.health
+        self.dispatching || self.applied || self.drifted || self.manifest_statuses
     }
 }
 
@@ -127,13 +126,20 @@ pub(crate) struct Failure {
 pub(crate) struct NextStatus {
     /// The status.
     pub(crate) status: WorkStatus,
-    /// The changed parts of the status.
+    /// The changed parts of the status, except the condition `Healthy`.
     pub(crate) changes: StatusChanges,
+    /// True if the condition `Healthy` changed.
+    has_new_health: bool,
     /// The failed interpretations of objects.
     pub(crate) failures: Vec<Failure>,
 }
 
 impl NextStatus {
+    /// Reports whether the status has to be written.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.changes.any() || self.has_new_health
+    }
+
     /// Sets the condition `Healthy` to the problem of the pods, or removes it. A Work has the condition only while a problem
     /// is known.
     pub(crate) fn set_problem(&mut self, problem: Option<&PodProblem>, cluster: &str) {
@@ -141,10 +147,10 @@ impl NextStatus {
         let Some(problem) = problem else {
             let before = conditions.len();
             conditions.retain(|known| known.type_ != CONDITION_HEALTHY);
-            self.changes.health |= conditions.len() != before;
+            self.has_new_health |= conditions.len() != before;
             return;
         };
-        self.changes.health |= condition::set(
+        self.has_new_health |= condition::set(
             conditions,
             CONDITION_HEALTHY,
             Status::False,
@@ -176,25 +182,7 @@ pub(crate) fn next_status(
     let mut changes = StatusChanges::default();
     let conditions = &mut status.conditions;
     if let Some(dispatching) = observations.dispatching {
-        let (reason, message) = if dispatching {
-            (
-                "Dispatching",
-                "Work is being dispatched to member clusters.",
-            )
-        } else {
-            (
-                "SuspendDispatching",
-                "Work dispatching is in a suspended state.",
-            )
-        };
-        changes.dispatching = condition::set(
-            conditions,
-            CONDITION_DISPATCHING,
-            dispatching.into(),
-            reason,
-            message,
-            timestamp::now(),
-        );
+        changes.dispatching = set_dispatching(conditions, dispatching.into());
     }
     match &observations.applied {
         None => {}
@@ -267,12 +255,30 @@ pub(crate) fn next_status(
     let mut next = NextStatus {
         status,
         changes,
+        has_new_health: false,
         failures,
     };
     if has_observed && is_well {
         next.set_problem(None, "");
     }
     next
+}
+
+/// Sets the condition `Dispatching`. Reports whether it changed.
+fn set_dispatching(conditions: &mut Vec<Condition>, dispatching: Status) -> bool {
+    let (reason, message) = if dispatching == Status::True {
+        (
+            "Dispatching",
+            "Work is being dispatched to member clusters.",
+        )
+    } else {
+        (
+            "SuspendDispatching",
+            "Work dispatching is in a suspended state.",
+        )
+    };
+    let (kind, now) = (CONDITION_DISPATCHING, timestamp::now());
+    condition::set(conditions, kind, dispatching, reason, message, now)
 }
 
 /// Returns the reports of the next status. Former reports are kept if there are no new reports. The reports about
@@ -401,6 +407,47 @@ mod tests {
             ..Observations::default()
         };
         assert!(!next_status(&work, &unknown, &none).changes.any());
+    }
+
+    #[test]
+    fn a_problem_stays_until_the_workload_is_healthy() {
+        let mut work: Work = serde_json::from_value(json!({"metadata": {"name": "w"},
+            "spec": {"workload": {"manifests": [{"apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": {"name": "web", "namespace": "n"}}]}}}))
+        .unwrap();
+        let deployment = |ready: i64| {
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "n"},
+                "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": {"spec": {}}},
+                "status": {"replicas": 1, "updatedReplicas": 1, "readyReplicas": ready, "availableReplicas": ready}})
+        };
+        let seen = |object: Option<Value>| Observations {
+            objects: vec![object],
+            ..Observations::default()
+        };
+        let none = Interpreter::default();
+        let mut next = next_status(&work, &seen(Some(deployment(0))), &none);
+        let problem = PodProblem {
+            reason: berth_diagnosis::Reason::CrashLoopBackOff,
+            pods: 1,
+            total: 1,
+            detail: "exit code 1".to_owned(),
+        };
+        next.set_problem(Some(&problem), "m1");
+        assert_eq!(
+            next.status.conditions[0].message,
+            "1 of 1 pods crash in m1: exit code 1"
+        );
+        work.status = Some(next.status);
+        for (about, object, changes, stays) in [
+            ("not observed", None, false, true),
+            ("still unhealthy", Some(deployment(0)), false, true),
+            ("healthy", Some(deployment(1)), true, false),
+        ] {
+            let next = next_status(&work, &seen(object), &none);
+            assert_eq!(next.has_changed(), changes, "{about}");
+            let healthy = condition::find(&next.status.conditions, CONDITION_HEALTHY);
+            assert_eq!(healthy.is_some(), stays, "{about}");
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
 use berth_api::ResourceBinding;
+use berth_api::binding::ReplicaRequirements;
 
 use super::*;
 
@@ -27,8 +28,8 @@ fn the_health_in_clusters_that_are_not_ready_is_unknown() {
     let mut items = ["m1", "lost", "gone"].map(|name| item(name, &json!({ "readyReplicas": 2 })));
     forget_stale_health(&mut items, &clusters());
     let health = items.each_ref().map(|item| item.health.clone().unwrap());
-    use ResourceHealth::{Healthy, Unknown};
-    assert_eq!(health, [Healthy, Unknown, Unknown]);
+    let unknown = ResourceHealth::Unknown;
+    assert_eq!(health, [ResourceHealth::Healthy, unknown.clone(), unknown]);
     assert!(
         items
             .iter()
@@ -160,7 +161,7 @@ fn a_binding_that_wants_nothing_has_no_condition() {
         HealthChange::Changed
     );
     binding.spec.replicas = 0;
-    binding.spec.replica_requirements = Some(Default::default());
+    binding.spec.replica_requirements = Some(ReplicaRequirements::default());
     binding.spec.clusters.clear();
     binding.status.aggregated_status.clear();
     assert_eq!(
