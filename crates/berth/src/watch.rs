@@ -66,12 +66,12 @@ pub struct WatchArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  berth watch                          the state on a terminal, redrawn when it changes; ? lists the keys
+  berth watch                          the state, redrawn when it changes; ? lists the keys
   berth watch -n shop --lines          one line for each change in the namespace shop
   berth watch --lines | grep broken    the workloads that break, with the cause
 
-The workloads that are not well come first. READY counts only replicas in clusters that are ready. `berth status --help`
-describes the words in the column HEALTH.";
+The workloads that are not well come first. READY counts only replicas in clusters that are
+ready. `berth status --help` describes the words in the column HEALTH.";
 
 /// Reason for which `berth watch` fails.
 #[derive(Debug, thiserror::Error)]

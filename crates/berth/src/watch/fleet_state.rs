@@ -19,7 +19,7 @@ use super::source::WatchEvent;
 /// The shown state of one binding.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct BindingRow {
-    /// Whether the workload is well, and why not.
+    /// The health of the workload, and its cause.
     pub(super) workload: WorkloadRow,
     /// The copies in the assigned clusters and in those that it leaves, sorted by cluster.
     pub(super) copies: Vec<CopyRow>,
@@ -156,7 +156,7 @@ pub(super) enum Change {
 #[derive(Debug, Default)]
 pub(super) struct FleetState {
     pub(super) clusters: ClusterStates,
-    /// Whether all clusters are known. Before, the health of workloads is not reported, because it depends on them.
+    /// True if all clusters are known. Before, the health of workloads is not reported, because it depends on them.
     knows_clusters: bool,
     pub(super) rows: BTreeMap<BindingKey, BindingRow>,
     /// The bindings of the rows, which are diagnosed again when a cluster changes or time passes.

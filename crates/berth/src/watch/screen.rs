@@ -34,9 +34,9 @@ const HELP: [&str; 12] = [
     "?                  this help; any key except q closes it",
     "q, Ctrl-C          quit",
     "",
-    "m1 1/2: one of two replicas in cluster m1 is ready; m1 ?/2: the cluster is not ready",
+    "m1 1/2: one of two replicas in cluster m1 is ready; m1 ?/2: m1 is not ready",
     "(moving): old replicas stay until new ones are ready",
-    "broken: nothing works, stuck: you must act, degraded: a part works; these come first",
+    "broken: nothing works; stuck: you must act; degraded: a part works",
 ];
 
 /// Recent events, the newest last.

@@ -29,4 +29,5 @@ mod unjoin;
 mod watch;
 mod web_application;
 mod what_if;
+mod workload_status;
 mod workloads;
