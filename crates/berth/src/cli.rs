@@ -40,7 +40,7 @@ use crate::output;
 use crate::program_name;
 use crate::replay::{self, ReplayArgs};
 use crate::simulate::{self, SimulateArgs, SimulateCommandError};
-use crate::status::{self, StatusArgs};
+use crate::status::{self, StatusArgs, StatusError, StatusResult};
 use crate::top::{self, TopArgs};
 use crate::uninstall::{self, UninstallArgs};
 use crate::up::{self, UpArgs, UpError};
@@ -75,15 +75,15 @@ Examples:
 enum Command {
     /// Start a control plane with a simulated fleet: API servers, controllers and scheduler in one process
     Up(UpArgs),
-    /// Show the running control plane: servers, members, addresses and start time
-    Status(StatusArgs),
+    /// Show which workloads are not well, why and what to do; without a namespace, the running control plane
+    Status(Box<StatusArgs>),
     /// Stop the control plane that `berth up` started, and wait until it has ended
     Down(DownArgs),
-    /// Show placements, ready replicas and changes live
+    /// Show workloads live, those that are not well first: health, ready replicas, placements and changes
     Watch(WatchArgs),
     /// Serve a page about the control plane: fleet, bindings, decisions and moves
     Dashboard(DashboardArgs),
-    /// Show the free capacity of members, and the bindings that wait or move
+    /// Show the workloads that are not well, the free capacity of members, and the bindings that wait or move
     Top(TopArgs),
     /// Register a cluster as a member of the control plane
     Join(Box<JoinArgs>),
@@ -141,6 +141,7 @@ impl Cli {
             | Command::Unjoin(_)
             | Command::Uninstall(_)
             | Command::Get(_)
+            | Command::Status(_)
             | Command::Top(_)
             | Command::Cordon(_)
             | Command::Uncordon(_)
@@ -236,7 +237,7 @@ impl Command {
                 UpError::Tracing(error) => Failure::usage(error),
                 error => Failure::run(error),
             }),
-            Self::Status(args) => status::run(args).await.map_err(Failure::run),
+            Self::Status(args) => Failure::of_status(status::run(*args).await),
             Self::Down(args) => down::run(args).await.map_err(Failure::run),
             Self::Watch(args) => watch::run(args, cancel).await.map_err(Failure::run),
             Self::Dashboard(mut args) => {
@@ -382,6 +383,13 @@ impl Failure {
         match code {
             0 => Ok(()),
             code => Err(Self::silent(code)),
+        }
+    }
+
+    fn of_status(result: Result<StatusResult, StatusError>) -> Result<(), Self> {
+        match result.map_err(Self::run)? {
+            StatusResult::Printed => Ok(()),
+            StatusResult::NeedsAttention => Err(Self::silent(3)),
         }
     }
 

@@ -31,3 +31,10 @@ pub(crate) fn align(header: &[&str], rows: &[Vec<String>]) -> String {
 pub(crate) fn cell(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
+
+/// Replaces control characters by blanks, so that a text from an object is one line and cannot contain escape
+/// sequences.
+pub(crate) fn plain(text: &str) -> String {
+    let blank = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().map(blank).collect()
+}

@@ -5,13 +5,15 @@
 //! - [`cli`]: the command line. `program_name` selects the program by the file name of the executable, and
 //!   `karmada_command_line` parses the command lines of Karmada's programs.
 //! - [`control_plane`]: the selection of the control plane to which a command connects.
-//! - [`up`], [`status`], [`down`]: the embedded control plane. The crate `berth_up` has its servers and its files.
+//! - [`up`], [`status`], [`down`]: the embedded control plane. The crate `berth_up` has its servers and its files. [`status`]
+//!   also lists the workloads of any control plane that are not well.
 //! - [`fault_injection`]: the commands that make simulated members of `berth up` unreachable.
 //! - [`controllers`]: the controllers, and the flags of `berth controllers`.
 //! - [`webhook`]: the admission webhooks, and the flags of `berth webhook`.
 //! - [`join`], [`clusters`], [`drain`]: the commands that register and manage members, and move workloads away from them.
 //! - [`explain`], [`simulate`], [`replay`]: scheduling decisions about one binding, about manifests or after a change,
 //!   and from a decision log.
+//! - [`workloads`]: the rows of workloads that `status` and `top` show.
 //! - [`watch`], [`top`], [`dashboard`]: the state of a control plane, in the terminal and on a web page.
 //! - [`engine_flags`], [`scheduler_endpoint`]: the flags for scheduling decisions, and for a running scheduler.
 //! - [`interpret`]: the scripts of ResourceInterpreterCustomizations.
@@ -48,3 +50,4 @@ pub mod up;
 mod version;
 pub mod watch;
 pub mod webhook;
+pub mod workloads;

@@ -1,37 +1,77 @@
-//! `berth status`: shows the control plane that `berth up` runs, and its members.
+//! `berth status`: shows which workloads of a control plane are not well, or the control plane that `berth up` runs.
+
+mod instance;
+mod workload_list;
 
 use std::io;
-use std::time::Duration;
 
-use berth_api::well_known::CONDITION_READY;
-use berth_api::{Cluster, condition};
-use berth_component_base::kube_client::{self, ConnectError, Target};
-use berth_component_base::user_agent::Component;
-use berth_up::instance::Record;
-use berth_up::kubeconfig::CONTEXT;
+use berth_component_base::kube_client::ConnectError;
 use clap::{Args, ValueEnum};
-use kube::api::{Api, ListParams};
-use kube::{Client, ResourceExt as _};
 use serde::Serialize;
 
-use crate::columns;
-use crate::control_plane::{self, Instance, InstanceArgs, LookupError};
+use crate::control_plane::{ControlPlaneArgs, InstanceArgs, LookupError};
 use crate::output;
-
-/// Timeout of the API server's response.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
+use crate::workloads::ListError;
 
 /// Flags of `berth status`.
 #[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct StatusArgs {
-    /// Flags that select the `berth up`.
-    #[command(flatten)]
-    pub instance: InstanceArgs,
+    /// Namespace whose workloads are listed
+    #[arg(value_name = "NAMESPACE", group = "scope", value_parser = namespace)]
+    pub namespace: Option<String>,
+
+    /// Namespace whose workloads are listed, as NAMESPACE
+    #[arg(short, long = "namespace", value_name = "NAMESPACE", group = "scope", value_parser = namespace)]
+    pub namespace_flag: Option<String>,
+
+    /// List the workloads of all namespaces, and cluster-scoped ones
+    #[arg(short = 'A', long, group = "scope")]
+    pub all_namespaces: bool,
+
+    /// Also list the workloads that are well
+    #[arg(long, requires = "scope")]
+    pub all: bool,
+
+    /// Exit with 3 if a workload is broken, stuck or degraded
+    #[arg(long, requires = "scope")]
+    pub exit_code: bool,
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     pub output: Output,
+
+    /// Flags that select the control plane.
+    #[command(flatten)]
+    pub control_plane: ControlPlaneArgs,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  berth status                    the control plane of `berth up`: servers, members and addresses
+  berth status -A                 the workloads that are not well, with cause and next action
+  berth status shop --all         all workloads of the namespace shop
+  berth status shop --exit-code   for scripts: fails while a workload of shop needs attention
+  berth status -A -o json         the same as a WorkloadList of status.berth.io/v1
+
+Health of a workload:
+  broken     nothing of it works
+  stuck      a step cannot be done until you act, such as a placement or an application
+  degraded   a part of its replicas or copies does not work
+  waiting    a step is under way, or suspended; replicas may start for two minutes
+  well       everything that is wanted is applied and works
+
+READY counts only replicas in clusters that are ready. CLUSTERS is the number of clusters in
+which the workload works, and of all its clusters. AGE is the time since which it is so. A
+resource that only follows the workloads that need it is marked as a dependency.
+
+The list contains the resources that a policy selects. Resources without a policy stay in the
+control plane, and are not listed.
+
+Exit codes:
+  0   the status is printed
+  1   the control plane cannot be read, or the namespace does not exist
+  3   with --exit-code: a workload is broken, stuck or degraded";
 
 /// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -42,6 +82,17 @@ pub enum Output {
     Json,
     /// YAML.
     Yaml,
+}
+
+impl Output {
+    /// Returns a value as YAML, or else as JSON.
+    fn serialize(self, value: &impl Serialize) -> io::Result<String> {
+        if self == Self::Yaml {
+            return serde_saphyr::to_string(value).map_err(io::Error::other);
+        }
+        let text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
+        Ok(text + "\n")
+    }
 }
 
 /// Reason why the status cannot be shown.
@@ -66,154 +117,59 @@ pub enum StatusError {
         /// Cause.
         reason: String,
     },
+    /// The control plane refuses a list.
+    #[error(transparent)]
+    List(#[from] ListError),
+    /// The namespace does not exist.
+    #[error("there is no namespace {0}; `berth status -A` lists the workloads of all namespaces")]
+    NoNamespace(String),
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
-    Write(#[from] std::io::Error),
+    Write(#[from] io::Error),
 }
 
-/// Status of the control plane, as printed.
-#[derive(Debug, Serialize)]
-struct Status {
-    #[serde(flatten)]
-    record: Record,
-    members: Vec<Member>,
-}
-
-/// Status of a member, from its Cluster object.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Member {
-    name: String,
-    api_server: String,
-    ready: String,
-    nodes: String,
+/// The exit code that the status asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusResult {
+    /// The status is printed.
+    Printed,
+    /// The flag `--exit-code` is set, and a workload needs attention.
+    NeedsAttention,
 }
 
 /// Prints the status.
 ///
 /// # Errors
 /// When no control plane is running, or the control plane does not respond.
-pub async fn run(args: StatusArgs) -> Result<(), StatusError> {
-    let Instance { kubeconfig, record } = control_plane::instance(&args.instance)?;
-    if record.api_server.is_empty() {
-        return Err(StatusError::Starting(record.process));
+pub async fn run(args: StatusArgs) -> Result<StatusResult, StatusError> {
+    let namespace = args.namespace.as_ref().or(args.namespace_flag.as_ref());
+    if namespace.is_none() && !args.all_namespaces {
+        let selected = InstanceArgs {
+            kubeconfig: args.control_plane.kubeconfig,
+            context: args.control_plane.karmada_context,
+        };
+        output::print(&instance::status(&selected, args.output).await?)?;
+        return Ok(StatusResult::Printed);
     }
-    let client = kube_client::client(
-        kube_client::config(&Target {
-            kubeconfig: Some(kubeconfig),
-            context: Some(CONTEXT.to_owned()),
-            master: None,
-        })
-        .await?,
-        Component::CommandLine,
-    )?;
-    let response = tokio::time::timeout(RESPONSE_TIMEOUT, members(client)).await;
-    let members = match response {
-        Ok(Ok(members)) => members,
-        failed => {
-            return Err(StatusError::Unresponsive {
-                process: record.process,
-                reason: match failed {
-                    Ok(Err(error)) => error.to_string(),
-                    _ => format!("no response in {} s", RESPONSE_TIMEOUT.as_secs()),
-                },
-                url: record.api_server,
-            });
-        }
-    };
-    let status = Status { record, members };
-    let text = match args.output {
-        Output::Text => text(&status),
-        Output::Json => {
-            let text = serde_json::to_string_pretty(&status).map_err(io::Error::other)?;
-            text + "\n"
-        }
-        Output::Yaml => serde_saphyr::to_string(&status).map_err(io::Error::other)?,
-    };
-    output::print(&text)?;
-    Ok(())
+    let listed = workload_list::read(&args, namespace.map(String::as_str)).await?;
+    output::print(&listed.text(args.output)?)?;
+    Ok(if args.exit_code && listed.needs_attention() {
+        StatusResult::NeedsAttention
+    } else {
+        StatusResult::Printed
+    })
 }
 
-async fn members(client: Client) -> Result<Vec<Member>, kube::Error> {
-    let clusters: Api<Cluster> = Api::all(client);
-    let listed = clusters.list(&ListParams::default()).await?;
-    let mut members: Vec<Member> = listed.items.iter().map(member).collect();
-    members.sort_by(|a, b| sort_key(&a.name).cmp(&sort_key(&b.name)));
-    Ok(members)
-}
-
-/// Returns the sort key of a name, which puts member2 before member10.
-fn sort_key(name: &str) -> (&str, Option<u64>, &str) {
-    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    let number = name
-        .strip_prefix(stem)
-        .and_then(|digits| digits.parse().ok());
-    (stem, number, name)
-}
-
-fn member(cluster: &Cluster) -> Member {
-    let status = cluster.status.clone().unwrap_or_default();
-    let ready = condition::find(&status.conditions, CONDITION_READY);
-    let nodes = status.node_summary.unwrap_or_default();
-    let number = |number: Option<i32>| number.map_or_else(|| "?".to_owned(), |n| n.to_string());
-    Member {
-        name: cluster.name_any(),
-        api_server: cluster
-            .spec
-            .api_endpoint
-            .clone()
-            .unwrap_or_else(|| "none".to_owned()),
-        ready: ready.map_or_else(|| "Unknown".to_owned(), |c| c.status.clone()),
-        nodes: format!("{}/{}", number(nodes.ready_num), number(nodes.total_num)),
+/// Parses the name of a namespace.
+fn namespace(text: &str) -> Result<String, String> {
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if text.contains('/') {
+        return Err(format!(
+            "it must be a namespace; `berth explain {text}` describes one workload"
+        ));
     }
-}
-
-fn text(status: &Status) -> String {
-    let record = &status.record;
-    let mut text = format!("berth {} is up\n\n", record.version);
-    let lines = [
-        ("API server", record.api_server.clone()),
-        ("since", record.since.clone()),
-        ("process", record.process.to_string()),
-        ("kubeconfig", record.kubeconfig.display().to_string()),
-        ("store", record.store.clone()),
-        ("components", record.components.join(", ")),
-    ];
-    text.extend(lines.map(|(name, value)| format!("  {name:<12} {value}\n")));
-    text.push('\n');
-    if status.members.is_empty() {
-        text.push_str("no members\n");
-        return text;
+    if text.is_empty() || !text.chars().all(is_name) {
+        return Err("it must be the name of a namespace".to_owned());
     }
-    let rows: Vec<Vec<String>> = status
-        .members
-        .iter()
-        .map(|member| {
-            vec![
-                member.name.clone(),
-                member.api_server.clone(),
-                member.ready.clone(),
-                member.nodes.clone(),
-            ]
-        })
-        .collect();
-    let header = ["MEMBER", "API SERVER", "READY", "NODES"];
-    text + &columns::align(&header, &rows)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn members_are_sorted_by_their_numbers() {
-        let mut names = [
-            "member10", "member2", "edge", "member", "member1", "member02",
-        ];
-        names.sort_by_key(|name| sort_key(name));
-        let expected = [
-            "edge", "member", "member1", "member02", "member2", "member10",
-        ];
-        assert_eq!(names, expected);
-    }
+    Ok(text.to_owned())
 }

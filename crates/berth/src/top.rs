@@ -1,5 +1,5 @@
-//! `berth top`: tables of the free capacity of members, of the bindings that wait for a cluster, and of the bindings that
-//! move.
+//! `berth top`: tables of the workloads that are not well, of the free capacity of members, of the workloads that wait for
+//! a cluster, and of the bindings that move.
 //!
 //! The command lists Clusters and bindings once, and only reads.
 
@@ -7,28 +7,32 @@ mod capacity;
 mod moving;
 mod waiting;
 
-use std::fmt::Debug;
+use std::fmt::Write as _;
 
-use berth_api::{Binding, Cluster, ClusterResourceBinding, ResourceBinding};
-use berth_apimachinery::api_error::api_error_message;
+use berth_api::Binding;
 use berth_component_base::kube_client::ConnectError;
-use berth_component_base::paged_list::list_all;
+use berth_diagnosis::{
+    ClusterState, ClusterStates, Diagnosis, Health, HealthCounts, WorkloadRow, of_binding,
+};
 use berth_plan::control_plane_lists::placement_resources;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
-use kube::Client;
-use kube::api::Api;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use self::capacity::{ClusterCapacity, SortBy};
 use self::moving::MovingBinding;
 use self::waiting::WaitingBinding;
 use crate::control_plane::ControlPlaneArgs;
 use crate::output;
+use crate::workloads::table::{Fixes, Layout, table};
+use crate::workloads::{ListError, Workloads};
+
+/// Maximum number of workloads in the first table.
+const MAX_NOT_WELL: usize = 10;
 
 /// Flags of `berth top`.
 #[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct TopArgs {
     /// Order of the clusters
     #[arg(long, value_name = "COLUMN", default_value = "fullest")]
@@ -42,6 +46,18 @@ pub struct TopArgs {
     #[command(flatten)]
     pub control_plane: ControlPlaneArgs,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  berth top                  the worst workloads, the capacity of clusters, and what waits or moves
+  berth top --sort-by cpu    the clusters with the least free CPU first
+  berth top -o json          the same as JSON, with all workloads that are not well
+
+The tables:
+  NOT WELL   the ten worst workloads; `berth status -A` lists all, with the next actions
+  NAME       the free capacity of each cluster; that of a cluster that is not ready cannot be used
+  WAITING    workloads without a decision, or that fit into no cluster, the highest priority first
+  MOVING     workloads of which old copies wait for new ones, or with an unfinished eviction";
 
 /// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -59,13 +75,8 @@ pub enum TopError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// A request to the control plane fails.
-    #[error("cannot list {what}: {}", api_error_message(.source))]
-    Read {
-        /// Plural name of the kind.
-        what: &'static str,
-        /// Cause.
-        source: Box<kube::Error>,
-    },
+    #[error(transparent)]
+    List(#[from] ListError),
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] std::io::Error),
@@ -73,58 +84,104 @@ pub enum TopError {
 
 /// The content of the output.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Report {
+    /// The numbers of all workloads by health.
+    counts: HealthCounts,
+    /// The workloads that are not well, the worst first.
+    not_well: Vec<WorkloadRow>,
     clusters: Vec<ClusterCapacity>,
     waiting: Vec<WaitingBinding>,
     moving: Vec<MovingBinding>,
 }
 
-/// Prints the capacity of all members, the waiting bindings and the moving bindings.
+/// Prints the workloads that are not well, the capacity of all members, the waiting bindings and the moving bindings.
 ///
 /// # Errors
 /// When the control plane cannot be read.
 pub async fn run(args: TopArgs) -> Result<(), TopError> {
     let client = args.control_plane.client(&placement_resources()).await?;
-    let clusters: Vec<Cluster> = list(&client, "clusters").await?;
-    let namespaced: Vec<ResourceBinding> = list(&client, "resourcebindings").await?;
-    let cluster_scoped: Vec<ClusterResourceBinding> =
-        list(&client, "clusterresourcebindings").await?;
-    let namespaced = namespaced.into_iter().map(Binding::from);
-    let cluster_scoped = cluster_scoped.into_iter().map(Binding::from);
-    let bindings: Vec<Binding> = namespaced.chain(cluster_scoped).collect();
-    let specs = bindings.iter().map(|binding| &binding.spec);
-    let report = Report {
-        clusters: capacity::of_clusters(&clusters, specs, args.sort_by),
-        waiting: waiting::waiting_bindings(&bindings),
-        moving: moving::moving_bindings(&bindings),
-    };
+    let workloads = Workloads::list(&client, None).await?;
+    let now = Timestamp::now();
+    let report = Report::of(&workloads, args.sort_by, now);
     let text = match args.output {
         Output::Json => {
             serde_json::to_string_pretty(&report).map_err(std::io::Error::other)? + "\n"
         }
-        Output::Table => text(&report, Timestamp::now()),
+        Output::Table => text(&report, output::terminal_width(), now),
     };
     output::print(&text)?;
     Ok(())
 }
 
-async fn list<K>(client: &Client, resource: &'static str) -> Result<Vec<K>, TopError>
-where
-    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
-{
-    let objects = list_all(&Api::<K>::all(client.clone())).await;
-    objects.map_err(|error| TopError::Read {
-        what: resource,
-        source: Box::new(error),
-    })
+impl Report {
+    fn of(workloads: &Workloads, sort_by: SortBy, now: Timestamp) -> Self {
+        let (rows, counts) = workloads.rows(now);
+        let states = workloads.cluster_states();
+        let diagnoses = Diagnoses::new(&states, now);
+        let not_well = rows.into_iter().filter(|row| row.health != Health::Well);
+        let Workloads { clusters, bindings } = workloads;
+        let specs = bindings.iter().map(|binding| &binding.spec);
+        Self {
+            counts,
+            not_well: not_well.collect(),
+            clusters: capacity::of_clusters(clusters, specs, sort_by),
+            waiting: waiting::waiting_bindings(bindings, &diagnoses),
+            moving: moving::moving_bindings(bindings, &diagnoses),
+        }
+    }
 }
 
-fn text(report: &Report, now: Timestamp) -> String {
-    let mut text = if report.clusters.is_empty() {
-        "no members: add a cluster with `berth join`\n".to_owned()
+/// The diagnoses of bindings at one time.
+#[derive(Clone, Copy, Debug)]
+struct Diagnoses<'a> {
+    clusters: &'a ClusterStates,
+    now: Timestamp,
+}
+
+impl<'a> Diagnoses<'a> {
+    const fn new(clusters: &'a ClusterStates, now: Timestamp) -> Self {
+        Self { clusters, now }
+    }
+
+    fn state(&self, cluster: &str) -> ClusterState {
+        let state = self.clusters.get(cluster).cloned();
+        state.unwrap_or(ClusterState::Missing)
+    }
+
+    fn of(&self, binding: &Binding) -> Diagnosis {
+        of_binding(binding, &|name| self.state(name), self.now)
+    }
+
+    fn row(&self, binding: &Binding) -> WorkloadRow {
+        WorkloadRow::of(binding, &|name| self.state(name), self.now)
+    }
+}
+
+fn text(report: &Report, width: Option<usize>, now: Timestamp) -> String {
+    let mut text = format!("{}\n\n", report.counts);
+    let count = report.not_well.len().min(MAX_NOT_WELL);
+    let worst = report.not_well.get(..count).unwrap_or_default();
+    if !worst.is_empty() {
+        let layout = Layout {
+            title: "NOT WELL",
+            fixes: Fixes::Hidden,
+            width,
+        };
+        text.push_str(&table(worst, layout, now));
+        match report.not_well.len() - worst.len() {
+            0 => {}
+            more => {
+                let _ = writeln!(text, "and {more} more: `berth status -A` lists all");
+            }
+        }
+        text.push('\n');
+    }
+    if report.clusters.is_empty() {
+        text.push_str("no members: add a cluster with `berth join`\n");
     } else {
-        capacity::table(&report.clusters)
-    };
+        text.push_str(&capacity::table(&report.clusters));
+    }
     if !report.waiting.is_empty() {
         text.push('\n');
         text.push_str(&waiting::table(&report.waiting, now));

@@ -23,6 +23,7 @@ use berth_component_base::kube_client::{self, ConnectError};
 use berth_component_base::user_agent::Component;
 use berth_plan::control_plane_lists::placement_resources;
 use clap::Args;
+use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -39,9 +40,12 @@ use crate::control_plane::target;
 const CHANNEL_CAPACITY: usize = 1024;
 /// Delay of the redraw after a watch event. All events in this time are drawn together.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
+/// Interval in which the health of workloads is checked that changes as time passes.
+const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Flags of `berth watch`.
 #[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct WatchArgs {
     /// Path to the kubeconfig file [default: $KUBECONFIG, or that of `berth up`, or ~/.kube/config]
     #[arg(long, value_name = "FILE")]
@@ -59,6 +63,15 @@ pub struct WatchArgs {
     #[arg(long)]
     pub lines: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  berth watch                          the state, redrawn when it changes; ? lists the keys
+  berth watch -n shop --lines          one line for each change in the namespace shop
+  berth watch --lines | grep broken    the workloads that break, with the cause
+
+The workloads that are not well come first. READY counts only replicas in clusters that are
+ready. `berth status --help` describes the words in the column HEALTH.";
 
 /// Reason for which `berth watch` fails.
 #[derive(Debug, thiserror::Error)]
@@ -117,14 +130,18 @@ async fn print_lines(
 ) -> std::io::Result<()> {
     let mut fleet = FleetState::default();
     let mut out = std::io::stdout();
+    let mut clock = tokio::time::interval(CLOCK_INTERVAL);
     loop {
-        let event = tokio::select! {
+        let changes = tokio::select! {
             () = cancel.cancelled() => return Ok(()),
-            event = inbox.recv() => event,
+            event = inbox.recv() => match event {
+                Some(event) => fleet.apply(event, Timestamp::now()),
+                None => return Ok(()),
+            },
+            _ = clock.tick() => fleet.advance(Timestamp::now()),
         };
-        let Some(event) = event else { return Ok(()) };
-        for change in fleet.apply(event) {
-            writeln!(out, "{}", lines::line(&jiff::Timestamp::now(), &change))?;
+        for change in changes {
+            writeln!(out, "{}", lines::line(&Timestamp::now(), &change))?;
         }
         out.flush()?;
     }
@@ -139,6 +156,7 @@ async fn draw(
     let mut resized = signal(SignalKind::window_change())?;
     let mut terminal = Terminal::open()?;
     let mut keys = terminal.keys();
+    let mut clock = tokio::time::interval(CLOCK_INTERVAL);
     let mut redraw_at = Some(Instant::now() + REDRAW_INTERVAL);
     loop {
         let redraw = async {
@@ -151,10 +169,19 @@ async fn draw(
             () = cancel.cancelled() => return Ok(()),
             event = inbox.recv() => {
                 let Some(event) = event else { return Ok(()) };
-                for change in fleet.apply(event) {
-                    events.push(lines::line(&jiff::Timestamp::now(), &change));
+                for change in fleet.apply(event, Timestamp::now()) {
+                    events.push(lines::line(&Timestamp::now(), &change));
                 }
                 redraw_at.get_or_insert_with(|| Instant::now() + REDRAW_INTERVAL);
+            }
+            _ = clock.tick() => {
+                let changes = fleet.advance(Timestamp::now());
+                if !changes.is_empty() {
+                    redraw_at.get_or_insert_with(Instant::now);
+                }
+                for change in changes {
+                    events.push(lines::line(&Timestamp::now(), &change));
+                }
             }
             // After a key press, the screen is redrawn immediately.
             Some(key) = keys.recv() => match view.press(key) {
@@ -163,7 +190,8 @@ async fn draw(
             },
             Some(()) = resized.recv() => redraw_at = Some(Instant::now()),
             () = redraw => {
-                terminal.show(&screen::render(&fleet, &events, &mut view, terminal.size()))?;
+                let (size, now) = (terminal.size(), Timestamp::now());
+                terminal.show(&screen::render(&fleet, &events, &mut view, size, now))?;
                 redraw_at = None;
             }
         }

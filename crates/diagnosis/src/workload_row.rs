@@ -22,6 +22,9 @@ pub struct WorkloadRow {
     pub kind: String,
     /// The name.
     pub name: String,
+    /// True if no policy propagates the resource, but workloads that need it do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dependency: bool,
     /// The health at the time of the diagnosis.
     pub health: Health,
     /// The time at which replicas that start count as a problem, and the health from then on.
@@ -67,6 +70,7 @@ impl WorkloadRow {
             namespace: resource.namespace.clone().unwrap_or_default(),
             kind: resource.kind.clone(),
             name: resource.name.clone(),
+            dependency: binding.spec.placement.is_none(),
             health: found.health,
             later,
             reason: found.reason,
@@ -76,6 +80,16 @@ impl WorkloadRow {
             verdict: found.verdict,
             fix: found.fix,
             since: found.since,
+        }
+    }
+
+    /// Returns the name in lists, such as `shop/Deployment web`, or `ClusterRole reader` for a cluster-scoped resource.
+    pub fn workload(&self) -> String {
+        let marked = if self.dependency { " (dependency)" } else { "" };
+        let (kind, name) = (&self.kind, &self.name);
+        match self.namespace.as_str() {
+            "" => format!("{kind} {name}{marked}"),
+            namespace => format!("{namespace}/{kind} {name}{marked}"),
         }
     }
 
@@ -204,6 +218,17 @@ mod tests {
     use crate::of_binding::tests::binding;
 
     #[test]
+    fn a_binding_without_a_placement_is_a_dependency() {
+        let mut binding = binding(json!([]), json!([]));
+        binding.spec.placement = None;
+        let row = WorkloadRow::of(&binding, &|_| ClusterState::Ready, Timestamp::MAX);
+        assert_eq!(row.workload(), "shop/Deployment web (dependency)");
+        binding.spec.resource.namespace = None;
+        let row = WorkloadRow::of(&binding, &|_| ClusterState::Ready, Timestamp::MAX);
+        assert_eq!(row.workload(), "Deployment web (dependency)");
+    }
+
+    #[test]
     fn rows_are_sorted_by_health_and_counted() {
         let of = |name: &str, ready: i64| {
             let health = if ready == 2 { "Healthy" } else { "Unhealthy" };
@@ -222,6 +247,7 @@ mod tests {
             .map(|(_, row)| format!("{} {} {}", row.name, row.health, row.ready()))
             .collect();
         assert_eq!(shown, ["b broken 0/2", "c degraded 1/2", "a well 2/2"]);
+        assert_eq!(rows[0].1.workload(), "shop/Deployment b");
         assert_eq!(counts.to_string(), "1 broken, 1 degraded, 1 well");
         // Soon after the placement, replicas may start. The row says when this ends.
         let now = "2026-05-01T10:00:10Z".parse().unwrap();

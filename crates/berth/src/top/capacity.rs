@@ -6,6 +6,7 @@ use berth_api::Cluster;
 use berth_api::binding::BindingSpec;
 use berth_api::cluster::ResourceList;
 use berth_api::quantity::Quantity;
+use berth_diagnosis::ClusterState;
 use clap::ValueEnum;
 use kube::ResourceExt as _;
 use serde::Serialize;
@@ -46,6 +47,8 @@ pub(super) struct Amounts {
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClusterCapacity {
     name: String,
+    /// False if the cluster is not ready, so that its capacity is outdated and cannot be used.
+    ready: bool,
     /// `None` if the cluster does not report its CPU.
     milli_cpu: Option<Amounts>,
     memory_bytes: Option<Amounts>,
@@ -55,7 +58,7 @@ pub(super) struct ClusterCapacity {
 }
 
 impl Amounts {
-    fn new(allocatable: i64, used: i64) -> Self {
+    fn new(allocatable: i64, used: i64, usability: Usability) -> Self {
         let used_percent = if allocatable > 0 {
             Quantity::from_integer(used).ratio(Quantity::from_integer(allocatable)) * 100.0
         } else {
@@ -64,14 +67,29 @@ impl Amounts {
         Self {
             allocatable,
             used,
-            free: (allocatable - used).max(0),
+            free: match usability {
+                Usability::Usable => (allocatable - used).max(0),
+                Usability::Lost => 0,
+            },
             used_percent,
         }
     }
 }
 
+/// The usability of the free capacity of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Usability {
+    Usable,
+    /// The cluster is not ready.
+    Lost,
+}
+
 impl ClusterCapacity {
     fn new(cluster: &Cluster, (bindings, replicas): (usize, i64)) -> Self {
+        let usability = match ClusterState::of(Some(cluster)) {
+            ClusterState::Ready => Usability::Usable,
+            ClusterState::NotReady { .. } | ClusterState::Missing => Usability::Lost,
+        };
         let status = cluster.status.as_ref();
         let summary = status.and_then(|status| status.resource_summary.as_ref());
         let amounts = |resource: &str, number: fn(Quantity) -> i64| {
@@ -79,10 +97,12 @@ impl ClusterCapacity {
             let amount = |list: &ResourceList| list.get(resource)?.parse().ok().map(number);
             let used = amount(&summary.allocated).unwrap_or(0);
             let pending = amount(&summary.allocating).unwrap_or(0);
-            amount(&summary.allocatable).map(|all| Amounts::new(all, used.saturating_add(pending)))
+            let used = used.saturating_add(pending);
+            amount(&summary.allocatable).map(|all| Amounts::new(all, used, usability))
         };
         Self {
             name: cluster.name_any(),
+            ready: usability == Usability::Usable,
             milli_cpu: amounts("cpu", Quantity::milli_value),
             memory_bytes: amounts("memory", Quantity::value),
             pods: amounts("pods", Quantity::value),
@@ -91,9 +111,12 @@ impl ClusterCapacity {
         }
     }
 
-    /// Returns the percentage to sort by. Returns -1 for a cluster that does not report the resource, which sorts the
-    /// cluster last.
+    /// Returns the percentage to sort by. Returns -1 for a cluster that is not ready or does not report the resource,
+    /// which sorts the cluster last.
     fn percent(&self, sort_by: SortBy) -> f64 {
+        if !self.ready && sort_by != SortBy::Name {
+            return -1.0;
+        }
         let used = |amounts: Option<Amounts>| amounts.map_or(-1.0, |amounts| amounts.used_percent);
         match sort_by {
             SortBy::Name => 0.0,
@@ -134,8 +157,9 @@ pub(super) fn of_clusters<'a>(
     capacities
 }
 
-const COLUMNS: [&str; 9] = [
+const COLUMNS: [&str; 10] = [
     "NAME",
+    "READY",
     "CPU-FREE",
     "CPU%",
     "MEMORY-FREE",
@@ -147,20 +171,22 @@ const COLUMNS: [&str; 9] = [
 ];
 
 /// Formats clusters as a table, with the units of `kubectl top`. A percentage is the used share of the allocatable
-/// amount.
+/// amount. The capacity of a cluster that is not ready is unknown.
 pub(super) fn table(clusters: &[ClusterCapacity]) -> String {
     let rows: Vec<Vec<String>> = clusters.iter().map(row).collect();
     align(&COLUMNS, &rows)
 }
 
 fn row(cluster: &ClusterCapacity) -> Vec<String> {
-    let mut row = vec![cluster.name.clone()];
+    let ready = if cluster.ready { "yes" } else { "NO" };
+    let mut row = vec![cluster.name.clone(), ready.to_owned()];
     let missing = || "-".to_owned();
     for (amounts, unit, suffix) in [
         (cluster.milli_cpu, 1, "m"),
         (cluster.memory_bytes, MEBI, "Mi"),
         (cluster.pods, 1, ""),
     ] {
+        let amounts = amounts.filter(|_| cluster.ready);
         row.push(amounts.map_or_else(missing, |it| format!("{}{suffix}", it.free / unit)));
         row.push(amounts.map_or_else(missing, |it| format!("{:.0}%", it.used_percent)));
     }
@@ -175,9 +201,15 @@ mod tests {
     use super::*;
 
     fn cluster(name: &str, cpu: &str, used: &str) -> Cluster {
+        let ready = if name.starts_with("lost") {
+            "Unknown"
+        } else {
+            "True"
+        };
         serde_json::from_value(json!({
             "metadata": { "name": name }, "spec": { "syncMode": "Push" },
-            "status": { "resourceSummary": {
+            "status": { "conditions": [{ "type": "Ready", "status": ready, "reason": "r", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z" }], "resourceSummary": {
                 "allocatable": { "cpu": cpu, "memory": "4Gi", "pods": "110" },
                 "allocated": { "cpu": used, "memory": "1Gi", "pods": "10" },
                 "allocating": { "cpu": "500m" },
@@ -208,16 +240,28 @@ mod tests {
         }))
         .unwrap();
         let capacities = of_clusters(
-            &[cluster("m1", "4", "1500m"), unreported("m2")],
+            &[
+                cluster("m1", "4", "1500m"),
+                unreported("m2"),
+                cluster("lost", "4", "1500m"),
+            ],
             [&spec, &spec].into_iter(),
             SortBy::Fullest,
         );
         assert_eq!(
             capacities.iter().map(row).collect::<Vec<_>>(),
             [
-                ["m1", "2000m", "50%", "3072Mi", "25%", "100", "9%", "2", "6"],
-                ["m2", "-", "-", "-", "-", "-", "-", "0", "0"],
+                [
+                    "m1", "yes", "2000m", "50%", "3072Mi", "25%", "100", "9%", "2", "6"
+                ],
+                ["lost", "NO", "-", "-", "-", "-", "-", "-", "0", "0"],
+                ["m2", "NO", "-", "-", "-", "-", "-", "-", "0", "0"],
             ]
+        );
+        let lost = &capacities[1];
+        assert_eq!(
+            lost.milli_cpu.map(|cpu| (cpu.allocatable, cpu.free)),
+            Some((4000, 0))
         );
     }
 
@@ -225,13 +269,14 @@ mod tests {
     fn the_fullest_cluster_is_first_and_a_cluster_without_a_summary_is_last() {
         let clusters = [
             unreported("a"),
+            cluster("lost", "1", "1"),
             cluster("b", "10", "1"),
             cluster("d", "2", "3"),
             cluster("c", "10", "1"),
         ];
         let sorted = |by| names(&of_clusters(&clusters, std::iter::empty(), by)).join(" ");
-        assert_eq!(sorted(SortBy::Fullest), "d b c a");
-        assert_eq!(sorted(SortBy::Name), "a b c d");
+        assert_eq!(sorted(SortBy::Fullest), "d b c a lost");
+        assert_eq!(sorted(SortBy::Name), "a b c d lost");
         // The pods of cluster d request more CPU than is allocatable.
         let full = &of_clusters(&clusters, std::iter::empty(), SortBy::Cpu)[0];
         assert_eq!(full.milli_cpu.map(|cpu| cpu.free), Some(0));

@@ -1,23 +1,19 @@
 //! The moving bindings of `berth top`: old copies wait, or an eviction is unfinished.
 
 use berth_api::Binding;
-use berth_explain::Migration;
+use berth_diagnosis::{Migration, WorkloadRow};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::clusters::list::age;
-use crate::columns::{align, cell};
+use super::Diagnoses;
+use crate::columns::{align, plain};
+use crate::workloads::table::age_since;
 
 /// A moving binding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct MovingBinding {
-    /// Namespace of the resource. Empty for cluster-scoped resources.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    namespace: String,
-    kind: String,
-    /// Name of the resource, which differs from the name of the binding.
-    name: String,
+    workload: WorkloadRow,
     /// Start of the migration, or creation time of the first eviction task.
     since: Option<Timestamp>,
     /// Reason of the condition `Migrating`, or of the first eviction task.
@@ -27,14 +23,11 @@ pub(super) struct MovingBinding {
 
 impl MovingBinding {
     /// Returns the binding if it is moving.
-    fn new(binding: &Binding) -> Option<Self> {
+    fn new(binding: &Binding, diagnoses: &Diagnoses<'_>) -> Option<Self> {
         let migration = Migration::of(binding)?;
         migration.state()?;
-        let resource = &binding.spec.resource;
         Some(Self {
-            namespace: resource.namespace.clone().unwrap_or_default(),
-            kind: resource.kind.clone(),
-            name: resource.name.clone(),
+            workload: diagnoses.row(binding),
             since: migration.since().map(|since| since.0),
             reason: migration.reason().to_owned(),
             message: migration.message(),
@@ -43,16 +36,25 @@ impl MovingBinding {
 }
 
 /// Returns the moving bindings, sorted by descending time since the start of the move.
-pub(super) fn moving_bindings(bindings: &[Binding]) -> Vec<MovingBinding> {
-    let mut moving: Vec<MovingBinding> = bindings.iter().filter_map(MovingBinding::new).collect();
+pub(super) fn moving_bindings(
+    bindings: &[Binding],
+    diagnoses: &Diagnoses<'_>,
+) -> Vec<MovingBinding> {
+    let moving = bindings.iter();
+    let moving = moving.filter_map(|binding| MovingBinding::new(binding, diagnoses));
+    let mut moving: Vec<MovingBinding> = moving.collect();
+    let name = |binding: &MovingBinding| {
+        let workload = &binding.workload;
+        (workload.namespace.clone(), workload.name.clone())
+    };
     moving.sort_by(|a, b| {
         let by_time = a.since.cmp(&b.since);
-        by_time.then_with(|| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)))
+        by_time.then_with(|| name(a).cmp(&name(b)))
     });
     moving
 }
 
-const COLUMNS: [&str; 5] = ["MOVING", "KIND", "AGE", "REASON", "MESSAGE"];
+const COLUMNS: [&str; 4] = ["MOVING", "AGE", "REASON", "MESSAGE"];
 
 /// Formats moving bindings as a table. The last column shows the complete message.
 pub(super) fn table(moving: &[MovingBinding], now: Timestamp) -> String {
@@ -61,23 +63,18 @@ pub(super) fn table(moving: &[MovingBinding], now: Timestamp) -> String {
 }
 
 fn row(binding: &MovingBinding, now: Timestamp) -> Vec<String> {
-    let name = match binding.namespace.as_str() {
-        "" => binding.name.clone(),
-        namespace => format!("{namespace}/{}", binding.name),
-    };
-    let since = binding.since;
     vec![
-        name,
-        binding.kind.clone(),
-        cell(since.map(|since| age(now.duration_since(since).as_secs()))),
+        plain(&binding.workload.workload()),
+        age_since(binding.since, now),
         binding.reason.clone(),
-        binding.message.clone(),
+        plain(&binding.message),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use berth_api::ResourceBinding;
+    use berth_diagnosis::ClusterStates;
     use serde_json::{Value, json};
 
     use super::*;
@@ -87,7 +84,7 @@ mod tests {
             "metadata": { "name": format!("{name}-deployment"), "namespace": "default",
                 "annotations": { "migration.berth/evicted-from": "m1" } },
             "spec": { "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default",
-                "name": name }, "replicas": 2, "clusters": [] },
+                "name": name }, "replicas": 2, "placement": {}, "clusters": [] },
             "status": { "conditions": conditions },
         });
         for (field, value) in spec.as_object().unwrap() {
@@ -112,28 +109,25 @@ mod tests {
             binding("rests", &json!({}), &json!([])),
         ];
         let now = "2026-01-01T00:03:00Z".parse().unwrap();
-        let moving = moving_bindings(&bindings);
+        let moving = moving_bindings(&bindings, &Diagnoses::new(&ClusterStates::new(), now));
         let rows: Vec<_> = moving.iter().map(|binding| row(binding, now)).collect();
         assert_eq!(
             rows,
             [
                 [
-                    "default/evicted",
-                    "Deployment",
+                    "default/Deployment evicted",
                     "3m",
                     "TaintUntolerated",
                     "leaves m1, m2"
                 ],
                 [
-                    "default/both",
-                    "Deployment",
+                    "default/Deployment both",
                     "2m",
                     "WaitingForReplicas",
                     "1 of 2 are ready"
                 ],
                 [
-                    "default/migrating",
-                    "Deployment",
+                    "default/Deployment migrating",
                     "2m",
                     "WaitingForReplicas",
                     "1 of 2 are ready"

@@ -1,86 +1,85 @@
 //! The waiting bindings of `berth top`: the scheduler has failed to place them, or has not processed them yet.
 
-use berth_api::{Binding, condition};
+use berth_api::Binding;
+use berth_diagnosis::{Finding, Reason, WorkloadRow};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Serialize;
 
-use crate::clusters::list::age;
-use crate::columns::{align, cell};
+use super::Diagnoses;
+use crate::columns::{align, cell, plain};
+use crate::workloads::table::age_since;
 
-/// A waiting binding: its condition `Scheduled` is missing or not true.
+/// A waiting binding: the diagnosis finds that it has no decision, or that no cluster fits. It may still run where it was
+/// placed before.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WaitingBinding {
-    /// Namespace of the resource. Empty for cluster-scoped resources.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    namespace: String,
-    kind: String,
-    /// Name of the resource, which differs from the name of the binding.
-    name: String,
+    workload: WorkloadRow,
     replicas: i32,
     /// Resource requests of one replica, for example `cpu=500m,memory=1Gi`.
     requests: String,
-    /// Last transition time of the condition `Scheduled`, or the creation time of a binding without this condition.
+    /// Time since which the binding waits.
     since: Option<Timestamp>,
     priority: i32,
     message: String,
 }
 
+/// Reports whether a finding keeps a binding waiting for a decision.
+fn waits(finding: &Finding) -> bool {
+    matches!(
+        finding.reason,
+        Reason::Unschedulable | Reason::NotScheduledYet | Reason::SchedulerAbsent
+    )
+}
+
 impl WaitingBinding {
     /// Returns the binding if it is waiting. Returns `None` if the binding is scheduled, suspended or being deleted.
-    fn new(binding: &Binding) -> Option<Self> {
-        let spec = &binding.spec;
-        if binding.deleting() || spec.scheduling_suspended() {
+    fn new(binding: &Binding, diagnoses: &Diagnoses<'_>) -> Option<Self> {
+        if binding.deleting() {
             return None;
         }
-        let (since, message) = match condition::scheduled(&binding.status.conditions) {
-            Some(condition) if condition.status == "True" => return None,
-            Some(condition) => (
-                Some(&condition.last_transition_time),
-                condition.message.clone(),
-            ),
-            None => (
-                binding.metadata.creation_timestamp.as_ref(),
-                format!(
-                    "the scheduler {} has not processed the binding yet",
-                    spec.scheduler()
-                ),
-            ),
-        };
+        let findings = diagnoses.of(binding).findings;
+        let finding = findings.into_iter().find(waits)?;
+        let spec = &binding.spec;
         let requirements = spec.replica_requirements.as_ref();
         let requests = requirements.into_iter().flat_map(|it| &it.resource_request);
         let requests: Vec<String> = requests
             .map(|(name, amount)| format!("{name}={}", amount.0))
             .collect();
         Some(Self {
-            namespace: spec.resource.namespace.clone().unwrap_or_default(),
-            kind: spec.resource.kind.clone(),
-            name: spec.resource.name.clone(),
+            workload: diagnoses.row(binding),
             replicas: spec.replicas,
             requests: requests.join(","),
-            since: since.map(|Time(since)| *since),
+            since: finding.since,
             priority: spec.priority(),
-            message,
+            message: finding.message,
         })
     }
 }
 
 /// Returns the waiting bindings, sorted by descending priority, then by descending waiting time.
-pub(super) fn waiting_bindings(bindings: &[Binding]) -> Vec<WaitingBinding> {
-    let waiting = bindings.iter().filter_map(WaitingBinding::new);
+pub(super) fn waiting_bindings(
+    bindings: &[Binding],
+    diagnoses: &Diagnoses<'_>,
+) -> Vec<WaitingBinding> {
+    let waiting = bindings.iter();
+    let waiting = waiting.filter_map(|binding| WaitingBinding::new(binding, diagnoses));
     let mut waiting: Vec<WaitingBinding> = waiting.collect();
+    let name = |binding: &WaitingBinding| {
+        let workload = &binding.workload;
+        (workload.namespace.clone(), workload.name.clone())
+    };
     waiting.sort_by(|a, b| {
         let by_priority = b.priority.cmp(&a.priority);
         by_priority
             .then_with(|| a.since.cmp(&b.since))
-            .then_with(|| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)))
+            .then_with(|| name(a).cmp(&name(b)))
     });
     waiting
 }
 
-const COLUMNS: [&str; 7] = [
-    "WAITING", "KIND", "REPLICAS", "REQUESTS", "PRIORITY", "AGE", "REASON",
+const COLUMNS: [&str; 6] = [
+    "WAITING", "REPLICAS", "REQUESTS", "PRIORITY", "AGE", "REASON",
 ];
 
 /// Formats waiting bindings as a table. The last column shows the complete message.
@@ -90,29 +89,21 @@ pub(super) fn table(waiting: &[WaitingBinding], now: Timestamp) -> String {
 }
 
 fn row(binding: &WaitingBinding, now: Timestamp) -> Vec<String> {
-    let name = match binding.namespace.as_str() {
-        "" => binding.name.clone(),
-        namespace => format!("{namespace}/{}", binding.name),
-    };
     let requests = Some(&binding.requests).filter(|text| !text.is_empty());
     vec![
-        name,
-        binding.kind.clone(),
+        plain(&binding.workload.workload()),
         binding.replicas.to_string(),
         cell(requests),
         binding.priority.to_string(),
-        cell(
-            binding
-                .since
-                .map(|since| age(now.duration_since(since).as_secs())),
-        ),
-        binding.message.clone(),
+        age_since(binding.since, now),
+        plain(&binding.message),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use berth_api::ResourceBinding;
+    use berth_diagnosis::ClusterStates;
     use serde_json::{Value, json};
 
     use super::*;
@@ -123,7 +114,7 @@ mod tests {
                           "creationTimestamp": "2026-01-01T00:00:00Z" },
             "spec": { "resource": { "apiVersion": "apps/v1", "kind": "Deployment",
                                     "namespace": "default", "name": name },
-                      "replicas": 2, "clusters": [] },
+                      "replicas": 2, "placement": {}, "clusters": [] },
             "status": { "conditions": conditions },
         });
         for (field, value) in spec.as_object().unwrap() {
@@ -148,12 +139,13 @@ mod tests {
         let bindings = [
             binding("placed", &none, &scheduled("True", "2026-01-01T00:01:00Z")),
             binding("suspended", &suspended, &failed),
+            binding("dependency", &json!({ "placement": null }), &json!([])),
             binding("late", &none, &failed),
             binding("new", &none, &json!([])),
             binding("high", &high, &failed),
         ];
         let now = "2026-01-01T00:03:00Z".parse().unwrap();
-        let rows: Vec<_> = waiting_bindings(&bindings)
+        let rows: Vec<_> = waiting_bindings(&bindings, &Diagnoses::new(&ClusterStates::new(), now))
             .iter()
             .map(|binding| row(binding, now))
             .collect();
@@ -161,8 +153,7 @@ mod tests {
             rows,
             [
                 [
-                    "default/high",
-                    "Deployment",
+                    "default/Deployment high",
                     "2",
                     "cpu=500m",
                     "7",
@@ -170,17 +161,15 @@ mod tests {
                     "0/3 clusters are available"
                 ],
                 [
-                    "default/new",
-                    "Deployment",
+                    "default/Deployment new",
                     "2",
                     "-",
                     "0",
                     "3m",
-                    "the scheduler default-scheduler has not processed the binding yet"
+                    "no scheduler named default-scheduler decides about it"
                 ],
                 [
-                    "default/late",
-                    "Deployment",
+                    "default/Deployment late",
                     "2",
                     "-",
                     "0",

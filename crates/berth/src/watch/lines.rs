@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use berth_diagnosis::CopyRow;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::fleet_state::{BindingRow, Change, DesiredReplicas, TargetState};
+use super::fleet_state::{BindingRow, Change, DesiredReplicas};
+use crate::columns::plain;
 
 /// Separator between the previous and the new clusters of a move.
 const ARROW: &str = " -> ";
@@ -55,13 +57,6 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
     kept
 }
 
-/// Replaces control characters by blanks, so that a text from an object is one line and cannot contain escape
-/// sequences.
-pub(super) fn plain(text: &str) -> String {
-    let blank = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(blank).collect()
-}
-
 /// Returns the line for a change.
 pub(super) fn line(time: &Timestamp, change: &Change) -> Line {
     let time = time
@@ -96,12 +91,16 @@ pub(super) fn line(time: &Timestamp, change: &Change) -> Line {
             format!("{cluster}, when the new copies are healthy"),
         ),
         Change::EvictionEnded(key, cluster) => (key.to_string(), "left", cluster.clone()),
-        Change::StatusReported(key, cluster, target) => (
+        Change::MigrationStarted(key, message) => (key.to_string(), "migrating", message.clone()),
+        Change::MigrationEnded(key) => (
             key.to_string(),
-            "reported",
-            format!("{cluster} {}", report(target)),
+            "migrated",
+            "no old copy waits any more".to_owned(),
         ),
-        Change::SchedulingFailed(key, message) => (key.to_string(), "not placed", message.clone()),
+        Change::StatusReported(key, copy) => (key.to_string(), "reported", report(copy)),
+        Change::HealthChanged(key, row) => {
+            (key.to_string(), row.health.as_str(), row.verdict.clone())
+        }
         Change::BindingDeleted(key) => (key.to_string(), "gone", String::new()),
         Change::ReadinessChanged(name, ready) => {
             let state = if *ready { "ready" } else { "not ready" };
@@ -117,7 +116,7 @@ pub(super) fn line(time: &Timestamp, change: &Change) -> Line {
 }
 
 fn describe(row: &BindingRow) -> String {
-    let mut text = row.kind.clone();
+    let mut text = row.workload.kind.clone();
     if !row.policy.is_empty() {
         text = format!("{text} of policy {}", row.policy);
     }
@@ -132,43 +131,37 @@ fn describe(row: &BindingRow) -> String {
             }
         };
     }
-    let targets: Vec<String> = row
-        .targets
-        .iter()
-        .map(|(name, state)| target(name, state, row))
-        .collect();
+    let targets = clusters(row);
     if targets.is_empty() {
         format!("{text}: no clusters")
     } else {
-        format!("{text}: {}", targets.join(", "))
+        format!("{text}: {targets}")
     }
 }
 
-/// Describes the state of a binding in a cluster. `member1 1/2` means that one of two replicas is ready.
-pub(super) fn target(name: &str, state: &TargetState, row: &BindingRow) -> String {
-    let number = |number: Option<i64>| number.map_or_else(|| "?".to_owned(), |n| n.to_string());
-    match (state.replicas, row.desired) {
-        (None, _) => format!("{name} leaving"),
-        (Some(_), None) => match &state.health {
-            Some(health) => format!("{name} {}", health.as_str()),
-            None => name.to_owned(),
-        },
-        (Some(replicas), Some(_)) => format!("{name} {}/{replicas}", number(state.ready)),
-    }
+/// Describes the copies in all clusters. `member1 1/2` means that one of two replicas is ready.
+pub(super) fn clusters(row: &BindingRow) -> String {
+    let copies = row.copies.iter().map(|copy| {
+        let name = &copy.cluster;
+        if row.leaves(copy) {
+            format!("{name} leaving")
+        } else if copy.wanted.is_some() {
+            format!("{name} {}", copy.replicas())
+        } else {
+            format!("{name} {}", copy.state.as_str())
+        }
+    });
+    let evicted = row.without_report().map(|name| format!("{name} leaving"));
+    let all: Vec<String> = copies.chain(evicted).collect();
+    all.join(", ")
 }
 
-fn report(state: &TargetState) -> String {
-    let ready = match (state.ready, state.replicas) {
-        (Some(ready), Some(replicas)) => Some(format!("{ready}/{replicas} ready")),
-        (Some(ready), None) => Some(format!("{ready} ready")),
-        (None, _) => None,
-    };
-    let health = state
-        .health
-        .as_ref()
-        .map(|health| health.as_str().to_owned());
-    let parts: Vec<String> = ready.into_iter().chain(health).collect();
-    parts.join(", ")
+fn report(copy: &CopyRow) -> String {
+    let (name, state) = (&copy.cluster, copy.state.as_str());
+    match copy.wanted {
+        Some(_) => format!("{name} {}, {state}", copy.replicas()),
+        None => format!("{name} {state}"),
+    }
 }
 
 fn assigned_replicas(targets: &BTreeMap<String, i32>, with_replicas: bool) -> String {
@@ -224,7 +217,7 @@ mod tests {
     #[test]
     fn text_from_objects_is_one_line_without_control_characters() {
         let key = BindingKey::new("", "web");
-        let change = Change::SchedulingFailed(key, "first\nsecond \u{1b}[2J".to_owned());
+        let change = Change::MigrationStarted(key, "first\nsecond \u{1b}[2J".to_owned());
         let line = line(&Timestamp::UNIX_EPOCH, &change).to_string();
         assert!(line.ends_with("first second  [2J"), "{line:?}");
     }

@@ -1,12 +1,15 @@
-//! Layout of the terminal screen: one pane each for clusters, bindings and recent events. Panes are cut and scrolled to
-//! fit into the screen.
+//! Layout of the terminal screen: the numbers of workloads by health, and one pane each for clusters, bindings and recent
+//! events. Panes are cut and scrolled to fit into the screen.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use super::fleet_state::FleetState;
-use super::lines::{self, Line, cut, plain};
+use berth_diagnosis::ClusterState;
+use jiff::Timestamp;
+
+use super::fleet_state::{BindingRow, FleetState};
+use super::lines::{self, Line, cut};
 use super::view::{Pane, View};
-use crate::columns::{align, cell};
+use crate::columns::{align, cell, plain};
 
 /// Maximum number of stored events.
 const MAX_EVENTS: usize = 1000;
@@ -14,12 +17,14 @@ const MAX_EVENTS: usize = 1000;
 const MIN_CLUSTER_LINES: usize = 2;
 const MIN_BINDING_LINES: usize = 3;
 const MIN_EVENT_LINES: usize = 5;
-/// Number of rightmost columns of the bindings table that a narrow terminal may omit.
-const OPTIONAL_COLUMNS: usize = 2;
+/// Minimum number of rows of a screen that shows the numbers of workloads by health.
+const MIN_ROWS_WITH_COUNTS: usize = 16;
+/// Columns of the bindings table that a narrow terminal omits, in this order.
+const OPTIONAL_COLUMNS: [&str; 3] = ["POLICY", "KIND", "WANTED"];
 /// Divisor of the terminal width. On a narrow terminal, the name of a binding gets at most two fifths of the width.
 const FIFTHS: usize = 5;
 
-const HELP: [&str; 11] = [
+const HELP: [&str; 12] = [
     "arrows, j, k       scroll by a line",
     "PgUp, PgDn, space  scroll by a page",
     "Home, End, g, G    scroll to the beginning or the end",
@@ -29,8 +34,9 @@ const HELP: [&str; 11] = [
     "?                  this help; any key except q closes it",
     "q, Ctrl-C          quit",
     "",
-    "m1 1/2: one of two replicas in cluster m1 is ready",
+    "m1 1/2: one of two replicas in cluster m1 is ready; m1 ?/2: m1 is not ready",
     "(moving): old replicas stay until new ones are ready",
+    "broken: nothing works; stuck: you must act; degraded: a part works",
 ];
 
 /// Recent events, the newest last.
@@ -53,6 +59,7 @@ pub(super) fn render(
     events: &Events,
     view: &mut View,
     (rows, columns): (usize, usize),
+    now: Timestamp,
 ) -> Vec<String> {
     let height = rows.saturating_sub(1);
     let mut all = Vec::with_capacity(rows);
@@ -64,15 +71,19 @@ pub(super) fn render(
             &["CLUSTER", "READY", "BINDINGS", "REPLICAS"],
             &cluster_rows(fleet),
         );
-        let bindings = bindings(fleet, view, columns);
+        let bindings = bindings(fleet, view, columns, now);
         let events: Vec<String> = events
             .0
             .iter()
             .filter(|line| view.admits(&line.to_string()))
             .map(|line| line.fit(columns))
             .collect();
+        if rows >= MIN_ROWS_WITH_COUNTS {
+            all.push(fleet.counts(now).to_string());
+        }
         let heights = Heights::of(
-            height,
+            // One line is empty below the counts.
+            height - 2 * all.len(),
             [clusters.len(), bindings.len(), events.len()],
             view.focus,
         );
@@ -178,31 +189,50 @@ fn footer(view: &View, status: &str) -> String {
     }
 }
 
-/// Returns the table of bindings. If the table is too wide, the last columns are omitted, and then the names of
-/// bindings are shortened.
-fn bindings(fleet: &FleetState, view: &View, columns: usize) -> Vec<String> {
-    let mut header = vec!["BINDING", "WANTED", "READY", "CLUSTERS", "KIND", "POLICY"];
-    let mut rows = binding_rows(fleet);
-    rows.retain(|row| view.admits(&row.join(" ")));
+/// Returns the table of bindings, the worst first. If the table is too wide, some columns are omitted, and then the names
+/// of bindings are shortened. The cause is the last column, which is cut.
+fn bindings(fleet: &FleetState, view: &View, columns: usize, now: Timestamp) -> Vec<String> {
+    let mut header = vec![
+        "BINDING", "HEALTH", "READY", "WANTED", "CLUSTERS", "KIND", "POLICY",
+    ];
+    let mut rows = binding_rows(fleet, now);
+    rows.retain(|row| view.admits(&row.cells.join(" ")));
+    let causes: Vec<Option<String>> = rows.iter_mut().map(|row| row.cause.take()).collect();
+    let mut rows: Vec<Vec<String>> = rows.into_iter().map(|row| row.cells).collect();
     let fits = |lines: &[String]| lines.iter().all(|line| line.chars().count() <= columns);
-    let mut lines = table(&header, &rows);
-    for _ in 0..OPTIONAL_COLUMNS {
+    let mut lines = with_causes(&header, &rows, &causes);
+    for column in OPTIONAL_COLUMNS {
         if fits(&lines) {
             break;
         }
-        header.pop();
-        for row in &mut rows {
-            row.pop();
+        if let Some(index) = header.iter().position(|name| *name == column) {
+            header.remove(index);
+            for row in &mut rows {
+                row.remove(index);
+            }
         }
-        lines = table(&header, &rows);
+        lines = with_causes(&header, &rows, &causes);
     }
-    if !fits(&lines) {
+    if !fits(&table(&header, &rows)) {
         for name in rows.iter_mut().filter_map(|row| row.first_mut()) {
             *name = cut(name, columns * 2 / FIFTHS);
         }
-        lines = table(&header, &rows);
+        lines = with_causes(&header, &rows, &causes);
     }
     lines
+}
+
+/// Returns the table with a last column of causes, unless there are none.
+fn with_causes(header: &[&str], rows: &[Vec<String>], causes: &[Option<String>]) -> Vec<String> {
+    if causes.iter().all(Option::is_none) {
+        return table(header, rows);
+    }
+    let header: Vec<&str> = header.iter().copied().chain(["REASON"]).collect();
+    let rows = rows.iter().zip(causes).map(|(row, cause)| {
+        let cause = cell(cause.as_ref());
+        row.iter().cloned().chain([cause]).collect()
+    });
+    table(&header, &rows.collect::<Vec<_>>())
 }
 
 fn table(header: &[&str], rows: &[Vec<String>]) -> Vec<String> {
@@ -210,14 +240,24 @@ fn table(header: &[&str], rows: &[Vec<String>]) -> Vec<String> {
 }
 
 fn cluster_rows(fleet: &FleetState) -> Vec<Vec<String>> {
-    let rows = fleet.clusters.iter().map(|(name, ready)| {
-        let targets = fleet.rows.values().filter_map(|row| row.targets.get(name));
-        let (mut bindings, mut replicas) = (0, 0);
-        for target in targets {
-            bindings += 1;
-            replicas += target.replicas.unwrap_or_default();
+    let mut assigned: BTreeMap<&str, (usize, i64)> = BTreeMap::new();
+    for row in fleet.rows.values() {
+        for copy in &row.copies {
+            let stays = (!row.leaves(copy)).then_some(copy.wanted);
+            let (bindings, replicas) = assigned.entry(&copy.cluster).or_default();
+            *bindings += 1;
+            *replicas += stays.flatten().unwrap_or_default();
         }
-        let ready = if *ready { "yes" } else { "NO" };
+        for name in row.without_report() {
+            assigned.entry(name).or_default().0 += 1;
+        }
+    }
+    let rows = fleet.clusters.iter().map(|(name, state)| {
+        let ready = match state {
+            ClusterState::Ready => "yes",
+            ClusterState::NotReady { .. } | ClusterState::Missing => "NO",
+        };
+        let (bindings, replicas) = assigned.get(name.as_str()).copied().unwrap_or_default();
         vec![
             name.clone(),
             ready.to_owned(),
@@ -228,37 +268,52 @@ fn cluster_rows(fleet: &FleetState) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-fn binding_rows(fleet: &FleetState) -> Vec<Vec<String>> {
-    let rows = fleet.rows.iter().map(|(key, row)| {
-        let targets: Vec<String> = row
-            .targets
-            .iter()
-            .map(|(name, state)| lines::target(name, state, row))
-            .collect();
-        let targets = match &row.failure {
-            Some(failure) if targets.is_empty() => plain(failure),
-            _ => targets.join(", "),
-        };
-        let targets = match row.migration {
-            Some(state) => format!("{targets} ({})", state.as_str()),
-            None => targets,
-        };
-        let policy = if row.policy.is_empty() && !row.required_by.is_empty() {
-            format!("follows {}", row.required_by.join(", "))
-        } else {
-            row.policy.clone()
-        };
-        let non_empty = |text: &String| (!text.is_empty()).then(|| text.clone());
-        vec![
-            key.to_string(),
-            cell(row.desired),
-            cell(row.ready()),
-            cell(non_empty(&targets)),
-            row.kind.clone(),
-            cell(non_empty(&policy)),
-        ]
+/// A row of the table of bindings.
+struct TableRow {
+    cells: Vec<String>,
+    /// The cause for which the workload needs attention.
+    cause: Option<String>,
+}
+
+/// Returns the rows of bindings, the worst first, and those of the same health by name.
+fn binding_rows(fleet: &FleetState, now: Timestamp) -> Vec<TableRow> {
+    let mut rows: Vec<_> = fleet.rows.iter().collect();
+    rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.workload.health_at(now)));
+    let rows = rows.into_iter().map(|(key, row)| {
+        let health = row.workload.health_at(now);
+        let non_empty = |text: String| (!text.is_empty()).then_some(text);
+        TableRow {
+            cells: vec![
+                key.to_string(),
+                health.to_string(),
+                row.workload.ready(),
+                cell(row.desired),
+                cell(non_empty(clusters(row))),
+                row.workload.kind.clone(),
+                cell(non_empty(policy(row))),
+            ],
+            cause: health
+                .needs_attention()
+                .then(|| plain(&row.workload.verdict)),
+        }
     });
     rows.collect()
+}
+
+fn clusters(row: &BindingRow) -> String {
+    let clusters = lines::clusters(row);
+    match &row.migration {
+        Some((state, _)) => format!("{clusters} ({})", state.as_str()),
+        None => clusters,
+    }
+}
+
+fn policy(row: &BindingRow) -> String {
+    if row.policy.is_empty() && !row.required_by.is_empty() {
+        format!("follows {}", row.required_by.join(", "))
+    } else {
+        row.policy.clone()
+    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ async fn missing_definitions_are_named() {
         "join m2 --cluster-kubeconfig member2.kubeconfig",
         "unjoin m1",
         "top",
+        "status -A",
         "explain web",
         "watch --lines",
         "dashboard",

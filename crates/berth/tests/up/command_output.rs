@@ -117,8 +117,7 @@ fn explain_and_top_show_why_old_replicas_wait() {
     let top = run(&up, &["top"]);
     let row = top.lines().last().unwrap_or_default();
     assert!(
-        row.starts_with("default/nginx   Deployment   ")
-            && row.contains("   WaitingForReplicas   "),
+        row.starts_with("default/Deployment nginx   ") && row.contains("   WaitingForReplicas   "),
         "{top}"
     );
 }

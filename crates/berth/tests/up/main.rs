@@ -31,4 +31,5 @@ mod unjoin;
 mod watch;
 mod web_application;
 mod what_if;
+mod workload_status;
 mod workloads;

@@ -65,6 +65,10 @@ fn each_change_is_a_line() {
     let placed = watch.wait_for_line(&["default/nginx-deployment", "placed"]);
     assert!(placed.ends_with("member1:1, member2:1"), "{placed}");
     watch.wait_for_line(&["default/nginx-deployment", "reported", "member"]);
+    watch.wait_for_line(&[
+        "default/nginx-deployment  well ",
+        "2 of 2 replicas are ready in 2 clusters",
+    ]);
     let taint = r#"{"spec":{"taints":[{"key":"down","effect":"NoExecute"}]}}"#;
     up.kubectl(&["patch", "cluster", "member1", "--type=merge", "-p", taint]);
     watch.wait_for_line(&["default/nginx-deployment", "leaving", "member1"]);

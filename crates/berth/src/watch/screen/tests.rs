@@ -1,42 +1,70 @@
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-use berth_api::BindingKey;
-use berth_explain::MigrationState;
+use berth_api::{BindingKey, ResourceBinding};
+use berth_diagnosis::MigrationState;
 use berth_test_transcripts::{Transcript, assert_snapshot};
 use jiff::Timestamp;
+use serde_json::json;
 
-use super::super::fleet_state::{BindingRow, Change, DesiredReplicas, TargetState};
+use super::super::fleet_state::{Change, DesiredReplicas};
 use super::super::keys::Key;
+use super::super::source::WatchEvent;
 use super::*;
+
+const PLACED: &str = "2026-01-01T00:00:00Z";
+
+fn now() -> Timestamp {
+    "2026-01-01T01:00:00Z".parse().unwrap()
+}
+
+fn render(
+    fleet: &FleetState,
+    events: &Events,
+    view: &mut View,
+    size: (usize, usize),
+) -> Vec<String> {
+    super::render(fleet, events, view, size, now())
+}
+
+fn bindings(fleet: &FleetState, view: &View, columns: usize) -> Vec<String> {
+    super::bindings(fleet, view, columns, now())
+}
 
 fn key(name: &str) -> BindingKey {
     BindingKey::new("shop", name)
 }
 
+/// Adds a Deployment that leaves m2, with this number of ready replicas of two in m1.
+fn add(fleet: &mut FleetState, name: &str, ready: i64) {
+    let health = if ready == 2 { "Healthy" } else { "Unhealthy" };
+    let binding: ResourceBinding = serde_json::from_value(json!({
+        "metadata": { "name": name, "namespace": "shop", "annotations": { "propagationpolicy.karmada.io/name": "web" } },
+        "spec": {
+            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": name },
+            "placement": { "replicaScheduling": { "replicaSchedulingType": "Divided" } },
+            "replicas": 2, "clusters": [{ "name": "m1", "replicas": 2 }] },
+        "status": { "lastScheduledTime": PLACED, "aggregatedStatus": [
+            { "clusterName": "m1", "applied": true, "health": health,
+                "status": { "replicas": 2, "readyReplicas": ready } },
+            { "clusterName": "m2", "applied": true, "health": "Healthy" }] },
+    }))
+    .unwrap();
+    fleet.apply(WatchEvent::BindingApplied(Box::new(binding.into())), now());
+}
+
 fn fleet_with(bindings: usize) -> FleetState {
     let mut fleet = FleetState::default();
-    fleet.clusters.insert("m1".to_owned(), true);
-    fleet.clusters.insert("m2".to_owned(), false);
+    for (name, ready) in [("m1", "True"), ("m2", "False")] {
+        let cluster = json!({ "metadata": { "name": name }, "spec": { "syncMode": "Push" },
+            "status": { "conditions": [{ "type": "Ready", "status": ready, "reason": "r", "message": "",
+                "lastTransitionTime": PLACED }] } });
+        let cluster = Box::new(serde_json::from_value(cluster).unwrap());
+        fleet.apply(WatchEvent::ClusterApplied(cluster), now());
+    }
+    let names = ["m1", "m2"].map(str::to_owned);
+    fleet.apply(WatchEvent::ClustersListed(BTreeSet::from(names)), now());
     for n in 0..bindings {
-        let target = |replicas, ready| TargetState {
-            replicas,
-            ready,
-            health: None,
-        };
-        let targets = BTreeMap::from([
-            ("m1".to_owned(), target(Some(2), Some(1))),
-            ("m2".to_owned(), target(None, None)),
-        ]);
-        let row = BindingRow {
-            kind: "Deployment".to_owned(),
-            policy: "web".to_owned(),
-            required_by: Vec::new(),
-            desired: Some(DesiredReplicas::InAll(2)),
-            targets,
-            failure: None,
-            migration: None,
-        };
-        fleet.rows.insert(key(&format!("web{n:02}")), row);
+        add(&mut fleet, &format!("web{n:02}"), 2);
     }
     fleet
 }
@@ -76,7 +104,7 @@ fn each_size_of_a_terminal_shows_what_fits() {
 
     for state in [MigrationState::Moving, MigrationState::LastCopy] {
         let mut fleet = fleet_with(1);
-        fleet.rows.values_mut().next().unwrap().migration = Some(state);
+        fleet.rows.values_mut().next().unwrap().migration = Some((state, String::new()));
         let lines = bindings(&fleet, &View::default(), 80);
         show(&mut screens, "a move is marked", &lines);
     }
@@ -90,8 +118,7 @@ fn each_size_of_a_terminal_shows_what_fits() {
         );
     }
     let mut fleet = fleet_with(0);
-    let row = fleet_with(1).rows.into_values().next().unwrap();
-    fleet.rows.insert(key(&"long".repeat(20)), row);
+    add(&mut fleet, &"long".repeat(20), 2);
     let lines = bindings(&fleet, &View::default(), 60);
     show(
         &mut screens,
@@ -102,16 +129,25 @@ fn each_size_of_a_terminal_shows_what_fits() {
     let (mut fleet, mut view) = (fleet_with(1), View::default());
     let row = fleet.rows.values_mut().next().unwrap();
     for n in 3..30 {
-        let target = TargetState {
-            replicas: Some(1),
-            ready: Some(1),
-            health: None,
-        };
-        row.targets.insert(format!("member{n}"), target);
+        let mut copy = row.copies[0].clone();
+        copy.cluster = format!("member{n}");
+        row.copies.push(copy);
     }
     let lines = render(&fleet, &events(3), &mut view, (24, 80));
     assert!(lines.iter().all(|line| line.chars().count() <= 80));
     show(&mut screens, "a cut line ends in an ellipsis", &lines);
+
+    let mut fleet = fleet_with(2);
+    add(&mut fleet, "web02", 0);
+    add(&mut fleet, "web03", 1);
+    for columns in [140, 80] {
+        let lines = render(&fleet, &events(1), &mut View::default(), (20, columns));
+        show(
+            &mut screens,
+            &format!("the worst come first, in {columns} columns"),
+            &lines,
+        );
+    }
 
     let mut view = View::default();
     view.press(Key::Char('?'));
@@ -141,7 +177,7 @@ fn long_panes_are_scrolled() {
     }
     assert_snapshot!(screens);
     for size in [(0, 0), (1, 1), (3, 5), (7, 20)] {
-        let lines = super::render(&fleet, &events, &mut view, size);
+        let lines = render(&fleet, &events, &mut view, size);
         assert_eq!(lines.len(), size.0);
         assert!(lines.iter().all(|line| line.chars().count() <= size.1));
     }
