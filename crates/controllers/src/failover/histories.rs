@@ -247,7 +247,10 @@ fn check(write: Guarantee) -> Result<(), &'static str> {
         granted,
         most,
     } = write;
-    if after < before.min(least) {
+    let takes = |before: i64, after: i64| after < before.min(least);
+    if takes(before.everywhere, after.everywhere)
+        || takes(before.in_ready_clusters, after.in_ready_clusters)
+    {
         return Err("ready replicas were taken");
     }
     if most.is_some_and(|most| granted.1 > most.max(granted.0)) {

@@ -120,7 +120,7 @@ impl Copy {
             return false;
         }
         let report = Report {
-            replicas: i64::try_from(self.pods.len()).unwrap(),
+            replicas: self.pods(),
             ready,
             generation: self.generation,
         };
@@ -138,6 +138,11 @@ impl Copy {
         self.is_misjudged |= self.unreported.take().is_some();
     }
 
+    /// Returns the number of pods.
+    pub(super) fn pods(&self) -> i64 {
+        i64::try_from(self.pods.len()).unwrap()
+    }
+
     /// Returns the pods that are ready, in a cluster that runs since a second.
     pub(super) fn ready(&self, runs_since: Option<i64>, delay: i64, second: i64) -> i64 {
         let Some(since) = runs_since else {
@@ -149,7 +154,7 @@ impl Copy {
     }
 
     /// Returns the pods that are ready as far as the controllers can know it. They cannot know that a cluster has been lost
-    /// before it is not ready, nor that a report is older than a Work that changed before their restart.
+    /// since its report, nor that a report is older than a Work that changed before their restart.
     pub(super) fn known_ready(
         &self,
         cluster: usize,
@@ -161,7 +166,7 @@ impl Copy {
             return 0;
         };
         let is_stale = self.reported_at <= fleet.changed_at(cluster) || self.is_misjudged;
-        if fleet.is_ready(cluster) && is_stale {
+        if is_stale {
             return report.ready;
         }
         let ready = self.ready(fleet.runs_since(cluster), delay, second);

@@ -18,13 +18,21 @@ use crate::overrides::OverrideSet;
 use crate::propagation::binding::migration::observed::{Leaving, Migration};
 use crate::propagation::binding::sync_input::SyncInput;
 
+/// The ready replicas, or the healthy copies, that Works keep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::failover) struct Kept {
+    pub(in crate::failover) everywhere: i64,
+    /// The part in clusters that are ready: the reports of the others may be outdated.
+    pub(in crate::failover) in_ready_clusters: i64,
+}
+
 /// The number of ready replicas, or of healthy copies, that a write of Works takes and must keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::failover) struct Guarantee {
     /// The number that the Works before the write kept.
-    pub(in crate::failover) before: i64,
+    pub(in crate::failover) before: Kept,
     /// The number that the Works after the write keep.
-    pub(in crate::failover) after: i64,
+    pub(in crate::failover) after: Kept,
     /// The number that must stay if it was there before.
     pub(in crate::failover) least: i64,
     /// The number in all Works together before and after the write.
@@ -140,18 +148,24 @@ impl Workload {
     }
 
     /// Returns the ready replicas, or the healthy copies, that remain with the present Works.
-    fn kept(&self, fleet: &Fleet, second: i64) -> i64 {
-        let kept = self.copies.iter().map(|(cluster, copy)| {
+    fn kept(&self, fleet: &Fleet, second: i64) -> Kept {
+        let mut kept = Kept::default();
+        for (cluster, copy) in &self.copies {
             let known = copy.known_ready(*cluster, fleet, self.shape.start_delay, second);
-            if self.shape.copies.is_none() {
-                return known.min(copy.granted());
+            let number = if self.shape.copies.is_none() {
+                known.min(copy.granted())
+            } else {
+                let report = copy.report.unwrap_or_default();
+                // The report may be older than the Work, and the Work newer than the pods.
+                let needed = report.replicas.min(copy.granted()).min(copy.pods());
+                i64::from(needed > 0 && known >= needed)
+            };
+            kept.everywhere += number;
+            if fleet.is_ready(*cluster) {
+                kept.in_ready_clusters += number;
             }
-            let report = copy.report.unwrap_or_default();
-            // The report may be older than the Work.
-            let needed = report.replicas.min(copy.granted());
-            i64::from(needed > 0 && known >= needed)
-        });
-        kept.sum()
+        }
+        kept
     }
 
     fn template(&self) -> Value {
