@@ -101,8 +101,8 @@ fn a_crashing_workload_and_a_lost_cluster_are_not_well() {
     );
     let (text, code) = run(&up, &["status", "-A", "--exit-code", "-o", "json"]);
     assert_eq!(code, Some(3), "{text}");
-    let list: Value = serde_json::from_str(&text).unwrap();
-    let rows = list["rows"].as_array().unwrap();
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let rows = report["rows"].as_array().unwrap();
     let nginx = rows.iter().find(|row| row["name"] == "nginx").unwrap();
     assert_eq!(nginx["reason"], "StaleStatus");
 
