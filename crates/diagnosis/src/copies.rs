@@ -112,7 +112,8 @@ impl CopyRow {
         let mut wanted: BTreeMap<&str, Option<i64>> = BTreeMap::new();
         let targets = spec.targets();
         for target in &targets {
-            let replicas = spec.is_workload() && spec.replicas > 0;
+            // A Job reports pods that have ended, not replicas that are ready.
+            let replicas = spec.is_workload() && spec.replicas > 0 && spec.resource.kind != "Job";
             wanted.insert(
                 target.name.as_str(),
                 replicas.then(|| i64::from(target.replicas)),

@@ -37,4 +37,6 @@ pub use migration::{Eviction, MigratingCondition, Migration, MigrationState, Pau
 pub use of_binding::{STARTUP, of_binding, of_binding_with};
 pub use pods::{PodProblem, object_problem, pod_problem};
 pub use trimmed::trimmed;
-pub use workload_row::{ClusterStates, HealthCounts, WorkloadRow, workload_rows};
+pub use workload_row::{
+    ClusterCount, ClusterStates, HealthCounts, ReplicaCount, WorkloadRow, workload_rows,
+};

@@ -11,6 +11,24 @@ use crate::finding::{Reason, Station};
 use crate::health::Health;
 use crate::of_binding::{later_changes, of_binding};
 
+/// The replicas of a workload in all of its clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplicaCount {
+    /// The ready replicas.
+    pub ready: i64,
+    /// The wanted replicas.
+    pub wanted: i64,
+}
+
+/// The numbers of clusters of a workload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterCount {
+    /// The clusters in which the workload works.
+    pub working: usize,
+    /// All clusters of the workload.
+    pub all: usize,
+}
+
 /// The row of a workload in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -46,9 +64,9 @@ pub struct WorkloadRow {
     pub since: Option<Timestamp>,
     /// The ready and the wanted replicas. Absent for resources without replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replicas: Option<(i64, i64)>,
-    /// The number of clusters in which the workload works, and of all its clusters.
-    pub clusters: (usize, usize),
+    pub replicas: Option<ReplicaCount>,
+    /// The clusters of the workload.
+    pub clusters: ClusterCount,
 }
 
 impl WorkloadRow {
@@ -75,8 +93,13 @@ impl WorkloadRow {
             later,
             reason: found.reason,
             station: found.findings.first().map(|of| of.station),
-            replicas: found.replicas(),
-            clusters: (working, staying.count()),
+            replicas: found
+                .replicas()
+                .map(|(ready, wanted)| ReplicaCount { ready, wanted }),
+            clusters: ClusterCount {
+                working,
+                all: staying.count(),
+            },
             verdict: found.verdict,
             fix: found.fix,
             since: found.since,
@@ -105,7 +128,7 @@ impl WorkloadRow {
     pub fn ready(&self) -> String {
         self.replicas.map_or_else(
             || "-".to_owned(),
-            |(ready, wanted)| format!("{ready}/{wanted}"),
+            |ReplicaCount { ready, wanted }| format!("{ready}/{wanted}"),
         )
     }
 

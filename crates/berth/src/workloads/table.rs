@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use berth_diagnosis::WorkloadRow;
+use berth_diagnosis::{ClusterCount, WorkloadRow};
 use jiff::Timestamp;
 
 use crate::clusters::list::age;
@@ -82,12 +82,12 @@ pub(crate) fn table(rows: &[WorkloadRow], layout: Layout, now: Timestamp) -> Str
 }
 
 fn cells(row: &WorkloadRow, now: Timestamp) -> Vec<String> {
-    let (works, all) = row.clusters;
+    let ClusterCount { working, all } = row.clusters;
     vec![
         plain(&row.workload()),
         row.health_at(now).to_string(),
         row.ready(),
-        format!("{works}/{all}"),
+        format!("{working}/{all}"),
         age_since(row.since, now),
         plain(&row.verdict),
     ]
