@@ -203,7 +203,7 @@ pub(crate) struct SyncReport {
     pub(crate) migration: KnownMigration,
 }
 
-/// What the status of a binding depends on, beside the binding itself.
+/// The input of the status of a binding, beside the binding itself.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StatusInput {
     /// The Works of the binding.

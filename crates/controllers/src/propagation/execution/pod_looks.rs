@@ -34,7 +34,7 @@ const MAX_PODS: u32 = 100;
 /// Time limit of a look.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Whether a run of a Work looks at its pods if the workload is unhealthy.
+/// The look that a run of a Work takes at its pods if the workload is unhealthy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Look {
     #[default]

@@ -44,7 +44,7 @@ pub(crate) enum StatusError {
     Conflicts(String),
 }
 
-/// Whether a write may wait for the reports that follow a step.
+/// The permission for a write to wait for the reports that follow a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MayDefer {
     Yes,
