@@ -222,7 +222,7 @@ impl Command {
     fn service(&self) -> Option<&'static str> {
         match self {
             Self::Controllers(_) => Some("controllers"),
-            Self::Scheduler(_) => Some("scheduler"),
+            // The scheduler says itself that it starts, when its options are valid.
             Self::Webhook(_) => Some("webhook"),
             _ => None,
         }

@@ -16,7 +16,7 @@ pub(crate) fn finding(binding: &Binding, now: Timestamp) -> Option<Finding> {
     if spec.scheduling_suspended() {
         let message = "scheduling is suspended";
         let found = new(Health::Waiting, Reason::SchedulingSuspended, message);
-        return Some(found.with_fix("set spec.suspension.scheduling to false in the policy"));
+        return Some(found.with_fix("set spec.suspension.scheduling of the binding to false"));
     }
     let scheduled = condition::scheduled(&status.conditions);
     match scheduled {
@@ -40,7 +40,7 @@ pub(crate) fn finding(binding: &Binding, now: Timestamp) -> Option<Finding> {
             )
         }
         None if !is_dependency && spec.clusters.is_empty() => Some(undecided(binding, now)),
-        _ if spec.targets().is_empty() => no_clusters(binding, is_dependency),
+        _ if spec.targets().is_empty() => no_clusters(binding),
         _ => None,
     }
 }
@@ -67,9 +67,9 @@ fn undecided(binding: &Binding, now: Timestamp) -> Finding {
 }
 
 /// A workload that wants no replicas needs no clusters.
-fn no_clusters(binding: &Binding, is_dependency: bool) -> Option<Finding> {
+fn no_clusters(binding: &Binding) -> Option<Finding> {
     let spec = &binding.spec;
-    if is_dependency {
+    if spec.placement.is_none() {
         let message = "no workload that needs it is placed";
         return Some(new(Health::Waiting, Reason::NoClusters, message));
     }

@@ -179,7 +179,6 @@ impl SchedulerCommand {
         }
         logging::init(&cli.log, "info");
         logging::log_panics();
-        logging::log_start(self.name, self.version);
         let outcome = runtime::run(async {
             let cancel = CancellationToken::new();
             if let Err(error) = signals::cancel_on_signal(cancel.clone()) {
@@ -211,6 +210,7 @@ impl SchedulerCommand {
             unregistered: self.unregistered,
             ..Options::try_from(args)?
         };
+        logging::log_start(self.name, self.version);
         let ran = Box::pin(setup::run(options, cancel)).await;
         export.finish().await;
         Ok(ran?)

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use berth_api::Cluster;
 use berth_controllers::detector::{self, DetectorOptions};
 use berth_controllers::monitor::Monitor;
-use berth_controllers::propagation::{self, PropagationOptions};
+use berth_controllers::propagation::{self, PropagationOptions, StaleStatus};
 use berth_controllers::recent_templates::RecentTemplates;
 use berth_e2e::objects::{api, handle};
 use berth_e2e::{BareControlPlane, RunningScheduler, eventually};
@@ -219,7 +219,11 @@ impl Controllers {
         let templates = observed.clone();
         let (client, token) = (bare.client.clone(), cancel.clone());
         let propagating = tokio::spawn(async move {
-            let options = PropagationOptions::default();
+            // The recording has no members, so that its clusters are never ready.
+            let options = PropagationOptions {
+                stale_status: StaleStatus::Count,
+                ..PropagationOptions::default()
+            };
             propagation::run(client, options, observed, Monitor::default(), token)
                 .await
                 .unwrap();

@@ -57,11 +57,19 @@ fn explain(bare: &BareControlPlane, arguments: &[&str]) -> (Option<i32>, String)
 }
 
 /// Checks `berth explain` and `berth simulate` with the scheduler at `url`, which uses the configuration file `config`.
+/// Returns the lines about the decision, which follow the diagnosis.
+fn decision(text: &str) -> Vec<&str> {
+    let lines = text.lines();
+    lines
+        .skip_while(|line| !line.starts_with("ResourceBinding "))
+        .collect()
+}
+
 fn the_commands_use_record_and_configuration(bare: &BareControlPlane, config: &Path, url: &str) {
     // The command reads the recorded decision, and repeats the decision with the configuration of the scheduler.
     let (code, text) = explain(bare, &["default/web1", "--scheduler-url", url]);
     assert_eq!(code, Some(0), "{text}");
-    let lines: Vec<&str> = text.lines().collect();
+    let lines = decision(&text);
     assert!(lines[1].starts_with("Decided: "), "{text}");
     assert_eq!(lines[2], "Now: the same decision would be made", "{text}");
     assert!(
@@ -69,7 +77,7 @@ fn the_commands_use_record_and_configuration(bare: &BareControlPlane, config: &P
         "{text}"
     );
     let (_, text) = explain(bare, &["default/web0", "--scheduler-url", url]);
-    let first = text.lines().nth(1).unwrap();
+    let first = decision(&text)[1];
     assert!(first.starts_with("Recomputed"), "{text}");
     assert!(first.ends_with("has no record of it"), "{text}");
     assert!(text.contains("m2 is reserved (Expression)"), "{text}");

@@ -62,7 +62,7 @@ fn a_scheduler_without_a_log_reader_runs_until_sigterm() {
         lines.push_str(&line);
     }
     assert!(
-        lines.contains("starting berth scheduler version="),
+        lines.contains("starting berth-scheduler version="),
         "{lines}"
     );
     drop(log);

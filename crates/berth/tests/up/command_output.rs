@@ -210,45 +210,6 @@ fn a_closed_stdout_is_not_an_error() {
 }
 
 #[test]
-fn a_closed_log_pipe_ends_the_program_without_error() {
-    let up = Up::start(&["--members=1"]);
-    let kubeconfig = up.kubeconfig().display().to_string();
-    for words in [
-        &[
-            "scheduler",
-            "--health-probe-bind-address=0",
-            "--metrics-bind-address=0",
-            "--leader-elect-resource-name=read",
-        ][..],
-        &[
-            "controllers",
-            "--health-probe-bind-address=0",
-            "--metrics-bind-address=0",
-            "--leader-elect-resource-name=read",
-        ],
-    ] {
-        let log = up.home.path().join("first-line");
-        let berth = env!("CARGO_BIN_EXE_berth");
-        // PIPESTATUS[0] is the exit code of `berth`. The exit code of the pipe is the exit code of `head`.
-        let script = format!(
-            "'{berth}' {} --kubeconfig '{kubeconfig}' 2>&1 | head -n 1 > '{}'; exit ${{PIPESTATUS[0]}}",
-            words.join(" "),
-            log.display()
-        );
-        let ended = Command::new("bash")
-            .args(["-c", &script])
-            .env("RUST_LOG", "debug")
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        assert_eq!(ended.status.code(), Some(0), "{words:?}: {ended:?}");
-        assert!(ended.stderr.is_empty(), "{words:?}: {ended:?}");
-        let log = std::fs::read_to_string(log).unwrap();
-        assert_eq!(log.lines().count(), 1, "{words:?}: {log}");
-    }
-}
-
-#[test]
 fn the_scheduler_validates_its_configuration_before_it_listens() {
     let up = Up::start(&["--members=0"]);
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();

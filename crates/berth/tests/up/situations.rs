@@ -117,13 +117,6 @@ const SITUATIONS: &[Situation] = &[
         condition: "Clusters available replicas 0 are not enough to schedule",
         ..DEFAULT
     },
-    Situation {
-        name: "scheduling-suspended",
-        changes: &[("  placement:", "  suspension: {scheduling: true}\n  placement:")],
-        verdict: "waiting: scheduling is suspended",
-        fix: "set spec.suspension.scheduling to false in the policy",
-        ..DEFAULT
-    },
     // Between the decision and the members.
     Situation {
         name: "dispatch-suspended",

@@ -194,20 +194,22 @@ impl Run {
             }
             Change::Connection(cluster) => {
                 let cluster = cluster % clusters;
-                fleet.connect(cluster, !fleet.is_connected(cluster), second);
+                fleet.toggle_connection(cluster, second);
             }
             Change::Outage { spared } => {
                 for cluster in (0..clusters).filter(|cluster| *cluster != spared % clusters) {
-                    fleet.connect(cluster, false, second);
+                    if fleet.is_connected(cluster) {
+                        fleet.toggle_connection(cluster, second);
+                    }
                 }
             }
             Change::Taint(cluster) => {
                 let cluster = cluster % clusters;
-                fleet.taint(cluster, !fleet.is_tainted(cluster), clocks);
+                fleet.toggle_taint(cluster, clocks);
             }
             Change::Images(cluster) => {
                 let cluster = cluster % clusters;
-                fleet.pull_images(cluster, !fleet.pulls_images(cluster));
+                fleet.toggle_images(cluster);
             }
             Change::Restart => {
                 self.restarts += 1;
@@ -231,9 +233,15 @@ impl Run {
         let clocks = self.clock.at(self.second);
         let fleet = &mut self.simulation.fleet;
         for cluster in 0..fleet.len() {
-            fleet.connect(cluster, true, self.second);
-            fleet.taint(cluster, false, clocks);
-            fleet.pull_images(cluster, true);
+            if !fleet.is_connected(cluster) {
+                fleet.toggle_connection(cluster, self.second);
+            }
+            if fleet.is_tainted(cluster) {
+                fleet.toggle_taint(cluster, clocks);
+            }
+            if !fleet.pulls_images(cluster) {
+                fleet.toggle_images(cluster);
+            }
         }
     }
 }

@@ -64,7 +64,9 @@ fn run(size: Size, loss: Loss, rules: &Rules) -> Cost {
     for second in (0..end).step_by(usize::try_from(STEP).unwrap()) {
         for number in 0..size.flapping {
             let is_connected = size.is_connected_at(number, second);
-            simulation.fleet.connect(number, is_connected, second);
+            if simulation.fleet.is_connected(number) != is_connected {
+                simulation.fleet.toggle_connection(number, second);
+            }
         }
         simulation.step(second);
     }

@@ -568,6 +568,7 @@ impl Propagator {
             },
             clusters: self.index.cluster_states(&binding),
             stale_status: self.options.stale_status,
+            has_shown_health: self.shown_health.has_shown(&binding.key),
         };
         let may_defer = if self.queue.may_wait(&job) {
             MayDefer::Yes

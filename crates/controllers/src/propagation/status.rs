@@ -214,6 +214,8 @@ pub(crate) struct StatusInput {
     pub(crate) clusters: ClusterStates,
     /// The weight of the reports of clusters that are not ready.
     pub(crate) stale_status: StaleStatus,
+    /// True if this process has written the condition `Healthy` of the binding before.
+    pub(crate) has_shown_health: bool,
 }
 
 /// The change of a binding's status.
@@ -254,7 +256,7 @@ pub(crate) fn update(binding: &mut Binding, input: &StatusInput) -> StatusChange
     let wait_changed = set_migrating(conditions, &sync.migration);
     let items_changed = status.aggregated_status != items;
     status.aggregated_status = items;
-    let health = set_healthy(binding, &input.works, &input.clusters);
+    let health = set_healthy(binding, input);
     if condition_changed || wait_changed || items_changed {
         return StatusChange::Changed;
     }
@@ -337,6 +339,7 @@ mod tests {
             sync: sync.clone(),
             clusters: (1..=3).map(ready).collect(),
             stale_status: StaleStatus::Exclude,
+            has_shown_health: false,
         };
         let mut binding = Binding::from(ResourceBinding::new("web", spec.clone()));
         binding.status = status.clone();

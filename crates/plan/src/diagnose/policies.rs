@@ -379,9 +379,9 @@ mod tests {
     fn a_reserved_namespace_is_never_propagated() {
         let all = json!({ "apiVersion": "apps/v1", "kind": "Deployment" });
         let policies = vec![policy(PolicyKind::Cluster, "c", 0, all)];
-        let found = evidence(&template("kube-system", "dns", json!({})), policies);
+        let found = evidence(&template("karmada-system", "dns", json!({})), policies);
         assert_eq!(found.holds, None);
-        let difference = "it never propagates objects of the namespace kube-system";
+        let difference = "it never propagates objects of the namespace karmada-system";
         assert_eq!(found.near[0].difference, difference);
     }
 }

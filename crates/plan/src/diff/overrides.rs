@@ -93,7 +93,7 @@ mod tests {
     fn the_share_and_overrides_are_separate_changes() {
         let image = "spec.template.spec.containers[0].image";
         let template = deployment(8, "nginx:1");
-        for (manifest, is_overridden, expected) in [
+        for (mut manifest, is_overridden, expected) in [
             (deployment(8, "nginx:1"), false, vec![]),
             (
                 deployment(3, "nginx:1"),
@@ -123,6 +123,8 @@ mod tests {
                 ],
             ),
         ] {
+            // A Work has no UID.
+            prune(&mut manifest);
             let interpreter = Interpreter::default();
             let policies = if is_overridden {
                 vec!["OverridePolicy web".to_owned()]

@@ -121,7 +121,7 @@ fn each_change_of_a_binding_is_a_line() {
                 "shop/web-deployment  leaving     m1, when the new copies are healthy",
                 "shop/web-deployment  moved       m1:2 -> m2:2",
                 "shop/web-deployment  migrating   m1 keeps 2",
-                "shop/web-deployment  waiting     it moves: m1 keeps 2, and 1 more problem",
+                "shop/web-deployment  waiting     it moves: m1 keeps 2",
             ],
         ),
         (

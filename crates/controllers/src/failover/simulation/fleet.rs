@@ -87,26 +87,24 @@ impl Fleet {
         fleet
     }
 
-    /// Connects a cluster, or loses it.
-    pub(in crate::failover) fn connect(&mut self, number: usize, is_connected: bool, second: i64) {
+    /// Disconnects a connected cluster, and connects another.
+    pub(in crate::failover) fn toggle_connection(&mut self, number: usize, second: i64) {
         let member = &mut self.members[number];
-        if member.is_connected != is_connected {
-            (member.is_connected, member.changed_at) = (is_connected, second);
-            self.version += 1;
-        }
+        (member.is_connected, member.changed_at) = (!member.is_connected, second);
+        self.version += 1;
     }
 
-    /// Adds a `NoExecute` taint to a cluster, or removes it.
-    pub(in crate::failover) fn taint(&mut self, number: usize, is_tainted: bool, clocks: Clocks) {
-        if self.members[number].is_tainted != is_tainted {
-            self.members[number].is_tainted = is_tainted;
-            self.record(number, clocks);
-        }
+    /// Adds a `NoExecute` taint to a cluster without it, and removes it from another.
+    pub(in crate::failover) fn toggle_taint(&mut self, number: usize, clocks: Clocks) {
+        let member = &mut self.members[number];
+        member.is_tainted = !member.is_tainted;
+        self.record(number, clocks);
     }
 
-    /// Lets the pods of a cluster pull their images, or not.
-    pub(in crate::failover) fn pull_images(&mut self, number: usize, pulls_images: bool) {
-        self.members[number].pulls_images = pulls_images;
+    /// Lets the pods of a cluster fail to pull their images, or pull them again.
+    pub(in crate::failover) fn toggle_images(&mut self, number: usize) {
+        let member = &mut self.members[number];
+        member.pulls_images = !member.pulls_images;
     }
 
     /// Observes which clusters have been lost, or back, for long enough.

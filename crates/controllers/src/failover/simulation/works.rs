@@ -102,7 +102,11 @@ impl Workload {
         Some(Guarantee {
             before,
             after: self.kept(fleet, second),
-            least: self.least(is_expired),
+            least: if is_expired {
+                self.least_after_deadline()
+            } else {
+                self.least()
+            },
             granted: (granted, self.granted()),
             most: self
                 .shape
@@ -127,15 +131,32 @@ impl Workload {
     }
 
     /// Returns the number of ready replicas, or of healthy copies, that the controllers must not go below.
-    fn least(&self, is_expired: bool) -> i64 {
-        let wanted = self.wanted();
-        let leaves_first = self.shape.surge == Some(0) && !self.binding.clusters.is_empty();
-        let within_budget = self.shape.moving.map_or(0, |moving| wanted - moving);
-        match (leaves_first, is_expired) {
-            (false, false) => wanted,
-            (false, true) => within_budget.max(1.min(wanted)),
-            (true, _) => within_budget.max(0),
+    fn least(&self) -> i64 {
+        if self.leaves_first() {
+            self.within_budget().max(0)
+        } else {
+            self.wanted()
         }
+    }
+
+    /// Returns the same number after the deadline of the migration.
+    fn least_after_deadline(&self) -> i64 {
+        if self.leaves_first() {
+            self.least()
+        } else {
+            self.within_budget().max(1.min(self.wanted()))
+        }
+    }
+
+    /// Reports whether old copies leave before new ones start.
+    fn leaves_first(&self) -> bool {
+        self.shape.surge == Some(0) && !self.binding.clusters.is_empty()
+    }
+
+    /// Returns the replicas, or copies, that the limit on moves leaves in place.
+    fn within_budget(&self) -> i64 {
+        let moving = self.shape.moving;
+        moving.map_or(0, |moving| self.wanted() - moving)
     }
 
     /// Returns the number of replicas, or of copies, in all Works.

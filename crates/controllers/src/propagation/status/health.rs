@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use berth_api::binding::{AggregatedStatusItem, ObjectReference, ResourceHealth};
+use berth_api::condition::Status;
 use berth_api::names::cluster_of_execution_namespace;
 use berth_api::well_known::CONDITION_HEALTHY;
 use berth_api::{Binding, Work, condition, condition_message};
@@ -12,6 +13,8 @@ use berth_apimachinery::timestamp;
 use berth_diagnosis::{ClusterState, ClusterStates, HealthyCondition, Reason, of_binding_with};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
+
+use super::StatusInput;
 
 /// The weight of the last reports of clusters that are not ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,11 +98,11 @@ pub(super) enum HealthChange {
 
 /// Sets the condition `Healthy` of a binding whose other status is up to date. Removes the condition if nothing can be
 /// healthy or unhealthy.
-pub(super) fn set_healthy(
-    binding: &mut Binding,
-    works: &[Arc<Work>],
-    clusters: &ClusterStates,
-) -> HealthChange {
+///
+/// The first condition of a binding is no reason to write if nothing is known to be wrong: controllers that take over a
+/// control plane write nothing, and the condition appears with the next change.
+pub(super) fn set_healthy(binding: &mut Binding, input: &StatusInput) -> HealthChange {
+    let (works, clusters) = (&input.works[..], &input.clusters);
     let now = timestamp::now();
     let state = |name: &str| clusters.get(name).cloned().unwrap_or(ClusterState::Missing);
     let problem = |name: &str| problem_in(works, name);
@@ -116,10 +119,13 @@ pub(super) fn set_healthy(
     };
     let message = condition_message::truncate(healthy.message);
     let (status, reason) = (healthy.status, healthy.reason);
+    let is_first = condition::find(conditions, CONDITION_HEALTHY).is_none();
+    let may_wait = is_first && !input.has_shown_health && status != Status::False;
     let is_changed = condition::set(conditions, CONDITION_HEALTHY, status, reason, &message, now);
     let progress = [Reason::NotReady, Reason::NotAppliedYet].map(Reason::as_str);
     match is_changed {
         false => HealthChange::None,
+        true if may_wait => HealthChange::None,
         true if progress.contains(&reason) => HealthChange::Progress,
         true => HealthChange::Changed,
     }

@@ -35,6 +35,12 @@ impl ShownHealth {
         }
     }
 
+    /// Reports whether a binding has shown the condition.
+    pub(crate) fn has_shown(&self, key: &BindingKey) -> bool {
+        let shown = self.0.get(key);
+        shown.is_some_and(|shown| shown.fingerprint != fingerprint(&[]))
+    }
+
     /// Reports whether another client has replaced the condition since.
     pub(crate) fn is_overwritten(&self, binding: &Binding) -> bool {
         let Some(shown) = self.0.get(&binding.key) else {

@@ -105,6 +105,30 @@ fn work(reason: &str) -> Arc<Work> {
     )
 }
 
+/// Returns the input for a binding that has shown the condition.
+fn input(works: &[Arc<Work>]) -> StatusInput {
+    StatusInput {
+        works: works.to_vec(),
+        clusters: clusters(),
+        has_shown_health: true,
+        ..StatusInput::default()
+    }
+}
+
+#[test]
+fn the_first_condition_is_no_reason_to_write_unless_something_is_wrong() {
+    let unshown = StatusInput {
+        has_shown_health: false,
+        ..input(&[])
+    };
+    for (ready, change) in [(2, HealthChange::None), (0, HealthChange::Progress)] {
+        let mut binding = binding(ready, 2);
+        assert_eq!(set_healthy(&mut binding, &unshown), change);
+        let shown = condition::find(&binding.status.conditions, CONDITION_HEALTHY);
+        assert!(shown.is_some(), "{ready}");
+    }
+}
+
 #[test]
 fn the_condition_contains_the_problem_that_the_work_reports() {
     for (about, works, reason, change) in [
@@ -123,11 +147,7 @@ fn the_condition_contains_the_problem_that_the_work_reports() {
         ),
     ] {
         let mut binding = binding(0, 2);
-        assert_eq!(
-            set_healthy(&mut binding, &works, &clusters()),
-            change,
-            "{about}"
-        );
+        assert_eq!(set_healthy(&mut binding, &input(&works)), change, "{about}");
         let found = condition::find(&binding.status.conditions, CONDITION_HEALTHY).unwrap();
         assert_eq!(
             (&*found.status, &*found.reason),
@@ -135,14 +155,14 @@ fn the_condition_contains_the_problem_that_the_work_reports() {
             "{about}"
         );
         let shown = fingerprint(&binding.status.conditions);
-        let again = set_healthy(&mut binding, &works, &clusters());
+        let again = set_healthy(&mut binding, &input(&works));
         assert_eq!(again, HealthChange::None, "{about}");
         assert_eq!(fingerprint(&binding.status.conditions), shown);
         // The problem ends.
         let mut well = self::binding(2, 2);
         well.status.conditions = binding.status.conditions;
         assert_eq!(
-            set_healthy(&mut well, &works, &clusters()),
+            set_healthy(&mut well, &input(&works)),
             HealthChange::Changed
         );
         assert!(condition::is_true(
@@ -157,7 +177,7 @@ fn the_condition_contains_the_problem_that_the_work_reports() {
 fn a_binding_that_wants_nothing_has_no_condition() {
     let mut binding = binding(2, 2);
     assert_eq!(
-        set_healthy(&mut binding, &[], &clusters()),
+        set_healthy(&mut binding, &input(&[])),
         HealthChange::Changed
     );
     binding.spec.replicas = 0;
@@ -165,7 +185,7 @@ fn a_binding_that_wants_nothing_has_no_condition() {
     binding.spec.clusters.clear();
     binding.status.aggregated_status.clear();
     assert_eq!(
-        set_healthy(&mut binding, &[], &clusters()),
+        set_healthy(&mut binding, &input(&[])),
         HealthChange::Changed
     );
     assert!(condition::find(&binding.status.conditions, CONDITION_HEALTHY).is_none());
