@@ -268,9 +268,8 @@ impl Command {
             Self::Uncordon(args) => uncordon::run(args).await.map_err(Failure::of_drain),
             Self::Drain(mut args) => {
                 args.engine.out_of_tree = out_of_tree;
-                let ran = drain::run(*args, cancel).await;
-                let drained = ran.map_err(Failure::of_drain)?;
-                Failure::for_code(drained.exit_code())
+                let ran = drain::run(*args, cancel).await.map_err(Failure::of_drain);
+                Failure::for_code(ran?.exit_code())
             }
             Self::Taint(args) => taint::run(args).await.map_err(Failure::of_clusters),
             Self::Fail(args) => fault_injection::request(args, Fault::Fail)
@@ -300,17 +299,15 @@ impl Command {
             Self::Completion(args) => completion::run(args, Cli::command()).map_err(Failure::run),
             Self::Explain(mut args) => {
                 args.engine.out_of_tree = out_of_tree;
-                let ran = explain::run(*args).await;
-                let explained = ran.map_err(Failure::of_explanation)?;
-                Failure::for_code(explained.exit_code())
+                let ran = explain::run(*args).await.map_err(Failure::of_explanation);
+                Failure::for_code(ran?.exit_code())
             }
             Self::Diff(args) => result_of_diff(diff::run(args).await),
-            Self::Replay(args) => match replay::run(*args, out_of_tree, cancel).await {
-                Ok(true) => Ok(()),
+            Self::Replay(args) => {
                 // As with `diff`, the exit code is 1 for differences and 2 for errors.
-                Ok(false) => Err(Failure::silent(1)),
-                Err(error) => Err(Failure::usage(error)),
-            },
+                let ran = replay::run(*args, out_of_tree, cancel).await;
+                Failure::for_code(u8::from(!ran.map_err(Failure::usage)?))
+            }
             Self::Simulate(mut args) => {
                 args.engine.out_of_tree = out_of_tree;
                 let ran = simulate::run(*args, cancel).await;

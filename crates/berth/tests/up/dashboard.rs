@@ -287,9 +287,10 @@ fn a_page_without_its_control_plane_tells_the_cause_and_the_age_of_the_data() {
         until(path, || {
             let text = page.get(path);
             let missing = expected.iter().find(|part| !text.contains(**part));
-            missing.map_or(Ok(text.clone()), |part| {
-                Err(format!("{part} is not in {text}"))
-            })
+            missing.map_or_else(
+                || Ok(text.clone()),
+                |part| Err(format!("{part} is not in {text}")),
+            )
         })
     };
     // The indicator is empty: the page's script writes "live".

@@ -93,13 +93,6 @@ const SITUATIONS: &[Situation] = &[
         fix: "set the labels that PropagationPolicy policy-labels/web selects",
         ..DEFAULT
     },
-    Situation {
-        name: "policy-elsewhere",
-        changes: &[("metadata: {name: web, namespace: NS}\nspec:\n  resource", "metadata: {name: elsewhere, namespace: default}\nspec:\n  resource")],
-        verdict: "stuck: no policy selects it; PropagationPolicy default/elsewhere nearly does: a PropagationPolicy selects only in its own namespace default",
-        fix: "create the policy in the namespace policy-elsewhere",
-        ..DEFAULT
-    },
     // The decision.
     Situation {
         name: "scheduling-affinity",
@@ -178,7 +171,6 @@ spec:
         verdict: "stuck: member1 does not serve the kind: ",
         fix: "install the CustomResourceDefinition in member1",
         condition: "does not serve Widget",
-        ..DEFAULT
     },
     // The pods.
     Situation {

@@ -184,7 +184,7 @@ fn difference(
     let of_policy = policy.key.kind == PolicyKind::Cluster || policy.key.namespace == namespace;
     match &selector.objects {
         Objects::Named(wanted) if wanted == name && !of_policy => Some((
-            1,
+            3,
             format!(
                 "a PropagationPolicy selects only in its own namespace {}",
                 policy.key.namespace
@@ -219,7 +219,7 @@ fn difference(
                 labels => format!("its labels are {}", labels.join(", ")),
             };
             Some((
-                4,
+                1,
                 format!("it selects {} by labels, and {labels}", selector.kind),
                 format!(
                     "set the labels that {title} selects, or name the object in its resourceSelectors"
