@@ -106,7 +106,7 @@ const SITUATIONS: &[Situation] = &[
         name: "scheduling-capacity",
         changes: &[("cpu: 100m", "cpu: 4000")],
         verdict: "stuck: ",
-        fix: "request",
+        fix: "raise the free capacity of member1",
         condition: "Clusters available replicas 0 are not enough to schedule",
         ..DEFAULT
     },
@@ -165,12 +165,12 @@ spec:
         ..DEFAULT
     },
     Situation {
-        name: "apply-kind",
+        name: "scheduling-kind",
         changes: &[("apiVersion: apps/v1, kind: Deployment, name: web", "apiVersion: example.io/v1, kind: Widget, name: web")],
         more: WIDGET,
-        verdict: "stuck: member1 does not serve the kind: ",
-        fix: "install the CustomResourceDefinition in member1",
-        condition: "does not serve Widget",
+        verdict: "stuck: 0/3 clusters are available: 3 cluster(s) did not have the API resource",
+        fix: "install the API example.io/v1 Widget in member1",
+        condition: "did not have the API resource",
     },
     // The pods.
     Situation {
