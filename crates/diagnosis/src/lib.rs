@@ -6,7 +6,8 @@
 //!                          └──────── a binding and its clusters ───────────┘
 //! ```
 //!
-//! [`of_binding()`] diagnoses the stations that a binding shows. All lists, pages and conditions use it, so that they agree.
+//! [`of_binding()`] diagnoses the stations that a binding shows. All lists, pages and conditions use it, so that they
+//! agree.
 //! [`Evidence`] adds what only requests about one workload can find: its template, the policies, its Works, its pods.
 //!
 //! The crate is pure. It must not use clients, async runtimes or clocks, and it must not know scheduling.
