@@ -10,37 +10,25 @@ use std::fmt::Write as _;
 use berth_component_base::kube_client::ConnectError;
 use berth_plan::control_plane_lists::placement_resources;
 use berth_plan::diff::{DiffError, DiffVerdict, diff};
-use berth_plan::explain::NameQuery;
 use clap::{Args, ValueEnum};
 
 use self::text::Style;
 use crate::control_plane::ControlPlaneArgs;
 use crate::member_name;
 use crate::output;
+use crate::workload_args::WorkloadArgs;
 
 /// Flags of `berth diff`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct DiffArgs {
-    /// Workload or binding: NAME, NAMESPACE/NAME, or KIND/NAME as in deployment/web; or its kind, as in deployment web
-    #[arg(value_name = "[NAMESPACE/]NAME")]
-    pub name: String,
-
-    /// Name of the workload, if its kind precedes it
-    #[arg(value_name = "NAME", conflicts_with = "kind")]
-    pub name_after_kind: Option<String>,
-
-    /// Kind of the workload, or ResourceBinding or ClusterResourceBinding
-    #[arg(long, value_name = "KIND")]
-    pub kind: Option<String>,
+    /// The workload.
+    #[command(flatten)]
+    pub workload: WorkloadArgs,
 
     /// Compare the copy in one cluster only
     #[arg(long, value_name = "CLUSTER", value_parser = member_name::parse)]
     pub cluster: Option<String>,
-
-    /// Namespace [default: that of the context]
-    #[arg(short, long, value_name = "NAMESPACE")]
-    pub namespace: Option<String>,
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
@@ -101,7 +89,7 @@ pub enum DiffCommandError {
 /// Fails if there is no such workload or cluster, or if the control plane cannot be read.
 pub async fn run(args: DiffArgs) -> Result<DiffVerdict, DiffCommandError> {
     let client = args.control_plane.client(&placement_resources()).await?;
-    let query = args.query(client.default_namespace());
+    let query = args.workload.query(client.default_namespace());
     let forwarding = args.control_plane.client_without_retries().await?;
     let report = diff(&client, &forwarding, &query, args.cluster.as_deref()).await?;
     let mut text = String::new();
@@ -114,15 +102,4 @@ pub async fn run(args: DiffArgs) -> Result<DiffVerdict, DiffCommandError> {
     }
     output::print(&text)?;
     Ok(report.verdict())
-}
-
-impl DiffArgs {
-    /// Returns the query for the name on the command line.
-    fn query(&self, default_namespace: &str) -> NameQuery {
-        let (kind, text) = match &self.name_after_kind {
-            Some(name) => (Some(self.name.clone()), name),
-            None => (self.kind.clone(), &self.name),
-        };
-        NameQuery::new(text, kind, self.namespace.clone(), default_namespace)
-    }
 }

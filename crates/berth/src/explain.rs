@@ -17,7 +17,7 @@ use berth_diagnosis::{Diagnosis, Reason};
 use berth_explain::{API_VERSION, Report};
 use berth_plan::control_plane_lists::placement_resources;
 use berth_plan::diagnose::{self, WorkloadDiagnosis};
-use berth_plan::explain::{ExplainError, NameQuery, SchedulerRecord, Subject};
+use berth_plan::explain::{ExplainError, SchedulerRecord, Subject};
 use berth_plan::scheduler_configuration::DecisionConfiguration;
 use berth_plan::what_if::Estimators;
 use berth_scheduler::estimator::EstimatorArgs;
@@ -31,30 +31,19 @@ use crate::engine_flags::EngineFlags;
 use crate::member_name;
 use crate::output;
 use crate::scheduler_endpoint::SchedulerEndpointArgs;
+use crate::workload_args::WorkloadArgs;
 
 /// Flags of `berth explain`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct ExplainArgs {
-    /// Workload or binding: NAME, NAMESPACE/NAME, or KIND/NAME as in deployment/web; or its kind, as in deployment web
-    #[arg(value_name = "[NAMESPACE/]NAME")]
-    pub name: String,
-
-    /// Name of the workload, if its kind precedes it
-    #[arg(value_name = "NAME", conflicts_with = "kind")]
-    pub name_after_kind: Option<String>,
-
-    /// Kind of the workload, or ResourceBinding or ClusterResourceBinding
-    #[arg(long, value_name = "KIND")]
-    pub kind: Option<String>,
+    /// The workload.
+    #[command(flatten)]
+    pub workload: WorkloadArgs,
 
     /// Explain one cluster in detail, and find changes that would place the workload there
     #[arg(long, value_name = "CLUSTER", value_parser = member_name::parse)]
     pub cluster: Option<String>,
-
-    /// Namespace [default: that of the context]
-    #[arg(short, long, value_name = "NAMESPACE")]
-    pub namespace: Option<String>,
 
     /// Output format
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
@@ -148,7 +137,7 @@ impl Explained {
 pub async fn run(args: ExplainArgs) -> Result<Explained, ExplainCommandError> {
     let estimators = args.estimators.clone().options()?;
     let client = args.control_plane.client(&placement_resources()).await?;
-    let query = args.query(client.default_namespace());
+    let query = args.workload.query(client.default_namespace());
     let subject = match Subject::find(&client, &query, args.cluster.as_deref()).await {
         Ok(subject) => subject,
         Err(error @ ExplainError::NotFound { .. }) => {
@@ -224,15 +213,6 @@ impl ExplainArgs {
         } else {
             Explained::Well
         })
-    }
-
-    /// Returns the query for the name on the command line.
-    fn query(&self, default_namespace: &str) -> NameQuery {
-        let (kind, text) = match &self.name_after_kind {
-            Some(name) => (Some(self.name.clone()), name),
-            None => (self.kind.clone(), &self.name),
-        };
-        NameQuery::new(text, kind, self.namespace.clone(), default_namespace)
     }
 
     /// Reads the scheduler's record of a binding. Without a record, returns the reason.

@@ -13,6 +13,7 @@
 //! - [`join`], [`clusters`], [`drain`]: the commands that register and manage members, and move workloads away from them.
 //! - [`explain`], [`simulate`], [`replay`]: scheduling decisions about one binding, about manifests or after a change,
 //!   and from a decision log.
+//! - [`diff`]: the differences between the copies of a workload. [`workload_args`]: the arguments that select it.
 //! - [`workloads`]: the rows of workloads that `status` and `top` show.
 //! - [`watch`], [`top`], [`dashboard`]: the state of a control plane, in the terminal and on a web page.
 //! - [`engine_flags`], [`scheduler_endpoint`]: the flags for scheduling decisions, and for a running scheduler.
@@ -50,4 +51,5 @@ pub mod up;
 mod version;
 pub mod watch;
 pub mod webhook;
+pub mod workload_args;
 pub mod workloads;

@@ -168,7 +168,7 @@ impl Query {
     }
 
     fn selects(&self, name: &BindingKey, row: &BindingRow, now: Timestamp) -> bool {
-        let policy = |of: &PolicyName| *of.name == *self.policy || of.to_string() == self.policy;
+        let policy = |of: &PolicyName| *of.name == *self.policy || of.key() == self.policy;
         self.health.matches(row, now)
             && (self.reason.is_none() || row.workload.reason == self.reason)
             && (self.cluster.is_empty() || row.has_copy_in(|name| name == self.cluster))
@@ -201,7 +201,9 @@ impl Query {
             Order::Health => rows.sort_by_key(|(_, row)| row.workload.rank(now)),
             Order::Name => {}
             Order::Newest => rows.sort_by_key(|(_, row)| Reverse(row.created())),
-            Order::Replicas => rows.sort_by_key(|(_, row)| Reverse(row.binding.spec.replicas)),
+            Order::Replicas => {
+                rows.sort_by_key(|(_, row)| Reverse(row.workload.replicas.map(|of| of.wanted)));
+            }
             Order::Clusters => rows.sort_by_key(|(_, row)| Reverse(row.targets.len())),
             Order::Reason => rows.sort_by_key(|(_, row)| {
                 // Workloads that are well have no reason, and come last.

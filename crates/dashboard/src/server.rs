@@ -11,7 +11,7 @@ use axum::extract::{Path, Query as Parameters, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{IntoResponse, Response};
+use axum::response::{Html as Document, IntoResponse, Response};
 use axum::routing::get;
 use berth_api::BindingKey;
 use berth_explain::{Limits, Report};
@@ -262,8 +262,10 @@ async fn show_overview(State(context): SharedContext) -> Response {
 async fn show_cluster(State(context): SharedContext, Path(name): Path<String>) -> Response {
     let object = context.shared.cluster(&name);
     let store = context.shared.store.read();
-    let page = cluster::page(&store, &name, object.as_deref());
-    respond(Found::of(store.clusters.get(&name)), page)
+    let presence = Presence::of(store.clusters.get(&name), &store);
+    respond(presence, &store, || {
+        cluster::page(&store, &name, object.as_deref())
+    })
 }
 
 async fn show_policies(State(context): SharedContext) -> Response {
@@ -277,30 +279,18 @@ async fn show_policy(State(context): SharedContext, Path(name): Path<NamePath>) 
     };
     let store = context.shared.store.read();
     let mut rows = store.bindings.values();
-    let found = Found::of(rows.find(|row| row.policy.as_ref() == Some(&policy)));
-    respond(found, policies::page(&store, &policy))
+    let found = rows.find(|row| row.policy.as_ref() == Some(&policy));
+    respond(Presence::of(found, &store), &store, || {
+        policies::page(&store, &policy)
+    })
 }
 
-/// The presence of the object of a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
-    Yes,
-    No,
-}
-
-impl Found {
-    fn of<T>(object: Option<T>) -> Self {
-        match object {
-            Some(_) => Self::Yes,
-            None => Self::No,
-        }
-    }
-}
-
-fn respond(found: Found, page: impl IntoResponse) -> Response {
-    match found {
-        Found::Yes => page.into_response(),
-        Found::No => (StatusCode::NOT_FOUND, page).into_response(),
+/// Returns the page of an object, or the page about its absence.
+fn respond(presence: Presence, store: &Store, page: impl FnOnce() -> Document<String>) -> Response {
+    match presence {
+        Presence::Present | Presence::PresentBeforeSync => page().into_response(),
+        Presence::Unknown => not_listed_yet(&DataState::of(store)),
+        Presence::Absent => (StatusCode::NOT_FOUND, page()).into_response(),
     }
 }
 
@@ -408,22 +398,22 @@ fn not_listed_yet(data: &DataState) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, page).into_response()
 }
 
-/// The presence of a binding in the store.
+/// The presence of the object of a page in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Presence {
-    /// The store has the binding.
+    /// The store has the object.
     Present,
-    /// The store has the binding, but the first lists of clusters and bindings are incomplete.
+    /// The store has the object, but the first lists of clusters and bindings are incomplete.
     PresentBeforeSync,
-    /// The binding does not exist.
+    /// The object does not exist.
     Absent,
-    /// The store does not have the binding, but the first lists of clusters and bindings are incomplete.
+    /// The store does not have the object, but the first lists of clusters and bindings are incomplete.
     Unknown,
 }
 
 impl Presence {
-    fn of(name: &BindingKey, store: &Store) -> Self {
-        match (store.bindings.contains_key(name), store.has_synced) {
+    fn of<T>(found: Option<T>, store: &Store) -> Self {
+        match (found.is_some(), store.has_synced) {
             (true, true) => Self::Present,
             (true, false) => Self::PresentBeforeSync,
             (false, true) => Self::Absent,
@@ -457,7 +447,8 @@ impl Context {
     }
 
     fn presence(&self, name: &BindingKey) -> Presence {
-        Presence::of(name, &self.shared.store.read())
+        let store = self.shared.store.read();
+        Presence::of(store.bindings.get(name), &store)
     }
 
     /// Searches for the smallest changes that would alter the decision. The search continues if the browser

@@ -164,13 +164,13 @@ impl Store {
         let state = |name: &str| state_in(clusters, name);
         let mut next = None;
         for row in self.bindings.values_mut() {
-            let is_due = row.workload.later.is_some_and(|(at, _)| at <= now);
+            let is_due = row.workload.later.is_some_and(|later| later.at <= now);
             let is_concerned =
                 !changed.is_empty() && row.has_copy_in(|name| changed.contains(name));
             if is_due || is_concerned {
                 row.diagnose(&state, now);
             }
-            next = earlier(next, row.workload.later.map(|(at, _)| at));
+            next = earlier(next, row.workload.later.map(|later| later.at));
         }
         self.next_change = next;
     }
@@ -236,7 +236,7 @@ impl Store {
     }
 
     fn expect_change(&mut self, row: &BindingRow) {
-        self.next_change = earlier(self.next_change, row.workload.later.map(|(at, _)| at));
+        self.next_change = earlier(self.next_change, row.workload.later.map(|later| later.at));
     }
 
     fn record(&mut self, change: Move) {

@@ -174,10 +174,15 @@ impl CopyRow {
 
     /// Returns the ready replicas as far as is known: those in a cluster that is not ready do not count.
     pub fn known_ready(&self) -> i64 {
-        match self.state {
-            CopyState::Stale | CopyState::ClusterMissing => 0,
-            _ => self.ready.unwrap_or(0),
+        if self.is_unknown() {
+            return 0;
         }
+        self.ready.unwrap_or(0)
+    }
+
+    /// Reports whether the last report of the cluster is outdated.
+    fn is_unknown(&self) -> bool {
+        matches!(self.state, CopyState::Stale | CopyState::ClusterMissing)
     }
 
     /// Returns the replicas as `READY/WANTED`, with a question mark for what is not known.
@@ -186,7 +191,7 @@ impl CopyRow {
             return "-".to_owned();
         };
         match self.ready {
-            Some(ready) if self.state != CopyState::Stale => format!("{ready}/{wanted}"),
+            Some(ready) if !self.is_unknown() => format!("{ready}/{wanted}"),
             _ => format!("?/{wanted}"),
         }
     }
@@ -347,7 +352,7 @@ mod tests {
                 item(true, "", "Healthy", 2),
                 ClusterState::Missing,
                 ClusterMissing,
-                "2/2",
+                "?/2",
             ),
         ] {
             let binding = binding(json!([{ "name": "m1", "replicas": 2 }]), report);

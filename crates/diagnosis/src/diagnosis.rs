@@ -130,7 +130,7 @@ impl Diagnosis {
         for copy in self.copies.iter().filter(|copy| !copy.leaving) {
             let Some(wanted) = copy.wanted else { continue };
             let (ready, all) = total.unwrap_or((0, 0));
-            total = Some((ready + copy.known_ready(), all + wanted));
+            total = Some((ready + copy.known_ready().min(wanted), all + wanted));
         }
         total
     }

@@ -8,22 +8,7 @@ use crate::migration::{Migration, MigrationState};
 
 /// Returns what holds a placed binding back, or moves it.
 pub(crate) fn findings(binding: &Binding) -> Vec<Finding> {
-    let mut found = Vec::new();
-    if let Some(suspension) = &binding.spec.suspension {
-        let some = suspension.dispatching_on_clusters.as_ref();
-        let some = some.map_or(&[][..], |of| &of.cluster_names[..]);
-        let message = if suspension.dispatching == Some(true) {
-            Some("dispatching to all clusters is suspended".to_owned())
-        } else if some.is_empty() {
-            None
-        } else {
-            Some(format!("dispatching to {} is suspended", some.join(", ")))
-        };
-        let fix = "remove spec.suspension from the policy to go on";
-        found.extend(message.map(|message| {
-            new(Health::Waiting, Reason::DispatchingSuspended, message).with_fix(fix)
-        }));
-    }
+    let mut found: Vec<Finding> = suspension(binding).into_iter().collect();
     if let Some(migration) = Migration::of(binding)
         && let Some(state) = migration.state()
     {
@@ -31,6 +16,30 @@ pub(crate) fn findings(binding: &Binding) -> Vec<Finding> {
         found.push(moving(&migration, state).since(since));
     }
     found
+}
+
+/// Returns the suspension of the dispatching to all or some clusters.
+fn suspension(binding: &Binding) -> Option<Finding> {
+    let suspension = binding.spec.suspension.as_ref()?;
+    let some = suspension.dispatching_on_clusters.as_ref();
+    let some = some.map_or(&[][..], |of| &of.cluster_names[..]);
+    let clusters = match (suspension.dispatching, some) {
+        (Some(true), _) => "all clusters".to_owned(),
+        (_, []) => return None,
+        (_, some) => some.join(", "),
+    };
+    let message = format!("dispatching to {clusters} is suspended");
+    let found = new(Health::Waiting, Reason::DispatchingSuspended, message);
+    Some(found.with_fix("remove spec.suspension from the policy to go on"))
+}
+
+/// Reports whether the dispatching to a cluster is suspended.
+pub(crate) fn is_suspended(binding: &Binding, cluster: &str) -> bool {
+    binding.spec.suspension.as_ref().is_some_and(|suspension| {
+        let some = suspension.dispatching_on_clusters.as_ref();
+        let names = some.map_or(&[][..], |of| &of.cluster_names[..]);
+        suspension.dispatching == Some(true) || names.iter().any(|name| name == cluster)
+    })
 }
 
 fn moving(migration: &Migration, state: MigrationState) -> Finding {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use berth_api::Binding;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::copies::{ClusterState, CopyRow};
+use crate::copies::ClusterState;
 use crate::diagnosis::{Diagnosis, StationReport};
 use crate::finding::{Finding, Reason, Station};
 use crate::health::Health;
@@ -95,8 +95,8 @@ pub struct Evidence<'a> {
     pub binding: Option<&'a Binding>,
     /// The states of all clusters.
     pub clusters: BTreeMap<String, ClusterState>,
-    /// The changes by override policies, in words, by cluster.
-    pub overrides: BTreeMap<String, String>,
+    /// The applied override policies, in words, by cluster.
+    pub overrides: Seen<BTreeMap<String, String>>,
     /// The objects in the members that were looked at.
     pub members: BTreeMap<String, Seen<MemberEvidence>>,
     /// The present time.
@@ -129,7 +129,7 @@ impl Evidence<'_> {
             known: known_problem(binding),
             now: self.now,
         };
-        let copies = CopyRow::of(binding, |name| {
+        let copies = subject.copies(|name| {
             let state = self.clusters.get(name).cloned();
             state.unwrap_or(ClusterState::Missing)
         });
@@ -247,19 +247,28 @@ impl Evidence<'_> {
         text
     }
 
+    /// Returns the applied override policies in one sentence, or `None` if there are none.
+    fn override_summary(&self) -> Option<String> {
+        let applied = match &self.overrides {
+            Seen::Found(applied) if !applied.is_empty() => applied,
+            Seen::Found(_) | Seen::Absent => return None,
+            Seen::Hidden(why) => return Some(format!("not visible: {why}")),
+        };
+        let shown = applied.iter().take(SHOWN);
+        let shown: Vec<String> = shown
+            .map(|(cluster, policies)| format!("{cluster}: {policies}"))
+            .collect();
+        let more = match applied.len().saturating_sub(SHOWN) {
+            0 => String::new(),
+            more => format!("; and in {more} more clusters"),
+        };
+        Some(shown.join("; ") + &more)
+    }
+
     /// Adds to the reports what only this evidence shows.
     fn complete(&self, reports: &mut Vec<StationReport>) {
-        if !self.overrides.is_empty() {
-            let changes = self.overrides.iter();
-            let changes: Vec<String> = changes
-                .take(SHOWN)
-                .map(|(cluster, change)| format!("{cluster}: {change}"))
-                .collect();
-            let more = match self.overrides.len().saturating_sub(SHOWN) {
-                0 => String::new(),
-                more => format!("; and in {more} more clusters"),
-            };
-            let summary = changes.join("; ") + &more;
+        if let Some(summary) = self.override_summary() {
+            // The finding about a failed override replaces the sentence, not the station.
             reports.retain(|report| report.station != Station::Overrides);
             reports.push(StationReport::new(
                 Station::Overrides,
@@ -308,7 +317,7 @@ mod tests {
             policies: Seen::Found(policies),
             binding,
             clusters: BTreeMap::from([("m1".to_owned(), ClusterState::Ready)]),
-            overrides: BTreeMap::new(),
+            overrides: Seen::Absent,
             members: BTreeMap::new(),
             now: "2026-05-01T11:00:00Z".parse().unwrap(),
         }

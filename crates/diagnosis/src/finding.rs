@@ -146,10 +146,6 @@ reasons! {
     StaleStatus,
     /// The cluster does not exist any more.
     ClusterMissing,
-    /// The status of the template does not show the status in the members.
-    StatusNotAggregated,
-    /// The evidence cannot be read.
-    NotVisible,
 }
 
 impl Reason {

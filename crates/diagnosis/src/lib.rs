@@ -36,8 +36,8 @@ pub use health::Health;
 pub use healthy_condition::HealthyCondition;
 pub use migration::{Eviction, MigratingCondition, Migration, MigrationState, PausedEvictions};
 pub use of_binding::{STARTUP, of_binding, of_binding_with};
-pub use pods::{PodProblem, object_problem, pod_problem};
+pub use pods::{PodProblem, object_problem, pod_problem, workload_problem};
 pub use trimmed::trimmed;
 pub use workload_row::{
-    ClusterCount, ClusterStates, HealthCounts, ReplicaCount, WorkloadRow, workload_rows,
+    ClusterCount, ClusterStates, HealthCounts, Later, ReplicaCount, WorkloadRow, workload_rows,
 };

@@ -15,7 +15,7 @@ use crate::{dispatch, scheduling};
 /// The time within which replicas may become ready after a placement without being a problem.
 pub const STARTUP: SignedDuration = SignedDuration::from_mins(2);
 
-/// The reason of the condition `FullyApplied` if it has the general message. Any other message is a failed override.
+/// The start of the general message of the condition `FullyApplied`. Any other message is that of a failed override.
 const GENERAL_FAILURE: &str = "Failed to apply all works";
 
 /// Diagnoses a binding.
@@ -52,8 +52,13 @@ fn diagnose(
         known,
         now,
     };
-    let copies = CopyRow::of(binding, clusters);
-    Diagnosis::new(subject.findings(&copies), subject.reports(&copies), copies)
+    let copies = subject.copies(clusters);
+    let mut reports = subject.reports(&copies);
+    if binding.deleting() {
+        reports.push(StationReport::new(Station::Template, Health::Well, ""));
+        reports.sort_by_key(|report| report.station);
+    }
+    Diagnosis::new(subject.findings(&copies), reports, copies)
 }
 
 /// Returns the later times at which a diagnosis may change without a change of the binding, in order.
@@ -88,6 +93,26 @@ pub(crate) struct Subject<'a> {
 }
 
 impl Subject<'_> {
+    /// Returns the copies. A copy without a number of replicas that has a problem does not work, although no health rule
+    /// reports it: a Job that has failed.
+    pub(crate) fn copies(&self, clusters: impl Fn(&str) -> ClusterState) -> Vec<CopyRow> {
+        let mut copies = CopyRow::of(self.binding, clusters);
+        for copy in &mut copies {
+            let may_have_ended = copy.state == CopyState::Well && copy.ready.is_none();
+            if may_have_ended && self.has_problem(&copy.cluster) {
+                copy.state = CopyState::Down;
+            }
+        }
+        copies
+    }
+
+    fn has_problem(&self, cluster: &str) -> bool {
+        let is_known = self
+            .known
+            .is_some_and(|(reason, message, _)| reason.is_about_pods() && names(message, cluster));
+        is_known || (self.problem)(cluster).is_some()
+    }
+
     /// Returns the findings at the stations that a binding shows.
     pub(crate) fn findings(&self, copies: &[CopyRow]) -> Vec<Finding> {
         let binding = self.binding;
@@ -106,9 +131,7 @@ impl Subject<'_> {
         found.extend(dispatch::findings(binding));
         found.extend(override_failure(binding));
         let staying = copies.iter().filter(|copy| !copy.leaving);
-        let works = staying
-            .clone()
-            .any(|copy| copy.state.works() && !self.has_ended_badly(copy));
+        let works = staying.clone().any(|copy| copy.state.works());
         let bad = if works {
             Health::Degraded
         } else {
@@ -121,11 +144,7 @@ impl Subject<'_> {
     fn of_copy(&self, copy: &CopyRow, bad: Health) -> Option<Finding> {
         let cluster = &copy.cluster;
         let finding = match copy.state {
-            CopyState::Well => {
-                return self
-                    .has_ended_badly(copy)
-                    .then(|| self.not_ready(copy, bad));
-            }
+            CopyState::Well => return None,
             CopyState::Partly | CopyState::Down => return Some(self.not_ready(copy, bad)),
             CopyState::NotApplied => {
                 let message = copy.message.as_deref().unwrap_or_default();
@@ -159,19 +178,6 @@ impl Subject<'_> {
             }
         };
         Some(finding.in_cluster(cluster))
-    }
-
-    /// Reports whether a copy without a number of replicas has a problem although no health rule reports it, such as a Job
-    /// that has failed.
-    fn has_ended_badly(&self, copy: &CopyRow) -> bool {
-        let is_known = |cluster: &str| {
-            self.known.is_some_and(|(reason, message, _)| {
-                reason.is_about_pods() && names(message, cluster)
-            })
-        };
-        copy.state == CopyState::Well
-            && copy.ready.is_none()
-            && ((self.problem)(&copy.cluster).is_some() || is_known(&copy.cluster))
     }
 
     fn not_ready(&self, copy: &CopyRow, bad: Health) -> Finding {
@@ -222,9 +228,7 @@ impl Subject<'_> {
     }
 
     fn pending(&self, cluster: &str) -> Finding {
-        let is_suspended = dispatch::findings(self.binding)
-            .iter()
-            .any(|found| found.reason == Reason::DispatchingSuspended);
+        let is_suspended = dispatch::is_suspended(self.binding, cluster);
         let message = format!("it is not applied in {cluster} yet");
         let (station, reason) = (Station::Apply, Reason::NotAppliedYet);
         let found = if is_suspended || self.is_starting() {

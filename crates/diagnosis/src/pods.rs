@@ -50,8 +50,12 @@ impl PodProblem {
 /// `deployment/web`, and `selector` selects its namespace, such as `-n shop`.
 pub(crate) fn fix(reason: Reason, workload: &str, selector: &str, cluster: &str) -> String {
     match reason {
-        Reason::CrashLoopBackOff | Reason::PodsFailed => {
+        Reason::CrashLoopBackOff => {
             format!("read the logs in {cluster}: kubectl logs {selector} {workload} --previous")
+        }
+        // A pod that has failed has no previous container.
+        Reason::PodsFailed => {
+            format!("read the logs in {cluster}: kubectl logs {selector} {workload}")
         }
         Reason::ImagePullBackOff => format!(
             "correct the image in the template, or give {cluster} access to its registry (imagePullSecrets)"
@@ -112,6 +116,14 @@ pub fn object_problem(object: &Value) -> Option<PodProblem> {
         return Some(problem(Reason::PodsNotCreated, failure));
     }
     find("Failed", "True").map(|failed| problem(Reason::PodsFailed, failed))
+}
+
+/// Returns the worst problem of a workload. Pods that cannot be created are worse than pods that start or are not ready.
+pub fn workload_problem(pods: &[Pod], object: &Value) -> Option<PodProblem> {
+    match pod_problem(pods) {
+        Some(found) if found.reason.is_about_pods() => Some(found),
+        of_pods => object_problem(object).or(of_pods),
+    }
 }
 
 /// The order in which problems matter, the worst first.

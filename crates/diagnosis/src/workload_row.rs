@@ -29,6 +29,15 @@ pub struct ClusterCount {
     pub all: usize,
 }
 
+/// A change of health by the passage of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Later {
+    /// The time of the change.
+    pub at: Timestamp,
+    /// The health from then on.
+    pub health: Health,
+}
+
 /// The row of a workload in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -47,7 +56,7 @@ pub struct WorkloadRow {
     pub health: Health,
     /// The time at which replicas that start count as a problem, and the health from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub later: Option<(Timestamp, Health)>,
+    pub later: Option<Later>,
     /// The cause in one word. Absent if the workload is well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
@@ -74,12 +83,13 @@ impl WorkloadRow {
     pub fn of(binding: &Binding, clusters: &dyn Fn(&str) -> ClusterState, now: Timestamp) -> Self {
         let found = of_binding(binding, clusters, now);
         let times = match found.health {
-            Health::Waiting => later_changes(binding, now),
-            _ => Vec::new(),
+            Health::Well => Vec::new(),
+            _ => later_changes(binding, now),
         };
         let later = times.into_iter().find_map(|at| {
             let then = of_binding(binding, clusters, at + SignedDuration::from_secs(1));
-            (then.health != found.health).then_some((at, then.health))
+            let health = then.health;
+            (health != found.health).then_some(Later { at, health })
         });
         let resource = &binding.spec.resource;
         let staying = found.copies.iter().filter(|copy| !copy.leaving);
@@ -119,7 +129,7 @@ impl WorkloadRow {
     /// Returns the health at a time after the diagnosis.
     pub fn health_at(&self, now: Timestamp) -> Health {
         match self.later {
-            Some((at, health)) if now >= at => health,
+            Some(Later { at, health }) if now >= at => health,
             _ => self.health,
         }
     }
@@ -278,7 +288,11 @@ mod tests {
         assert_eq!(counts.to_string(), "2 waiting, 1 well");
         let later: Timestamp = "2026-05-01T10:02:00Z".parse().unwrap();
         let row = &rows.iter().find(|(_, row)| row.name == "b").unwrap().1;
-        assert_eq!(row.later, Some((later, Health::Broken)));
+        let expected = Later {
+            at: later,
+            health: Health::Broken,
+        };
+        assert_eq!(row.later, Some(expected));
         assert_eq!(
             (row.health_at(now), row.health_at(later)),
             (Health::Waiting, Health::Broken)

@@ -4,7 +4,6 @@
 //! The requests only read. Evidence that a user may not read is reported as such, and the rest is still diagnosed.
 
 mod member;
-mod overrides;
 mod policies;
 mod template;
 
@@ -19,10 +18,12 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use kube::Client;
 
-use self::template::{FoundTemplate, TemplateName};
+use self::template::FoundTemplate;
+use crate::binding_objects::{override_policies, works};
 use crate::control_plane_lists;
 use crate::control_plane_state::Clusters;
 use crate::explain::{ExplainError, NameQuery, Subject};
+use crate::member_access::MemberAccess;
 
 /// Maximum number of members that are looked at.
 const MEMBERS: usize = 5;
@@ -40,14 +41,8 @@ pub struct WorkloadDiagnosis {
 pub async fn of_subject(client: &Client, subject: &Subject) -> WorkloadDiagnosis {
     let (binding, clusters) = (subject.binding(), subject.clusters());
     let resource = &binding.spec.resource;
-    let name = TemplateName {
-        api_version: resource.api_version.clone(),
-        kind: resource.kind.clone(),
-        namespace: resource.namespace.clone().unwrap_or_default(),
-        name: resource.name.clone(),
-    };
     // 1. The template comes first, because its labels decide which policies select it.
-    let template = template::read(client, &name).await;
+    let template = template::read(client, resource).await;
     // 2. A dependency has no policy of its own.
     let policies = match &template {
         _ if binding.spec.placement.is_none() => Seen::Absent,
@@ -63,14 +58,14 @@ pub async fn of_subject(client: &Client, subject: &Subject) -> WorkloadDiagnosis
         .map(|(name, cluster)| (name.clone(), ClusterState::of(Some(cluster))))
         .collect();
     // 3. The Works tell which overrides were applied.
-    let overrides = overrides::applied(client, binding).await;
+    let overrides = overrides(client, binding).await;
     // 4. Only members in which replicas are missing are asked for pods.
     let members = match &template {
         Seen::Found(found) => members(client, binding, clusters, found).await,
         Seen::Absent | Seen::Hidden(_) => BTreeMap::new(),
     };
     let evidence = Evidence {
-        workload: name.to_string(),
+        workload: template::title(resource),
         template: template.map_ref(FoundTemplate::evidence),
         policies,
         binding: Some(binding),
@@ -95,7 +90,7 @@ pub async fn without_binding(
     };
     let clusters = control_plane_lists::clusters(client).await?;
     let evidence = Evidence {
-        workload: found.name.to_string(),
+        workload: template::title(&found.reference),
         policies: policy_evidence(client, &found).await,
         template: Seen::Found(found.evidence()),
         binding: None,
@@ -103,7 +98,7 @@ pub async fn without_binding(
             .iter()
             .map(|(name, cluster)| (name.clone(), ClusterState::of(Some(cluster))))
             .collect(),
-        overrides: BTreeMap::new(),
+        overrides: Seen::Absent,
         members: BTreeMap::new(),
         now: Timestamp::now(),
     };
@@ -124,6 +119,20 @@ async fn policy_evidence(client: &Client, found: &FoundTemplate) -> Seen<PolicyE
     }
 }
 
+/// Returns the override policies that were applied, by cluster.
+async fn overrides(client: &Client, binding: &Binding) -> Seen<BTreeMap<String, String>> {
+    match works(client, binding).await {
+        Ok(works) => {
+            let applied = works.into_iter().filter_map(|(cluster, work)| {
+                let policies = override_policies(&work);
+                (!policies.is_empty()).then(|| (cluster, policies.join(", ")))
+            });
+            Seen::Found(applied.collect())
+        }
+        Err(error) => Seen::Hidden(error.to_string()),
+    }
+}
+
 /// Looks at the members in which replicas are missing.
 async fn members(
     client: &Client,
@@ -141,10 +150,13 @@ async fn members(
         .filter_map(|row| Some((row.cluster.clone(), Arc::clone(clusters.get(&row.cluster)?))))
         .take(MEMBERS)
         .collect();
-    let (namespace, name) = (&found.name.namespace, &found.name.name);
+    if asked.is_empty() {
+        return BTreeMap::new();
+    }
+    let access = MemberAccess::find(client, client).await;
     let answers = asked
         .iter()
-        .map(|(_, cluster)| member::evidence(client, cluster, &found.resource, namespace, name));
+        .map(|(_, cluster)| member::evidence(&access, cluster, found));
     let answers = join_all(answers).await;
     asked
         .into_iter()

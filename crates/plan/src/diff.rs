@@ -17,7 +17,6 @@ mod secret_values;
 mod wanted;
 
 use berth_api::{Binding, Cluster};
-use berth_controllers::member_client::proxied;
 use futures::StreamExt as _;
 use futures::stream;
 use kube::Client;
@@ -29,11 +28,13 @@ pub use report::{
 
 use self::between_clusters::between_clusters;
 use self::member::{Members, compare_member};
-use self::overrides::{override_policies, template_diff};
+use self::overrides::template_diff;
 use self::report::ComparedBinding;
 use self::wanted::{ClusterWork, Wanted};
+use crate::binding_objects::override_policies;
 use crate::control_plane_lists;
 use crate::explain::{ExplainError, NameQuery, find_binding};
+use crate::member_access::MemberAccess;
 
 /// Maximum number of members that are asked at the same time.
 const CONCURRENT_MEMBERS: usize = 8;
@@ -82,12 +83,7 @@ pub async fn diff(
         }
     }
     let members = Members {
-        control_plane: client,
-        // Without a response, the members are reached directly.
-        forwarding: proxied::is_served(client)
-            .await
-            .unwrap_or(false)
-            .then_some(forwarding),
+        access: MemberAccess::find(client, forwarding).await,
         interpreter: &wanted.interpreter,
     };
     let compared = stream::iter(&wanted.works).map(|work| {

@@ -136,7 +136,9 @@ fn sources() -> Vec<(String, String)> {
 #[test]
 fn log_lines_show_no_rust_structures() {
     let mut problems = Vec::new();
-    for (path, code) in sources() {
+    let sources = sources();
+    assert!(sources.len() > 300, "only {} sources", sources.len());
+    for (path, code) in sources {
         for (line, value) in debug_lines(&code) {
             problems.push(format!("{path}:{line}: {value}"));
         }

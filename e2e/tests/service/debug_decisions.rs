@@ -56,7 +56,6 @@ fn explain(bare: &BareControlPlane, arguments: &[&str]) -> (Option<i32>, String)
     (output.status.code(), String::from_utf8(texts).unwrap())
 }
 
-/// Checks `berth explain` and `berth simulate` with the scheduler at `url`, which uses the configuration file `config`.
 /// Returns the lines about the decision, which follow the diagnosis.
 fn decision(text: &str) -> Vec<&str> {
     let lines = text.lines();
@@ -65,6 +64,7 @@ fn decision(text: &str) -> Vec<&str> {
         .collect()
 }
 
+/// Checks `berth explain` and `berth simulate` with the scheduler at `url`, which uses the configuration file `config`.
 fn the_commands_use_record_and_configuration(bare: &BareControlPlane, config: &Path, url: &str) {
     // The command reads the recorded decision, and repeats the decision with the configuration of the scheduler.
     let (code, text) = explain(bare, &["default/web1", "--scheduler-url", url]);

@@ -6,7 +6,7 @@ use std::io::IsTerminal as _;
 use berth_plan::diff::{ClusterDiff, DiffReport, FieldDiff, MemberDiff, Origin, Variation};
 use serde_json::Value;
 
-use crate::columns::align;
+use crate::columns::{align, plain};
 
 /// Maximum number of characters of a value.
 const MAX_VALUE: usize = 120;
@@ -95,9 +95,9 @@ fn render_cluster(cluster: &ClusterDiff, style: Style, out: &mut String) {
         MemberDiff::Unreadable { reason } => (Colour::Yellow, format!("cannot be read: {reason}")),
     };
     let name = style.paint(Colour::Bold, &cluster.cluster);
-    let _ = writeln!(out, "\n{name}: {}", style.paint(colour, &summary));
+    let _ = writeln!(out, "\n{name}: {}", style.paint(colour, &plain(&summary)));
     for note in &cluster.notes {
-        let _ = writeln!(out, "  note: {note}");
+        let _ = writeln!(out, "  note: {}", plain(note));
     }
     if let MemberDiff::Different { fields } = &cluster.member {
         let _ = writeln!(out, "  wanted -> member");

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use berth_diagnosis::{CopyRow, CopyState, Diagnosis};
 
-use crate::columns::align;
+use crate::columns::{align, plain};
 
 /// Maximum number of listed clusters.
 const MAX_ROWS: usize = 20;
@@ -16,10 +16,11 @@ pub(super) fn render(workload: &str, diagnosis: &Diagnosis) -> String {
     let _ = writeln!(
         out,
         "{workload} is {}: {}",
-        diagnosis.health, diagnosis.verdict
+        diagnosis.health,
+        plain(&diagnosis.verdict)
     );
     if let Some(fix) = &diagnosis.fix {
-        let _ = writeln!(out, "Fix: {fix}");
+        let _ = writeln!(out, "Fix: {}", plain(fix));
     }
     if let Some(since) = diagnosis.since {
         let _ = writeln!(out, "Since: {since:.0}");
@@ -31,7 +32,7 @@ pub(super) fn render(workload: &str, diagnosis: &Diagnosis) -> String {
     for (cluster, warnings) in &diagnosis.warnings {
         let _ = writeln!(out, "\nNewest warnings in {cluster}:");
         for warning in warnings {
-            let _ = writeln!(out, "  {warning}");
+            let _ = writeln!(out, "  {}", plain(warning));
         }
     }
     out
@@ -42,7 +43,7 @@ fn stations(diagnosis: &Diagnosis, out: &mut String) {
         vec![
             report.station.as_str().to_owned(),
             report.health.as_str().to_owned(),
-            report.summary.clone(),
+            plain(&report.summary),
         ]
     });
     let rows: Vec<Vec<String>> = rows.collect();
@@ -96,10 +97,10 @@ fn other_findings(diagnosis: &Diagnosis, out: &mut String) {
             "  {}: {}: {}",
             found.station.as_str(),
             found.health,
-            found.message
+            plain(&found.message)
         );
         if let Some(fix) = &found.fix {
-            let _ = writeln!(out, "    fix: {fix}");
+            let _ = writeln!(out, "    fix: {}", plain(fix));
         }
     }
 }

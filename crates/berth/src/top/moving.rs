@@ -66,7 +66,7 @@ fn row(binding: &MovingBinding, now: Timestamp) -> Vec<String> {
     vec![
         plain(&binding.workload.workload()),
         age_since(binding.since, now),
-        binding.reason.clone(),
+        plain(&binding.reason),
         plain(&binding.message),
     ]
 }

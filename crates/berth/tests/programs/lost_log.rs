@@ -1,13 +1,16 @@
 //! Services whose log reader goes away, as in `berth scheduler 2>&1 | head -1`, run on.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::command_line::command;
 
 /// Number of failed requests, each with a log line, for which the service must run on.
 const REQUESTS: usize = 6;
+/// Time within which the service sends these requests.
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A service that is killed at the end of the test.
 struct Service(Child);
@@ -66,8 +69,22 @@ fn a_scheduler_without_a_log_reader_runs_until_sigterm() {
         "{lines}"
     );
     drop(log);
-    for _ in 0..REQUESTS {
-        drop(api_server.accept().unwrap());
+    api_server.set_nonblocking(true).unwrap();
+    let (mut requests, deadline) = (0, Instant::now() + TIMEOUT);
+    while requests < REQUESTS {
+        let ended = service.0.try_wait().unwrap();
+        assert!(ended.is_none(), "the service has ended: {ended:?}");
+        assert!(Instant::now() < deadline, "only {requests} requests");
+        match api_server.accept() {
+            Ok(connection) => {
+                drop(connection);
+                requests += 1;
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(error) => panic!("{error}"),
+        }
     }
     let response = probe(&address);
     assert!(response.starts_with("HTTP/1.1 200"), "{response}");

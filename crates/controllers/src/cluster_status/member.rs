@@ -231,7 +231,15 @@ impl Member {
         }
         match status_writer::write(&self.control_plane, &self.cluster, &update).await {
             Ok(Some(cluster)) => {
-                self.write_failure.ended(Instant::now());
+                if let Some(end) = self.write_failure.ended(Instant::now()) {
+                    let (cluster, failures) = (self.cluster.name_any(), end.failures);
+                    tracing::info!(
+                        cluster,
+                        failures,
+                        "wrote the status of the cluster again after {}",
+                        end.lasted
+                    );
+                }
                 self.cluster = Arc::new(cluster);
             }
             Ok(None) => {}

@@ -91,7 +91,7 @@ impl Cache {
                 self.affected.changed.push(key);
             }
             Err(error) => {
-                tracing::warn!(binding = &*key.name, %error, "cannot read a binding: it is ignored");
+                tracing::warn!(binding = %key, %error, "cannot read a binding: it is ignored");
                 self.remove_binding(key);
             }
         }

@@ -9,6 +9,7 @@ mod rebalance;
 
 use berth_api::BindingKey;
 use berth_apimachinery::api_error::{api_error_message, is_unreachable};
+use berth_apimachinery::repeated_failure::RepeatedFailure;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,7 @@ use super::cache::{Cache, Source};
 use super::eviction::{self, Reason};
 use super::eviction_queue::{EvictionQueueKind, EvictionQueues};
 use super::options::{FailoverOptions, RebalanceMode};
+use super::pending_pods::PendingPodsError;
 use super::rate_limiter::{MoveBudget, interval};
 use super::rebalancing::Rebalancing;
 use super::report::Reports;
@@ -57,12 +59,15 @@ pub(super) enum Outcome {
         written: WriteOutcome,
     },
     /// The condition of a Cluster about the brake was written, or the write failed.
-    Cluster(String),
-    /// The pods that no node can run were counted. `None` means that they could not be counted.
+    Cluster {
+        name: String,
+        written: Result<(), kube::Error>,
+    },
+    /// The pods that no node can run were counted, or could not be counted.
     Pods {
         binding: BindingKey,
         cluster: String,
-        count: Option<i64>,
+        count: Result<i64, PendingPodsError>,
     },
 }
 
@@ -89,6 +94,9 @@ pub(super) struct Failover {
     /// Bindings that would have been rebalanced, and have not changed since.
     announced: HashSet<BindingKey>,
     failures: HashMap<BindingKey, u32>,
+    write_failure: RepeatedFailure,
+    brake_failure: RepeatedFailure,
+    pod_failure: RepeatedFailure,
 }
 
 impl Reconciler for Failover {
@@ -117,8 +125,9 @@ impl Reconciler for Failover {
     fn handle_outcome(&mut self, outcome: Outcome, _: &mut Inputs<Self::Event>) {
         let (binding, written) = match outcome {
             Outcome::Binding { binding, written } => (*binding, written),
-            Outcome::Cluster(name) => {
+            Outcome::Cluster { name, written } => {
                 self.busy_clusters.remove(&name);
+                self.log_brake_write(&name, written);
                 return;
             }
             Outcome::Pods {
@@ -126,7 +135,10 @@ impl Reconciler for Failover {
                 cluster,
                 count,
             } => {
-                self.trackers.pending.counted(&binding, &cluster, count);
+                self.log_pod_count(&binding, &cluster, &count);
+                self.trackers
+                    .pending
+                    .counted(&binding, &cluster, count.ok());
                 self.schedule.add(binding, Instant::now());
                 return;
             }
@@ -137,6 +149,10 @@ impl Reconciler for Failover {
         match written {
             WriteOutcome::Stored(stored) => {
                 self.failures.remove(&key);
+                if let Some(end) = self.write_failure.succeeded_for_one(now) {
+                    let failures = end.failures;
+                    tracing::info!(failures, "wrote bindings again after {}", end.lasted);
+                }
                 self.cache.put_written(&binding, &stored);
                 self.schedule.add(key, now);
             }
@@ -146,21 +162,21 @@ impl Reconciler for Failover {
                 let failures = self.failures.entry(key.clone()).or_default();
                 let delay = FIRST_RETRY_DELAY * 2u32.saturating_pow(*failures).min(64);
                 *failures += 1;
-                let (binding, message) = (&*key.name, api_error_message(&error));
-                if is_unreachable(&*error) {
-                    tracing::debug!(
-                        binding,
-                        failures,
+                let message = api_error_message(&error);
+                let line = if is_unreachable(&*error) {
+                    None
+                } else {
+                    self.write_failure.failed(&message, now)
+                };
+                if let Some(line) = line {
+                    tracing::warn!(
+                        binding = %key,
                         error = %message,
-                        "no response, trying again"
+                        repeated = line.repeated,
+                        "cannot write a binding; trying again: check the rights of the controllers"
                     );
                 } else {
-                    tracing::warn!(
-                        binding,
-                        failures,
-                        error = %message,
-                        "write failed, trying again later"
-                    );
+                    tracing::debug!(binding = %key, failures, error = %message, "write failed");
                 }
                 self.schedule.add(key, now + delay.min(LONGEST_RETRY_DELAY));
             }
@@ -236,6 +252,9 @@ impl Failover {
             busy_clusters: HashSet::new(),
             announced: HashSet::new(),
             failures: HashMap::new(),
+            write_failure: RepeatedFailure::default(),
+            brake_failure: RepeatedFailure::default(),
+            pod_failure: RepeatedFailure::default(),
         }
     }
 
@@ -326,7 +345,7 @@ impl Failover {
             match eviction::eviction_task(&binding, &cluster, reason, &self.options) {
                 Ok(task) => tasks.push(task),
                 Err(error) => {
-                    tracing::warn!(binding = &*binding.body.key.name, cluster, %error, "cannot evict a binding");
+                    tracing::warn!(binding = %binding.body.key, cluster, %error, "cannot evict a binding");
                     let message = error.to_string();
                     self.writer.eviction_refused(&binding, &cluster, &message);
                 }
@@ -340,7 +359,7 @@ impl Failover {
         match eviction::eviction_patch(&binding, tasks, self.options.rebalance.as_ref()) {
             Ok(patch) => {
                 tracing::info!(
-                    binding = &*binding.body.key.name,
+                    binding = %binding.body.key,
                     clusters = clusters.join(", "),
                     "evicting a binding"
                 );
@@ -350,7 +369,7 @@ impl Failover {
                 self.start(binding, patch, announcement, Some(queue), workers);
             }
             Err(error) => {
-                tracing::error!(binding = &*binding.body.key.name, %error, "eviction failed");
+                tracing::error!(binding = %binding.body.key, %error, "eviction failed");
             }
         }
     }

@@ -1,12 +1,13 @@
 //! The handlers of watch events: they update the index, and queue the affected bindings and members.
 
 use std::collections::{BTreeMap, HashSet};
+use std::mem::discriminant;
 use std::sync::Arc;
 
 use berth_api::binding::ObjectReference;
 use berth_api::override_policy::OverrideSpec;
 use berth_api::well_known::APPLIED_PLACEMENT;
-use berth_api::{Binding, BindingKey, Cluster, Work};
+use berth_api::{Binding, BindingKey, Cluster, Work, condition};
 use berth_diagnosis::ClusterState;
 use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
@@ -92,7 +93,7 @@ impl Propagator {
             self.enqueue(Job::Sync(key.clone()));
         }
         let scheduled = |binding: &Binding| binding.status.last_scheduled_time.is_some();
-        let newly_scheduled = scheduled(&binding) && !old.is_some_and(|old| scheduled(&old));
+        let newly_scheduled = scheduled(&binding) && !old.as_deref().is_some_and(scheduled);
         let has_status = !binding.deleting()
             && (scheduled(&binding) || !self.index.works_of(&binding).is_empty());
         // The scheduler writes all conditions, and may not have seen the newest ones.
@@ -100,7 +101,15 @@ impl Propagator {
             .migration(&key)
             .differs_from(&binding.status.conditions)
             || self.is_health_overwritten(&binding);
-        if has_status && (changed || newly_scheduled || is_overwritten) {
+        let is_scheduled = |binding: &Binding| {
+            let scheduled = condition::scheduled(&binding.status.conditions);
+            scheduled.is_some_and(|scheduled| scheduled.status == "True")
+        };
+        // The condition `Healthy` of a binding without clusters depends on the scheduler's result.
+        let is_decided = old
+            .as_ref()
+            .is_some_and(|old| is_scheduled(old) != is_scheduled(&binding));
+        if has_status && (changed || newly_scheduled || is_decided || is_overwritten) {
             self.enqueue_settled_status(key);
         }
     }
@@ -206,9 +215,9 @@ impl Propagator {
         {
             self.check_waits();
         }
-        let was_ready = ClusterState::of(old.as_deref()) == ClusterState::Ready;
-        let is_ready = ClusterState::of(Some(&cluster)) == ClusterState::Ready;
-        if self.listed.contains(&Source::Clusters) && was_ready != is_ready {
+        let state = |cluster: Option<&Cluster>| discriminant(&ClusterState::of(cluster));
+        let has_changed = state(old.as_deref()) != state(Some(&cluster));
+        if self.listed.contains(&Source::Clusters) && has_changed {
             self.check_statuses(&name);
         }
         if old.is_some_and(|old| awaits_deletions(&old) && !awaits_deletions(&cluster)) {

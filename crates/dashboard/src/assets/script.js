@@ -18,8 +18,8 @@
   };
   const parse = async (address) => {
     const response = await fetch(address, { headers: { Accept: "text/html" } });
-    // The page about a missing control plane has the status 503.
-    if (!response.ok && response.status !== 503) {
+    // The pages about a missing control plane and about a deleted object have the status 503 and 404.
+    if (!response.ok && response.status !== 503 && response.status !== 404) {
       throw new Error(String(response.status));
     }
     return new DOMParser().parseFromString(await response.text(), "text/html");

@@ -5,8 +5,11 @@ mod diagnosis;
 mod moves;
 mod objects;
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use axum::response::Html as Document;
 use berth_api::BindingKey;
+use berth_diagnosis::Diagnosis;
 use berth_explain::Report;
 use jiff::Timestamp;
 
@@ -37,7 +40,6 @@ pub(crate) fn page(
     frame(&title, Tab::Workloads, &data, |html| {
         html.leaf("h1", &[], &title);
         html.el("div", &[("data-live", &"binding")], |html| {
-            let start = html.len();
             let found = store.diagnosis(row, now);
             diagnosis::verdict(html, &found, now);
             let names = row.targets.iter().map(|(name, _)| name);
@@ -48,11 +50,14 @@ pub(crate) fn page(
             if let Some(migration) = &row.migration {
                 moves::unfinished(html, migration);
             }
+            // Ages change at each refresh, and must not load the later parts again.
+            let start = html.len();
+            let state = fingerprint(&found);
             html.leaf("h2", &[], "Decision");
             match explained {
                 Ok(report) => explanation::write(html, report, |html| {
                     let path = format!("{}/changes", path(name));
-                    let fingerprint = html.fingerprint(start);
+                    let fingerprint = state ^ html.fingerprint(start);
                     parts::deferred_link(
                         html,
                         &path,
@@ -65,12 +70,22 @@ pub(crate) fn page(
                     html.leaf("p", &[("class", &"muted")], text);
                 }
             }
+            let state = state ^ html.fingerprint(start);
             moves::history(html, store, name, row);
             let objects = format!("{}/objects", path(name));
-            let fingerprint = html.fingerprint(start);
-            parts::deferred_link(html, &objects, fingerprint, "Show Works and events");
+            parts::deferred_link(html, &objects, state, "Show Works and events");
         });
     })
+}
+
+/// Returns a hash of the state of a workload, without times.
+fn fingerprint(found: &Diagnosis) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    found.verdict.hash(&mut hasher);
+    for copy in &found.copies {
+        (&copy.cluster, copy.replicas(), copy.state).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// Returns the page of the smallest changes that would alter the decision.

@@ -12,7 +12,7 @@ use super::parts::{self, Column, Tone, number, text};
 use super::{DataState, Tab, frame, not_found};
 use crate::binding_query::{PAGE_SIZE, encode};
 use crate::html::Html;
-use crate::store::{BindingRow, ClusterRow, Store};
+use crate::store::{BindingRow, ClusterHealth, ClusterRow, Store};
 
 /// Returns the page. `cluster` is the object, whose conditions the page shows.
 pub(crate) fn page(store: &Store, name: &str, cluster: Option<&Cluster>) -> Document<String> {
@@ -39,10 +39,10 @@ pub(crate) fn page(store: &Store, name: &str, cluster: Option<&Cluster>) -> Docu
 }
 
 fn state(html: &mut Html, row: &ClusterRow, now: Timestamp) {
-    let class = if row.is_ready() {
-        "verdict well"
-    } else {
-        "verdict broken"
+    let class = match row.health() {
+        ClusterHealth::NotReady => "verdict broken",
+        ClusterHealth::Impaired => "verdict degraded",
+        ClusterHealth::Tainted | ClusterHealth::Ready => "verdict well",
     };
     html.el("div", &[("class", &class)], |html| {
         html.el("p", &[], |html| {

@@ -22,7 +22,10 @@ pub(crate) fn page(store: &Store) -> Document<String> {
     frame("Overview", Tab::Overview, &DataState::of(store), |html| {
         html.leaf("h1", &[], "Overview");
         html.el("div", &[("data-live", &"overview")], |html| {
-            still_reading(html, store);
+            if !store.has_synced {
+                still_reading(html, store);
+                return;
+            }
             let counts = store.health(now);
             verdict(html, store, &counts);
             let names = store.clusters.keys().map(String::as_str);

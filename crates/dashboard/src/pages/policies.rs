@@ -135,7 +135,7 @@ pub(crate) fn page(store: &Store, policy: &PolicyName) -> Document<String> {
     }
     rows.sort_by_key(|(_, row)| row.workload.rank(now));
     let title = format!("{} {policy}", policy.kind());
-    let query = encode(&policy.to_string());
+    let query = encode(&policy.key());
     frame(&title, Tab::Policies, &data, |html| {
         html.leaf("h1", &[], &title);
         html.el("div", &[("data-live", &"policy")], |html| {

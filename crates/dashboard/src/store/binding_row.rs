@@ -72,6 +72,13 @@ impl PolicyName {
         })
     }
 
+    /// Returns the name that selects exactly this policy in the query of a list: `NAMESPACE/NAME`, or
+    /// `ClusterPropagationPolicy/NAME`.
+    pub(crate) fn key(&self) -> String {
+        let scope = self.namespace.as_deref().unwrap_or_else(|| self.kind());
+        format!("{scope}/{}", self.name)
+    }
+
     /// Returns the kind of the policy.
     pub(crate) const fn kind(&self) -> &'static str {
         match self.namespace {

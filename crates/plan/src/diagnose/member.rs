@@ -4,97 +4,81 @@ use std::time::Duration;
 
 use berth_api::Cluster;
 use berth_apimachinery::api_error::{api_error_message, has_code};
-use berth_controllers::member_client::{self, proxied};
-use berth_controllers::resource_type::ResourceType;
-use berth_diagnosis::{MemberEvidence, Seen, object_problem, pod_problem};
-use k8s_openapi::api::core::v1::{Event, Pod};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use berth_controllers::member_pods::{MemberPodsError, PodLimit, has_pods, pods};
+use berth_diagnosis::{MemberEvidence, Seen, workload_problem};
+use k8s_openapi::api::core::v1::Event;
 use kube::Client;
 use kube::api::{Api, ListParams};
-use kube::core::Selector;
-use serde::Deserialize as _;
-use serde_json::Value;
+
+use super::template::FoundTemplate;
+use crate::member_access::{MemberAccess, MemberAccessError};
 
 /// The time limit of the requests to a member.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of pods that are read.
 const PODS: u32 = 200;
+/// Maximum number of events that are read.
+const EVENTS: u32 = 500;
 /// Maximum number of warnings.
 const WARNINGS: usize = 3;
 
+/// The reason why the evidence cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum EvidenceError {
+    #[error(transparent)]
+    Access(#[from] MemberAccessError),
+    #[error("{}", api_error_message(.0))]
+    Request(#[from] kube::Error),
+    #[error(transparent)]
+    Pods(#[from] MemberPodsError),
+}
+
 /// Reads the evidence about a workload in a member. The reason why something cannot be read is part of the evidence.
 pub(super) async fn evidence(
-    control_plane: &Client,
+    access: &MemberAccess,
     cluster: &Cluster,
-    resource: &ResourceType,
-    namespace: &str,
-    name: &str,
+    found: &FoundTemplate,
 ) -> Seen<MemberEvidence> {
     let read = async {
-        let member = connect(control_plane, cluster).await?;
-        read(member, resource, namespace, name).await
+        let name = cluster.metadata.name.as_deref().unwrap_or_default();
+        let member = access.client(name, Some(cluster)).await?;
+        read(member, found).await
     };
     match tokio::time::timeout(TIMEOUT, read).await {
         Ok(Ok(evidence)) => Seen::Found(evidence),
-        Ok(Err(error)) if has_code(&error, 404) => Seen::Absent,
-        Ok(Err(error)) => Seen::Hidden(api_error_message(&error)),
+        Ok(Err(EvidenceError::Request(error))) if has_code(&error, 404) => Seen::Absent,
+        Ok(Err(error)) => Seen::Hidden(error.to_string()),
         Err(_) => Seen::Hidden(format!("no answer in {} s", TIMEOUT.as_secs())),
     }
 }
 
-/// Finds a way to a member: through the cluster proxy, with the rights of the user, or else with the credentials that the
-/// control plane has for the member.
-///
-/// # Errors
-/// Returns the refusal of the proxy, which tells a user more than a Secret that may not be read.
-async fn connect(control_plane: &Client, cluster: &Cluster) -> Result<Client, kube::Error> {
-    let name = cluster.metadata.name.as_deref().unwrap_or_default();
-    let proxied = proxied::client(control_plane, name);
-    let Err(refusal) = proxied.apiserver_version().await else {
-        return Ok(proxied);
-    };
-    let direct = member_client::connect(control_plane, cluster).await;
-    direct.map_err(|_| refusal)
-}
-
-async fn read(
-    member: Client,
-    resource: &ResourceType,
-    namespace: &str,
-    name: &str,
-) -> Result<MemberEvidence, kube::Error> {
-    let object = resource.api(member.clone(), namespace).get(name).await?;
-    let object = object.data;
-    let pods: Vec<Pod> = match selector(&object) {
-        Some(selector) if !namespace.is_empty() => {
-            let api: Api<Pod> = Api::namespaced(member.clone(), namespace);
-            let parameters = ListParams::default().labels_from(&selector).limit(PODS);
-            api.list(&parameters).await?.items
-        }
-        _ => Vec::new(),
+async fn read(member: Client, found: &FoundTemplate) -> Result<MemberEvidence, EvidenceError> {
+    let name = &found.reference.name;
+    let namespace = found.reference.namespace.as_deref().unwrap_or_default();
+    let object = found
+        .resource
+        .api(member.clone(), namespace)
+        .get(name)
+        .await?;
+    let object = serde_json::to_value(object).unwrap_or_default();
+    let pods = if has_pods(&object) {
+        pods(&member, &object, PodLimit::AtMost(PODS)).await?
+    } else {
+        Vec::new()
     };
     // Events help, but a user who may not read them still gets the rest.
     let events = if namespace.is_empty() {
         Vec::new()
     } else {
         let api: Api<Event> = Api::namespaced(member, namespace);
-        let parameters = ListParams::default().fields("type=Warning").limit(500);
+        let parameters = ListParams::default().fields("type=Warning").limit(EVENTS);
         let listed = api.list(&parameters).await;
         listed.map(|listed| listed.items).unwrap_or_default()
     };
     Ok(MemberEvidence {
-        problem: pod_problem(&pods).or_else(|| object_problem(&object)),
+        problem: workload_problem(&pods, &object),
         warnings: warnings(events, name),
     })
-}
-
-/// Returns the selector with which a workload selects its pods, if it selects any. An empty selector would select the pods
-/// of all workloads.
-fn selector(object: &Value) -> Option<Selector> {
-    let selector = object.pointer("/spec/selector")?;
-    let selector = LabelSelector::deserialize(selector).ok()?;
-    let selector = Selector::try_from(selector).ok()?;
-    (!selector.selects_all()).then_some(selector)
 }
 
 /// Returns the newest warnings about an object, its pods and its replica sets, the newest first.
@@ -155,13 +139,5 @@ mod tests {
                 "Old: Pod web-1: m"
             ]
         );
-    }
-
-    #[test]
-    fn an_empty_selector_selects_no_pods() {
-        assert!(selector(&json!({ "spec": { "selector": {} } })).is_none());
-        assert!(selector(&json!({ "spec": {} })).is_none());
-        let labels = json!({ "spec": { "selector": { "matchLabels": { "app": "web" } } } });
-        assert!(selector(&labels).is_some());
     }
 }

@@ -1,9 +1,9 @@
 //! The template of a workload in the control plane, found by its reference in a binding or by a name on the command line,
 //! and the policies.
 
-use std::fmt;
 use std::sync::Arc;
 
+use berth_api::binding::ObjectReference;
 use berth_apimachinery::api_error::api_error_message;
 use berth_component_base::paged_list::list_all;
 use berth_controllers::detector::claim::PolicyKind;
@@ -15,43 +15,25 @@ use kube::Client;
 use kube::api::{Api, DynamicObject};
 use serde_json::Value;
 
+use crate::binding_objects;
 use crate::control_plane_lists::ListError;
 use crate::explain::{ExplainError, NameQuery};
 use crate::served_kinds::{KindLookup, ServedKinds};
 use crate::well_known_types;
 
-/// The name of a template.
-#[derive(Clone, Debug, Default)]
-pub(super) struct TemplateName {
-    pub(super) api_version: String,
-    pub(super) kind: String,
-    /// Empty for cluster-scoped resources.
-    pub(super) namespace: String,
-    pub(super) name: String,
-}
-
-impl fmt::Display for TemplateName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &*self.namespace {
-            "" => write!(f, "{} {}", self.kind, self.name),
-            namespace => write!(f, "{} {namespace}/{}", self.kind, self.name),
-        }
-    }
-}
-
 /// A template that exists.
 #[derive(Clone, Debug)]
 pub(super) struct FoundTemplate {
-    pub(super) name: TemplateName,
+    pub(super) reference: ObjectReference,
     pub(super) resource: Arc<ResourceType>,
     pub(super) template: Template,
     pub(super) object: DynamicObject,
 }
 
 impl FoundTemplate {
-    fn new(name: TemplateName, resource: Arc<ResourceType>, object: DynamicObject) -> Self {
+    fn new(reference: ObjectReference, resource: Arc<ResourceType>, object: DynamicObject) -> Self {
         Self {
-            name,
+            reference,
             template: Template::from_object(&resource, object.clone()),
             resource,
             object,
@@ -70,23 +52,24 @@ impl FoundTemplate {
     }
 }
 
-/// Reads the template with this name.
-pub(super) async fn read(client: &Client, name: &TemplateName) -> Seen<FoundTemplate> {
-    match get(client, name).await {
-        Ok(Some(found)) => Seen::Found(found),
-        Ok(None) => Seen::Absent,
-        Err(error) => Seen::Hidden(api_error_message(&error)),
+/// Returns the kind and the name of a template, such as `Deployment shop/web`.
+pub(super) fn title(resource: &ObjectReference) -> String {
+    let (kind, name) = (&resource.kind, &resource.name);
+    match resource.namespace.as_deref() {
+        None | Some("") => format!("{kind} {name}"),
+        Some(namespace) => format!("{kind} {namespace}/{name}"),
     }
 }
 
-async fn get(client: &Client, name: &TemplateName) -> Result<Option<FoundTemplate>, kube::Error> {
-    let mut kinds = ServedKinds::new(client.clone());
-    let KindLookup::Served(resource) = kinds.find(&name.api_version, &name.kind).await? else {
-        return Ok(None);
-    };
-    let api = resource.api(client.clone(), &name.namespace);
-    let object = api.get_opt(&name.name).await?;
-    Ok(object.map(|object| FoundTemplate::new(name.clone(), resource, object)))
+/// Reads the template that a binding refers to.
+pub(super) async fn read(client: &Client, reference: &ObjectReference) -> Seen<FoundTemplate> {
+    match binding_objects::template(client, reference).await {
+        Ok(Some((resource, object))) => {
+            Seen::Found(FoundTemplate::new(reference.clone(), resource, object))
+        }
+        Ok(None) => Seen::Absent,
+        Err(why) => Seen::Hidden(why),
+    }
 }
 
 /// Finds the template that a name on the command line selects. Without a kind, the kinds that run pods come first.
@@ -131,13 +114,14 @@ pub(super) async fn find(
         let Ok(Some(object)) = api.get_opt(query.name()).await else {
             continue;
         };
-        let name = TemplateName {
+        let reference = ObjectReference {
             api_version: api_version.clone(),
             kind: kind.clone(),
-            namespace: object.metadata.namespace.clone().unwrap_or_default(),
+            namespace: object.metadata.namespace.clone(),
             name: query.name().to_owned(),
+            ..ObjectReference::default()
         };
-        return Ok(Some(FoundTemplate::new(name, resource, object)));
+        return Ok(Some(FoundTemplate::new(reference, resource, object)));
     }
     Ok(None)
 }

@@ -1,7 +1,4 @@
 //! The comparison of a wanted object with the object in its member.
-//!
-//! The member is reached through `clusters/proxy` of the control plane, with the rights of the user, or else at the
-//! endpoint of its Cluster with the token of its Secret.
 
 use std::time::Duration;
 
@@ -9,17 +6,17 @@ use berth_api::Cluster;
 use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_apimachinery::conflict_retry::CONFLICT_ATTEMPTS;
 use berth_apimachinery::json_fields::{is_deleting, kind_of, text_at};
-use berth_controllers::member_client::{self, MemberClientError, proxied};
 use berth_controllers::propagation::difference::{
     certain_changes, changed_fields, is_managed, wanted_object,
 };
 use berth_controllers::resource_type::ResourceType;
 use berth_controllers::rest_mapper::{KindError, RestMapper};
 use berth_interpreter::{InterpretError, Interpreter};
-use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::TypeMeta;
 use serde_json::Value;
+
+use crate::member_access::{MemberAccess, MemberAccessError};
 
 use super::report::{FieldDiff, MemberDiff};
 
@@ -28,9 +25,7 @@ const MEMBER_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The access to the members of a control plane.
 pub(super) struct Members<'a> {
-    pub(super) control_plane: &'a Client,
-    /// The client for requests to `clusters/proxy`. `None` if the control plane does not serve it.
-    pub(super) forwarding: Option<&'a Client>,
+    pub(super) access: MemberAccess,
     pub(super) interpreter: &'a Interpreter,
 }
 
@@ -38,7 +33,7 @@ pub(super) struct Members<'a> {
 #[derive(Debug, thiserror::Error)]
 enum MemberError {
     #[error(transparent)]
-    Client(#[from] MemberClientError),
+    Access(#[from] MemberAccessError),
     #[error(transparent)]
     Kind(#[from] KindError),
     #[error("{}", api_error_message(.0))]
@@ -47,8 +42,6 @@ enum MemberError {
     Decode(#[from] serde_json::Error),
     #[error(transparent)]
     Interpret(#[from] InterpretError),
-    #[error("its Cluster does not exist")]
-    NoCluster,
     #[error("no response within {} s", MEMBER_TIMEOUT.as_secs())]
     Timeout,
 }
@@ -76,12 +69,7 @@ async fn compare(
     name: &str,
     cluster: Option<&Cluster>,
 ) -> Result<(MemberDiff, Vec<String>), MemberError> {
-    let client = if let Some(forwarding) = members.forwarding {
-        proxied::client(forwarding, name)
-    } else {
-        let cluster = cluster.ok_or(MemberError::NoCluster)?;
-        member_client::connect(members.control_plane, cluster).await?
-    };
+    let client = members.access.client(name, cluster).await?;
     let (api_version, kind) = kind_of(manifest);
     let resource = RestMapper::new(client.clone())
         .find(api_version, kind)

@@ -3,9 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use berth_api::Work;
 use berth_api::manifest::prune;
-use berth_api::well_known::{APPLIED_CLUSTER_OVERRIDES, APPLIED_OVERRIDES};
 use berth_apimachinery::json_fields::kind_of;
 use berth_controllers::propagation::difference::changed_fields;
 use berth_interpreter::{InterpretError, Interpreter};
@@ -56,25 +54,6 @@ pub(super) fn template_diff(
         diffs.push(FieldDiff::new(change, is_share.then_some(Origin::Share)));
     }
     Ok(diffs)
-}
-
-/// Returns the override policies that were applied to the object of a Work, with their kinds.
-pub(super) fn override_policies(work: &Work) -> Vec<String> {
-    let annotations = work.metadata.annotations.as_ref();
-    let names = |kind: &str, key: &str| -> Vec<String> {
-        let recorded = annotations.and_then(|annotations| annotations.get(key));
-        let recorded: Option<Vec<Value>> =
-            recorded.and_then(|json| serde_json::from_str(json).ok());
-        let recorded = recorded.unwrap_or_default();
-        let names = recorded
-            .iter()
-            .filter_map(|policy| policy.get("policyName")?.as_str());
-        names.map(|name| format!("{kind} {name}")).collect()
-    };
-    let mut all = names("ClusterOverridePolicy", APPLIED_CLUSTER_OVERRIDES);
-    all.extend(names("OverridePolicy", APPLIED_OVERRIDES));
-    all.dedup();
-    all
 }
 
 #[cfg(test)]
@@ -139,18 +118,5 @@ mod tests {
                 .collect();
             assert_eq!(found, expected);
         }
-    }
-
-    #[test]
-    fn the_annotations_of_a_work_name_the_policies() {
-        let work: Work = serde_json::from_value(json!({"metadata": {"name": "w", "annotations": {
-            (APPLIED_CLUSTER_OVERRIDES): r#"[{"policyName":"all","overriders":{}}]"#,
-            (APPLIED_OVERRIDES): r#"[{"policyName":"web","overriders":{}},{"policyName":"web","overriders":{}}]"#}},
-            "spec": {"workload": {"manifests": []}}}))
-        .unwrap();
-        assert_eq!(
-            override_policies(&work),
-            ["ClusterOverridePolicy all", "OverridePolicy web"]
-        );
     }
 }

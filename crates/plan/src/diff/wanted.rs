@@ -3,19 +3,18 @@
 use berth_api::well_known::{CONDITION_APPLIED, TEMPLATE_GENERATION};
 use berth_api::{
     Binding, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration, Work,
-    condition, names,
+    condition,
 };
 use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_apimachinery::json_fields::generation;
 use berth_component_base::paged_list::list_all;
 use berth_controllers::propagation::difference::reports_drift;
-use berth_controllers::rest_mapper::RestMapper;
 use berth_interpreter::{Interpreter, names_kind};
-use kube::api::{Api, ListParams};
-use kube::{Client, ResourceExt as _};
-use serde_json::Value;
+use kube::Client;
+use kube::api::Api;
+use serde_json::{Value, to_value};
 
-use crate::control_plane_lists::ListError;
+use crate::binding_objects::{template, works};
 use crate::explain::ExplainError;
 
 /// The wanted objects of a binding.
@@ -47,7 +46,8 @@ impl Wanted {
     pub(super) async fn read(client: &Client, binding: &Binding) -> Result<Self, ExplainError> {
         let mut notes = Vec::new();
         let resource = &binding.spec.resource;
-        let template = match template(client, binding).await {
+        let read = template(client, resource).await;
+        let template = match read.map(|found| found.and_then(|(_, object)| to_value(object).ok())) {
             Ok(Some(template)) => Some(template),
             Ok(None) => {
                 notes.push(format!(
@@ -132,43 +132,6 @@ impl ClusterWork {
         }
         notes
     }
-}
-
-/// Reads the Works of a binding, with their clusters.
-async fn works(client: &Client, binding: &Binding) -> Result<Vec<(String, Work)>, ListError> {
-    let id = binding.permanent_id();
-    if id.is_empty() {
-        return Ok(Vec::new());
-    }
-    let selector = format!("{}={id}", binding.key.kind().id_label());
-    let params = ListParams::default().labels(&selector);
-    let works = Api::<Work>::all(client.clone()).list(&params).await;
-    let works = works.map_err(|error| ListError {
-        resource: "works",
-        reason: api_error_message(&error),
-    })?;
-    let in_clusters = works.items.into_iter().filter_map(|work| {
-        let namespace = work.namespace()?;
-        let cluster = names::cluster_of_execution_namespace(&namespace)?;
-        Some((cluster.to_owned(), work))
-    });
-    Ok(in_clusters.collect())
-}
-
-/// Reads the template of a binding. Returns `None` if it does not exist.
-async fn template(client: &Client, binding: &Binding) -> Result<Option<Value>, String> {
-    let resource = &binding.spec.resource;
-    let kinds = RestMapper::new(client.clone());
-    let found = kinds.find(&resource.api_version, &resource.kind).await;
-    let found = found.map_err(|error| error.to_string())?;
-    let namespace = resource.namespace.as_deref().unwrap_or_default();
-    let read = found
-        .api(client.clone(), namespace)
-        .get_opt(&resource.name)
-        .await;
-    let read = read.map_err(|error| api_error_message(&error))?;
-    let template = read.map(serde_json::to_value).transpose();
-    template.map_err(|error| error.to_string())
 }
 
 /// Returns the interpreter with the scripts of the control plane. Webhooks are not called.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use berth_apimachinery::repeated_failure::RepeatedFailure;
+use berth_apimachinery::repeated_failure::{FailureEnd, RepeatedFailure};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -131,22 +131,27 @@ async fn keep_open(
     loop {
         let reason: Arc<str> = match connector.open(&cluster).await {
             Ok((client, driver)) => {
-                match failure.ended(Instant::now()) {
-                    None => tracing::info!(%cluster, "connected to the estimator"),
-                    Some(end) => {
-                        let failures = end.failures;
-                        tracing::info!(%cluster, failures, "connected to the estimator again after {}", end.lasted);
-                    }
-                }
+                tracing::debug!(%cluster, "connected to the estimator");
                 let (began, active) = (Instant::now(), ActiveConnection::new(client));
                 let broken = active.broken.clone();
                 state.send_replace(ConnectionState::Up(active));
-                let reason = tokio::select! {
-                    ended = driver => match ended {
-                        Ok(()) => "connection closed".to_owned(),
-                        Err(error) => format!("connection lost: {error}"),
-                    },
-                    () = broken.cancelled() => format!("connection dropped after {MAX_TIMEOUTS} timeouts"),
+                let ends = async {
+                    tokio::select! {
+                        ended = driver => match ended {
+                            Ok(()) => "connection closed".to_owned(),
+                            Err(error) => format!("connection lost: {error}"),
+                        },
+                        () = broken.cancelled() => format!("connection dropped after {MAX_TIMEOUTS} timeouts"),
+                    }
+                };
+                tokio::pin!(ends);
+                // The failure of a connection that flaps has not ended.
+                let early = tokio::time::timeout(STABLE_AFTER, &mut ends).await;
+                let reason = if let Ok(reason) = early {
+                    reason
+                } else {
+                    log_stable(&cluster, failure.ended(Instant::now()));
+                    ends.await
                 };
                 if began.elapsed() >= STABLE_AFTER {
                     delay = FIRST_DELAY;
@@ -169,6 +174,22 @@ async fn keep_open(
         state.send_replace(ConnectionState::Down(reason));
         tokio::time::sleep(with_jitter(delay, &cluster)).await;
         delay = (delay * 2).min(MAX_DELAY);
+    }
+}
+
+/// Logs that a connection is stable.
+fn log_stable(cluster: &str, end: Option<FailureEnd>) {
+    match end {
+        None => tracing::info!(cluster, "connected to the estimator"),
+        Some(end) => {
+            let failures = end.failures;
+            tracing::info!(
+                cluster,
+                failures,
+                "connected to the estimator again after {}",
+                end.lasted
+            );
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The effects of the brake: the rate of the evictions, the metric, one line of the log, and the conditions of Clusters.
 
-use berth_apimachinery::api_error::api_error_message;
+use berth_apimachinery::api_error::{api_error_message, is_unreachable};
 use std::time::Instant;
 
 use super::super::brake::{Brake, Readiness};
@@ -70,16 +70,31 @@ impl Failover {
             let (writer, name) = (self.writer.clone(), name.clone());
             workers.start(async move {
                 let written = writer.show_brake(&name, message.as_deref()).await;
-                if let Err(error) = written {
-                    let error = api_error_message(&error);
-                    tracing::debug!(
-                        cluster = name,
-                        error,
-                        "cannot write the condition of a cluster"
-                    );
-                }
-                Outcome::Cluster(name)
+                Outcome::Cluster { name, written }
             });
+        }
+    }
+
+    /// Logs a failed write of a condition. The client logs outages of the control plane.
+    pub(super) fn log_brake_write(&mut self, cluster: &str, written: Result<(), kube::Error>) {
+        let now = Instant::now();
+        let Err(error) = written else {
+            self.brake_failure.succeeded_for_one(now);
+            return;
+        };
+        let message = api_error_message(&error);
+        let line = if is_unreachable(&error) {
+            None
+        } else {
+            self.brake_failure.failed(&message, now)
+        };
+        if let Some(line) = line {
+            tracing::warn!(
+                cluster,
+                error = %message,
+                repeated = line.repeated,
+                "cannot show on a Cluster that evictions are paused: check the right to patch clusters/status"
+            );
         }
     }
 }

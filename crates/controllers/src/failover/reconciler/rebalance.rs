@@ -2,10 +2,12 @@
 
 use std::time::Instant;
 
+use berth_api::BindingKey;
+
 use super::super::binding::BindingRecord;
 use super::super::eviction_queue::EvictionQueueKind;
 use super::super::options::RebalanceMode;
-use super::super::pending_pods;
+use super::super::pending_pods::{self, PendingPodsError};
 use super::super::rebalancing::Rebalancing;
 use super::super::writer::Announcement;
 use super::{Examination, Failover, Outcome, SHORT_DELAY};
@@ -72,14 +74,35 @@ impl Failover {
         let resource = binding.body.spec.resource.clone();
         workers.start(async move {
             let count = pending_pods::count(&client, &record, &resource).await;
-            if let Err(error) = &count {
-                tracing::debug!(binding = &*key.name, cluster, %error, "cannot count pending pods");
-            }
             Outcome::Pods {
                 binding: key,
                 cluster,
-                count: count.ok(),
+                count,
             }
         });
+    }
+
+    /// Logs that the pods of a workload cannot be counted: replicas that no node can run then do not move.
+    pub(super) fn log_pod_count(
+        &mut self,
+        binding: &BindingKey,
+        cluster: &str,
+        count: &Result<i64, PendingPodsError>,
+    ) {
+        let now = Instant::now();
+        let Err(error) = count else {
+            self.pod_failure.succeeded_for_one(now);
+            return;
+        };
+        let message = error.to_string();
+        if let Some(line) = self.pod_failure.failed(&message, now) {
+            tracing::warn!(
+                %binding,
+                cluster,
+                error = %message,
+                repeated = line.repeated,
+                "cannot count the pods that no node can run, so that they do not move: check the right to list pods in the member"
+            );
+        }
     }
 }

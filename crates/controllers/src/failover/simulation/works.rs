@@ -133,7 +133,7 @@ impl Workload {
     /// Returns the number of ready replicas, or of healthy copies, that the controllers must not go below.
     fn least(&self) -> i64 {
         if self.leaves_first() {
-            self.within_budget().max(0)
+            self.within_budget().max(self.unplaced())
         } else {
             self.wanted()
         }
@@ -142,7 +142,7 @@ impl Workload {
     /// Returns the same number after the deadline of the migration.
     fn least_after_deadline(&self) -> i64 {
         if self.leaves_first() {
-            self.least()
+            self.within_budget().max(0)
         } else {
             self.within_budget().max(1.min(self.wanted()))
         }
@@ -151,6 +151,16 @@ impl Workload {
     /// Reports whether old copies leave before new ones start.
     fn leaves_first(&self) -> bool {
         self.shape.surge == Some(0) && !self.binding.clusters.is_empty()
+    }
+
+    /// Returns the replicas that the scheduler has not placed yet.
+    fn unplaced(&self) -> i64 {
+        let replicas = |target: &Value| target["replicas"].as_i64().unwrap_or(0);
+        let placed: i64 = self.binding.clusters.iter().map(replicas).sum();
+        match self.shape.copies {
+            None => (self.wanted() - placed).max(0),
+            Some(_) => 0,
+        }
     }
 
     /// Returns the replicas, or copies, that the limit on moves leaves in place.

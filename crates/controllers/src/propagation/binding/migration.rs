@@ -108,10 +108,16 @@ pub(crate) fn plan(shares: &[Share], limits: &Limits) -> Vec<i64> {
     let desired: i64 = granted.iter().sum();
     let gives_up = limits.patience == Patience::Expired || limits.surge == Some(0) && desired > 0;
     if gives_up {
-        let beyond_budget = limits.moving.map_or(0, |moving| (missing - moving).max(0));
+        let beyond_budget = limits.moving.map_or(0, |moving| missing - moving);
+        // Replicas that the scheduler has not placed yet have no room to wait for.
+        let unplaced = match limits.patience {
+            Patience::Waiting => (limits.wanted - desired).min(missing),
+            Patience::Expired => 0,
+        };
+        let held = beyond_budget.max(unplaced);
         let is_last = secured == 0 && limits.surge != Some(0) || desired == 0;
-        if beyond_budget > 0 {
-            missing = beyond_budget;
+        if held > 0 {
+            missing = held;
         } else {
             sources.truncate(usize::from(is_last));
         }

@@ -17,7 +17,6 @@ use super::member_object::{
     resource_type,
 };
 use super::object_cache::{Cached, MemberObject, RevertedScale};
-use super::ownership::is_managed;
 use crate::monitor::MemberWrite;
 use crate::resource_interpreter::ResourceInterpreter;
 use crate::resource_type::ResourceType;
@@ -231,7 +230,8 @@ impl Application<'_> {
             };
         }
         let fields = field_names(&changes);
-        if is_managed(&observed.value) {
+        // An object of another owner is not reported as a copy of this control plane.
+        if self.ownership.covers(&observed.value, self.manifest) {
             return Ok(Applied::Drifted {
                 object: observed,
                 fields,

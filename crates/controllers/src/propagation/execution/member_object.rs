@@ -90,7 +90,7 @@ pub(super) struct Ownership<'a> {
 
 impl Ownership<'_> {
     /// Reports whether the control plane may delete or release an object.
-    fn covers(self, object: &Value, manifest: &Value) -> bool {
+    pub(super) fn covers(self, object: &Value, manifest: &Value) -> bool {
         is_managed(object) && other_owner(object, manifest, self.applied, self.id).is_none()
     }
 }

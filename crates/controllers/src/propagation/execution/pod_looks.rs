@@ -10,7 +10,7 @@ use berth_api::binding::ResourceHealth;
 use berth_api::work::ManifestStatus;
 use berth_apimachinery::api_error::has_code;
 use berth_apimachinery::json_fields::has_condition;
-use berth_diagnosis::{PodProblem, Reason, object_problem, pod_problem};
+use berth_diagnosis::{PodProblem, Reason, workload_problem};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use serde_json::Value;
@@ -32,7 +32,7 @@ const MEMORY: Duration = Duration::from_mins(10);
 /// Maximum number of pods of a look.
 const MAX_PODS: u32 = 100;
 /// Time limit of a look.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The look that a run of a Work takes at its pods if the workload is unhealthy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -177,7 +177,13 @@ pub(super) enum LookResult {
 pub(super) async fn look(member: &Client, workload: &Value, look: Look) -> LookResult {
     let request = pods(member, workload, PodLimit::AtMost(MAX_PODS));
     match tokio::time::timeout(TIMEOUT, request).await {
-        Ok(Ok(pods)) => LookResult::Seen(problem(&pods, workload, look)),
+        Ok(Ok(pods)) => match problem(&pods, workload, look) {
+            // The pods that are not listed may have the problem.
+            None if u32::try_from(pods.len()).is_ok_and(|count| count >= MAX_PODS) => {
+                LookResult::NoResponse
+            }
+            problem => LookResult::Seen(problem),
+        },
         Ok(Err(MemberPodsError::Request(error))) if has_code(&error, 403) => LookResult::Refused,
         Ok(Err(_)) | Err(_) => LookResult::NoResponse,
     }
@@ -185,14 +191,11 @@ pub(super) async fn look(member: &Client, workload: &Value, look: Look) -> LookR
 
 /// Returns the problem to report. Pods that start are no problem: the number of ready replicas tells enough.
 fn problem(pods: &[Pod], workload: &Value, look: Look) -> Option<PodProblem> {
-    let of_pods = pod_problem(pods);
-    if let Some(found) = &of_pods
-        && found.reason.is_about_pods()
-    {
-        return of_pods;
-    }
-    let lasting = of_pods.filter(|of| of.reason == Reason::NotReady && look != Look::First);
-    object_problem(workload).or(lasting)
+    workload_problem(pods, workload).filter(|found| match found.reason {
+        Reason::Starting => false,
+        Reason::NotReady => look != Look::First,
+        _ => true,
+    })
 }
 
 #[cfg(test)]

@@ -273,7 +273,11 @@ impl WorkExecutor {
         }
         match self.write_status(input, next, observations).await {
             Ok(work) => result.work = work,
-            Err(error) => result.failure = Some(error.into()),
+            Err(error) => {
+                // The problem that was found is not stored yet, so that the next run looks again.
+                result.health = WorkloadHealth::Unobserved;
+                result.failure = Some(error.into());
+            }
         }
         result
     }

@@ -37,7 +37,7 @@ pub(super) fn forget_stale_health(items: &mut [AggregatedStatusItem], clusters: 
 }
 
 /// Returns the reports that count in the status of a template: without the ready replicas of clusters that are not ready.
-/// What these replicas did for good, such as the completions of a Job, still counts.
+/// The lasting results of these replicas, such as the completions of a Job, still count.
 pub(super) fn current_reports(
     items: &[AggregatedStatusItem],
     clusters: &ClusterStates,

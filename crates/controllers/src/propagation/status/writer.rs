@@ -11,7 +11,7 @@ use berth_api::{Binding, BindingKind};
 use berth_events::{Event, EventRecorder, Severity};
 use berth_interpreter::InterpretError;
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -133,15 +133,16 @@ impl StatusWriter {
             let mut next = Binding::clone(current);
             let change = update(&mut next, input);
             let status = next.status;
-            let shown = |version: Option<&str>| Written::Shown {
+            let shown = |version: Option<&str>, conditions: &[Condition]| Written::Shown {
                 version: version.and_then(|version| version.parse().ok()),
-                health: fingerprint(&status.conditions),
+                health: fingerprint(conditions),
             };
             if change == StatusChange::Progress && may_defer == MayDefer::Yes {
                 return Ok((Written::Deferred, None));
             }
             if change == StatusChange::None {
-                let written = shown(Some(current.resource_version()));
+                let stored = &current.status.conditions;
+                let written = shown(Some(current.resource_version()), stored);
                 return Ok((written, Some(status.aggregated_status)));
             }
             let patch = Patch::Merge(json!({
@@ -161,7 +162,10 @@ impl StatusWriter {
                 let title = binding.title();
                 let message = format!("Update {title} with AggregatedStatus successfully.");
                 self.record(binding, binding.reference(), Severity::Normal, &message);
-                let written = shown(response.metadata.resource_version.as_deref());
+                let written = shown(
+                    response.metadata.resource_version.as_deref(),
+                    &status.conditions,
+                );
                 return Ok((written, Some(status.aggregated_status)));
             }
         }

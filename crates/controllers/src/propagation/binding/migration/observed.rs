@@ -181,6 +181,8 @@ impl Migration {
             "a binding of higher priority takes the place; the old copy stays for its grace period"
                 .clone_into(&mut wait.message);
         }
+        let mut numbers = shares.iter().zip(&granted);
+        let waits_for_room = numbers.any(|(share, granted)| *granted < share.desired);
         let granted = names.iter().zip(&shares).zip(granted);
         let granted = granted.map(|((name, share), now)| {
             let applied = share.applied;
@@ -188,7 +190,7 @@ impl Migration {
         });
         Ok(Self {
             granted: granted.collect(),
-            needs_room: limits.surge.is_some() && desired > 0,
+            needs_room: limits.surge.is_some() && waits_for_room,
             wait,
             ..Self::default()
         })
@@ -217,9 +219,9 @@ impl Migration {
         }
     }
 
-    /// Returns the clusters whose Works do not leave: the targets, and the clusters of eviction tasks. With a limit on the
-    /// surge, the copy of an eviction task leaves like others, because the new replicas would wait for its room, and the
-    /// task for the new replicas. A user may keep the copy, and a preempted copy has its grace period.
+    /// Returns the clusters whose Works do not leave: the targets, and the clusters of eviction tasks. While new replicas wait
+    /// for room, the copy of an eviction task leaves like others, because the task waits for these replicas. A user may
+    /// keep the copy, and a preempted copy has its grace period.
     pub(crate) fn expected_clusters(&self, spec: &BindingSpec) -> BTreeSet<String> {
         let mut expected = spec.expected_clusters();
         if self.needs_room {

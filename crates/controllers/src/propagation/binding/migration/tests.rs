@@ -189,6 +189,12 @@ fn new_replicas_wait_for_room() {
             vec![4],
         ),
         (
+            "old before new before all are placed",
+            vec![share(0, 3, 3), share(1, 1, 1)],
+            with_surge(4, 0),
+            vec![3, 1],
+        ),
+        (
             "a surge starts",
             vec![share(0, 8, 8), share(8, 0, 0)],
             with_surge(8, 2),

@@ -387,3 +387,25 @@ fn old_replicas_stay_for_replicas_that_are_not_placed_yet() {
     let migration = observe(&moving, &deployment(4), NOW);
     assert_eq!(migration.leaving("m1"), Leaving::Keep);
 }
+
+#[test]
+fn with_a_limit_on_the_surge_an_evicted_copy_stays_until_a_new_copy_needs_its_room() {
+    let mut template = deployment(4);
+    template["metadata"]["annotations"][MAX_SURGE] = "0".into();
+    let task = json!([{ "fromCluster": "m0", "reason": "R", "producer": "p" }]);
+    for (about, new, stays) in [("not placed yet", None, true), ("placed", Some(4), false)] {
+        let mut evicted = input(
+            "Duplicated",
+            &[
+                ("m0", None, Some((4, 4))),
+                ("m1", Some(4), Some((4, 4))),
+                ("m2", new, None),
+            ],
+        );
+        let binding = Arc::get_mut(&mut evicted.binding).unwrap();
+        binding.spec.graceful_eviction_tasks = serde_json::from_value(task.clone()).unwrap();
+        let migration = observe(&evicted, &template, NOW);
+        let expected = migration.expected_clusters(&evicted.binding.spec);
+        assert_eq!(expected.contains("m0"), stays, "{about}");
+    }
+}
