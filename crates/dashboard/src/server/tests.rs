@@ -17,7 +17,8 @@ fn a_binding_is_absent_only_after_the_first_lists() {
         (true, Presence::Present, Presence::Absent),
     ] {
         store.has_synced = has_synced;
-        assert_eq!(Presence::of(&name("web"), &store), of_listed);
-        assert_eq!(Presence::of(&name("other"), &store), of_other);
+        let presence = |binding: &BindingKey| Presence::of(store.bindings.get(binding), &store);
+        assert_eq!(presence(&name("web")), of_listed);
+        assert_eq!(presence(&name("other")), of_other);
     }
 }
