@@ -4,20 +4,23 @@
 //! The controllers call the methods of [`Monitor`], and [`Monitor::register`] exports the metrics. This module must not
 //! depend on the controllers.
 
+pub(crate) mod binding_health;
 mod families;
 pub(crate) mod queue_meter;
 pub(crate) mod watchdog;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use berth_api::{Cluster, condition};
+use berth_api::{BindingKey, Cluster, condition};
+use berth_apimachinery::timestamp;
 use berth_component_base::metrics::workqueue::{self, WorkQueue};
 use berth_metrics::encoding::{EncodeLabelValue, LabelValueEncoder};
 use berth_metrics::{Observe as _, Registry};
 
+use self::binding_health::{BindingHealth, HealthTimeline};
 use self::families::{
     ClusterFamilies, ClusterLabels, CreationLabels, DriftLabels, EvictionFamilies, EvictionLabels,
     InterpreterFamilies, KindLabels, MigrationLabels, PropagationFamilies, QueueLabels,
@@ -36,6 +39,7 @@ struct Inner {
     clusters: ClusterFamilies,
     evictions: EvictionFamilies,
     interpreter: InterpreterFamilies,
+    binding_health: BindingHealth,
     queues: Mutex<BTreeMap<&'static str, Arc<Mutex<WorkQueue>>>>,
     watchdog: Watchdog,
 }
@@ -99,6 +103,7 @@ impl Monitor {
         all.clusters.register(registry);
         all.evictions.register(registry);
         all.interpreter.register(registry);
+        all.binding_health.register(registry, timestamp::now());
         let queues = all.queues.lock().unwrap_or_else(PoisonError::into_inner);
         let queues: Vec<_> = queues
             .iter()
@@ -284,6 +289,21 @@ impl Monitor {
         let gauges = &self.0.propagation.migrating;
         let gauge = gauges.get_or_create(&MigrationLabels { reason });
         gauge.inc_by(difference);
+    }
+
+    /// Counts a binding by its health. Replaces the former health of the binding.
+    pub(crate) fn count_binding(&self, key: &BindingKey, health: HealthTimeline) {
+        self.0.binding_health.insert(key, health);
+    }
+
+    /// Counts exactly these bindings by their health.
+    pub(crate) fn count_bindings(&self, all: HashMap<BindingKey, HealthTimeline>) {
+        self.0.binding_health.replace(all);
+    }
+
+    /// Stops counting a deleted binding.
+    pub(crate) fn forget_binding(&self, key: &BindingKey) {
+        self.0.binding_health.remove(key);
     }
 
     /// Records whether evictions are paused.

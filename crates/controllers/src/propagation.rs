@@ -12,7 +12,7 @@
 //! |---|---|
 //! | pure | [`binding`], [`binding::targets`], [`binding::migration`], [`binding::desired_work`], [`binding::work_patch`], [`status`], [`status::health`], [`execution::work_action`], [`execution::drift`], [`difference`], [`execution::work_status`] |
 //! | requests | [`binding::sync`], [`status::writer`], `execution::member_object`, `execution::work_executor` |
-//! | state | [`index`], `reconciler` with `watch_events`, [`execution::member`] |
+//! | state | [`index`], `reconciler` with `watch_events` and `health_metric`, [`execution::member`] |
 //!
 //! The reconciler owns the observed state of the control plane and starts a bounded number of jobs. Jobs for one
 //! binding run one after another. Each member has a task with its own state. All decisions are level-triggered: a
@@ -21,6 +21,7 @@
 
 pub(crate) mod binding;
 pub(crate) mod execution;
+mod health_metric;
 pub(crate) mod index;
 mod reconciler;
 pub(crate) mod status;

@@ -2,7 +2,7 @@
 
 use berth_api::Work;
 use berth_api::well_known::RESOURCE_BINDING_PERMANENT_ID;
-use berth_e2e::{Objects as _, eventually};
+use berth_e2e::{Objects as _, Program, eventually};
 use berth_test_requirements::needs;
 use kube::api::{Api, ListParams};
 use serde_json::json;
@@ -95,6 +95,67 @@ async fn counters_increase_when_a_template_is_propagated() {
         (r#"workqueue_adds_total{controller="execution-controller",name="execution-controller"}"#, 2.0),
     ])
     .await;
+    drop(controllers);
+    scene.stop().await;
+}
+
+/// Checks that the gauge of the bindings by health follows workloads that break, recover and disappear, bindings that no
+/// scheduler places, and a restart.
+#[needs(embedded)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bindings_are_counted_by_their_health() {
+    let scene = Scene::start().await;
+    let arguments = ["--leader-elect=false"];
+    let controllers = scene.start_controllers("controllers", &arguments);
+    let counts = async |controllers: &Program, expected: [(&str, u32); 3]| {
+        let port = port_of(controllers).await;
+        let expected = expected
+            .map(|(health, count)| format!("berth_bindings{{health=\"{health}\"}} {count}"));
+        eventually("the numbers of bindings", async || {
+            let text = scrape(port).await.map_err(|error| error.to_string())?;
+            let is_there = |sample: &String| text.lines().any(|line| line == sample);
+            if expected.iter().all(is_there) {
+                Ok(())
+            } else {
+                Err(text)
+            }
+        })
+        .await;
+    };
+    let none = [("broken", 0), ("stuck", 0), ("well", 0)];
+    counts(&controllers, none).await;
+    let web = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web", "namespace": "default",
+            "annotations": { "simulation.berth/fails": "pull" } },
+        "spec": { "replicas": 1, "selector": { "matchLabels": { "app": "web" } }, "template": {
+            "metadata": { "labels": { "app": "web" } },
+            "spec": { "containers": [{ "name": "web", "image": "nginx:1" }] } } },
+    });
+    let deployments = json!({ "apiVersion": "apps/v1", "kind": "Deployment" });
+    let placement = json!({ "clusterAffinity": { "clusterNames": ["nowhere"] } });
+    let first = json!({ "resourceSelectors": [{ "apiVersion": "v1", "kind": "ConfigMap", "name": "first" }] });
+    let nowhere = json!({ "placement": placement });
+    scene
+        .create_all(&[
+            policy("deployments", json!({ "resourceSelectors": [deployments] })),
+            policy("first", first),
+            policy("others", nowhere),
+            web.clone(),
+            config_map("first"),
+            config_map("other"),
+        ])
+        .await;
+    counts(&controllers, [("broken", 1), ("stuck", 1), ("well", 1)]).await;
+    drop(controllers);
+    let controllers = scene.start_controllers("restarted", &arguments);
+    counts(&controllers, [("broken", 1), ("stuck", 1), ("well", 1)]).await;
+    let recovered = json!({ "metadata": { "annotations": { "simulation.berth/fails": null } } });
+    scene.edit(&web, recovered).await;
+    counts(&controllers, [("broken", 0), ("stuck", 1), ("well", 2)]).await;
+    for object in [&web, &config_map("first"), &config_map("other")] {
+        scene.delete(object).await;
+    }
+    counts(&controllers, none).await;
     drop(controllers);
     scene.stop().await;
 }

@@ -129,7 +129,7 @@ pub(super) struct Propagator {
     syncer: WorkSyncer,
     status_writer: StatusWriter,
     executor: WorkExecutor,
-    monitor: Monitor,
+    pub(super) monitor: Monitor,
     pub(super) customizations: Customizations,
     pub(super) index: Index,
     queue: WorkQueue<Job, ()>,

@@ -81,6 +81,7 @@ impl Propagator {
         let placement = annotations.and_then(|all| all.get(APPLIED_PLACEMENT));
         let placement = placement.map(String::as_str).unwrap_or_default();
         let old = self.index.insert_binding(Arc::clone(&binding), placement);
+        self.count_health(&binding);
         let changed = old
             .as_ref()
             .is_none_or(|old| synced_fields(old) != synced_fields(&binding));
@@ -234,6 +235,7 @@ impl Propagator {
     /// reports are current.
     fn check_statuses(&mut self, cluster: &str) {
         for binding in self.index.bindings_in(cluster) {
+            self.count_health_again(&binding);
             self.enqueue_settled_status(binding);
         }
     }
@@ -312,6 +314,7 @@ impl Observe for Propagator {
                 let key = BindingKey::new(namespace, name);
                 self.forget_sync(&key);
                 self.index.remove_binding(&key);
+                self.monitor.forget_binding(&key);
             }
             Source::Works => self.handle_deleted_work(namespace, name),
             Source::Clusters => {
@@ -357,6 +360,7 @@ impl Observe for Propagator {
     fn listed(&mut self, source: &Source) {
         if self.listed.insert(*source) && *source == Source::Clusters {
             self.start_members();
+            self.count_all_health();
         }
     }
 }
