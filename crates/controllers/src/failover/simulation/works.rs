@@ -126,7 +126,17 @@ impl Workload {
     fn wanted(&self) -> i64 {
         match self.shape.copies {
             None => self.shape.replicas,
-            Some(_) => i64::try_from(self.binding.clusters.len().max(1)).unwrap(),
+            Some(copies) => {
+                let placed = self.binding.clusters.len();
+                // The scheduler may still replace those that are evicted.
+                let evicted = if self.is_scheduled {
+                    0
+                } else {
+                    self.binding.tasks.len()
+                };
+                let wanted = (placed + evicted).min(copies).max(placed).max(1);
+                i64::try_from(wanted).unwrap()
+            }
         }
     }
 

@@ -164,7 +164,7 @@ impl Migration {
         let wanted = match unit {
             // After an eviction, the scheduler has not placed all replicas again yet.
             Unit::Replicas => desired.max(binding.spec.replicas.into()),
-            Unit::Copies => desired.max(1),
+            Unit::Copies => (desired + unplaced_copies(input, &targets)).max(1),
         };
         let limits = Limits {
             wanted,
@@ -299,6 +299,27 @@ fn unit(spec: &BindingSpec) -> Option<Unit> {
     } else {
         Unit::Copies
     })
+}
+
+/// Returns the number of evicted copies that the scheduler may still place elsewhere. A copy that waits for an evicted one
+/// then waits for the decision. Without such a copy, the eviction tasks alone keep what is needed.
+fn unplaced_copies(input: &SyncInput, targets: &BTreeMap<String, i64>) -> i64 {
+    let Binding { spec, status, .. } = &*input.binding;
+    if status.scheduler_observed_generation == Some(input.binding.generation()) {
+        return 0;
+    }
+    let tasks = spec.graceful_eviction_tasks.iter();
+    let evicted: BTreeSet<&String> = tasks
+        .map(|task| &task.from_cluster)
+        .filter(|cluster| !targets.contains_key(*cluster))
+        .collect();
+    let mut works = input.works.keys();
+    let waits = works.any(|cluster| !targets.contains_key(cluster) && !evicted.contains(cluster));
+    if waits {
+        i64::try_from(evicted.len()).unwrap_or(i64::MAX)
+    } else {
+        0
+    }
 }
 
 /// Returns the share that the Works of a cluster report.

@@ -129,6 +129,41 @@ fn a_copy_stays_as_it_is_until_another_copy_is_healthy() {
 }
 
 #[test]
+fn an_old_copy_stays_until_the_scheduler_has_replaced_an_evicted_one() {
+    let task = |cluster: &str| GracefulEvictionTask {
+        from_cluster: cluster.to_owned(),
+        ..GracefulEvictionTask::default()
+    };
+    // The workload moves from m2 to m3, and is then evicted from m3.
+    let copies = [
+        ("m1", Some(4), Some((4, 4))),
+        ("m2", None, Some((4, 4))),
+        ("m3", None, Some((4, 0))),
+    ];
+    for (about, tasks, observed, expected) in [
+        ("undecided", vec![task("m3")], 1, Leaving::Keep),
+        ("decided", vec![task("m3")], 2, Leaving::Delete),
+        ("not evicted", vec![], 1, Leaving::Delete),
+        (
+            "the task keeps the copy",
+            vec![task("m2"), task("m3")],
+            1,
+            Leaving::Delete,
+        ),
+    ] {
+        let mut evicted = input("Duplicated", &copies);
+        let binding = Arc::make_mut(&mut evicted.binding);
+        binding.metadata.generation = Some(2);
+        binding.status.scheduler_observed_generation = Some(observed);
+        binding.spec.graceful_eviction_tasks = tasks;
+        let migration = observe(&evicted, &deployment(4), NOW);
+        assert_eq!(migration.leaving("m2"), expected, "{about}");
+        let waits = expected == Leaving::Keep;
+        assert_eq!(migration.wait.is_some(), waits, "{about}");
+    }
+}
+
+#[test]
 fn a_reduced_target_keeps_its_ready_replicas() {
     let moving = input(
         "Divided",
