@@ -157,15 +157,18 @@ fn ready(deployment: Option<&Deployment>) -> i32 {
     status.and_then(|status| status.ready_replicas).unwrap_or(0)
 }
 
-/// Creates `web`, which can move from member1 to member2, `db`, which must stay in member1, and the ConfigMap `settings`
-/// in all members. The replicas of `web` are not ready in member2 while the OverridePolicy exists.
+/// Creates `web`, which can move from member1 to member2 with its dependency, the ConfigMap `greeting`, `db`, which must
+/// stay in member1, and the ConfigMap `settings` in all members. The replicas of `web` are not ready in member2 while the
+/// OverridePolicy exists.
 async fn create_workloads(scene: &Scene) {
-    let (web, db, settings) = (
+    let (mut web, db, settings) = (
         deployment("web", 2),
         deployment("db", 1),
         config_map("settings"),
     );
-    let aggregated = json!({ "placement": {
+    web["spec"]["template"]["spec"]["volumes"] =
+        json!([{ "name": "greeting", "configMap": { "name": "greeting" } }]);
+    let aggregated = json!({ "propagateDeps": true, "placement": {
         "clusterAffinity": { "clusterNames": ["member1", "member2"] },
         "replicaScheduling": { "replicaSchedulingType": "Divided",
             "replicaDivisionPreference": "Aggregated" } } });
@@ -184,6 +187,7 @@ async fn create_workloads(scene: &Scene) {
         settings,
         policy(&db, &["member1"]),
         db,
+        config_map("greeting"),
         with_spec(policy(&web, &[]), aggregated),
         web,
     ] {
@@ -215,7 +219,7 @@ async fn check_preview(scene: &Scene) {
     for expected in [
         "\ndefault/db-deployment ",
         "default/db-deployment, which stays, may need it",
-        "1 workload can leave member1; 1 workload and 1 other object stay",
+        "1 workload can leave member1; 1 dependency follows its workloads; 1 workload and 1 other object stay",
     ] {
         assert!(preview.contains(expected), "{preview}");
     }
@@ -233,7 +237,7 @@ async fn check_preview(scene: &Scene) {
 async fn end_early(scene: &Scene) {
     let (out, err) = scene.run("drain member1 --timeout 1", 1).await;
     assert!(out.contains("default/web-deployment waits: "), "{out}");
-    let expected = "error: 0 of 1 have left member1 after 1 s; run the same command to continue";
+    let expected = "error: 0 of 2 have left member1 after 1 s; run the same command to continue";
     assert!(err.starts_with(expected), "{err}");
     let log = scene.folder.path().join("drain.log");
     let mut drain = Program::start(&mut scene.command("drain member1"), &log);
@@ -252,11 +256,13 @@ async fn continue_drain(scene: &Scene) {
     let (out, _) = scene.run("drain member1", 1).await;
     for expected in [
         "default/web-deployment has left member1",
-        "member1 is not drained: 1 binding has left member1",
+        "default/greeting-configmap has left member1",
+        "member1 is not drained: 2 bindings have left member1",
     ] {
         assert!(out.contains(expected), "{out}");
     }
     assert!(scene.in_member::<Deployment>(0, "web").await.is_none());
+    assert!(scene.in_member::<ConfigMap>(0, "greeting").await.is_none());
     scene.wait_until_ready(1, "web", 2).await;
     scene.wait_until_ready(0, "db", 1).await;
 }

@@ -11,6 +11,7 @@ use berth_api::well_known::{
 };
 use berth_api::{Binding, BindingKey, Work, condition};
 use berth_component_base::paged_list::all_pages;
+use berth_controllers::suspension::is_suspended;
 use berth_plan::control_plane_lists;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
@@ -65,21 +66,42 @@ fn binding_of_work(work: &ObjectMeta) -> Option<BindingKey> {
     Some(BindingKey::new(namespace, name))
 }
 
-/// Returns the bindings that were drained from a cluster and have not left it. `with_work` are the bindings with a Work
-/// in the cluster.
+/// Returns the bindings that were drained from a cluster and have not left it, and the dependencies that follow them.
+/// `with_work` are the bindings with a Work in the cluster.
 fn departing(bindings: &[Binding], with_work: &BTreeSet<BindingKey>, cluster: &str) -> Departing {
+    let is_target = |binding: &Binding| binding.spec.clusters.iter().any(|t| t.name == cluster);
+    let targets = bindings.iter().filter(|binding| is_target(binding));
+    let staying: BTreeSet<&BindingKey> = targets.map(|binding| &binding.key).collect();
     let mut departing = Departing::new();
     for binding in bindings {
-        let mut drained = clusters_evicted_from(binding.annotation(EVICTED_FROM));
-        let is_target = binding.spec.clusters.iter().any(|t| t.name == cluster);
-        if binding.deleting() || is_target || !drained.any(|name| name == cluster) {
+        if binding.deleting() || is_target(binding) {
             continue;
         }
-        if has_task(binding, cluster) || with_work.contains(&binding.key) {
+        let mut drained = clusters_evicted_from(binding.annotation(EVICTED_FROM));
+        let is_drained = drained.any(|name| name == cluster);
+        let has_work = with_work.contains(&binding.key);
+        if is_drained && (has_task(binding, cluster) || has_work)
+            || has_work && follows(binding, &staying, cluster)
+        {
             departing.insert(binding.key.clone(), reason(binding, cluster));
         }
     }
     departing
+}
+
+/// Reports whether a binding is a dependency whose copy leaves the cluster, because none of the bindings that require it
+/// is placed there. `staying` are the bindings that are placed in the cluster. The list of clusters in `requiredBy` may be
+/// outdated for a short time.
+fn follows(binding: &Binding, staying: &BTreeSet<&BindingKey>, cluster: &str) -> bool {
+    let spec = &binding.spec;
+    let mut required_by = spec.required_by.iter().map(|parent| {
+        let namespace = parent.namespace.as_deref().unwrap_or_default();
+        BindingKey::new(namespace, &parent.name)
+    });
+    let is_dependency = spec.placement.is_none() || !spec.required_by.is_empty();
+    is_dependency
+        && !is_suspended(spec, cluster)
+        && !required_by.any(|parent| staying.contains(&parent))
 }
 
 /// Reports whether a binding is being evicted from a cluster.
@@ -110,6 +132,7 @@ fn reason(binding: &Binding, cluster: &str) -> String {
 #[cfg(test)]
 mod tests {
     use berth_api::ResourceBinding;
+    use berth_api::placement::Placement;
     use serde_json::{Value, json};
 
     use super::*;
@@ -194,9 +217,86 @@ mod tests {
                 Some("the new copies are not healthy yet"),
             ),
         ] {
-            let found = departing(&[binding(annotation, spec, &status)], works, "m1");
+            let mut binding = binding(annotation, spec, &status);
+            binding.spec.placement = Some(Placement::default());
+            let found = departing(&[binding], works, "m1");
             let found = found.values().next().map(String::as_str);
             assert_eq!(found, expected, "{about}");
+        }
+    }
+
+    #[test]
+    fn a_dependency_leaves_after_the_workloads_that_require_it() {
+        let workload = |name: &str, cluster: &str| {
+            let spec = json!({ "clusters": [{ "name": cluster }], "placement": {},
+                "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": name } });
+            let object = json!({ "metadata": { "name": name, "namespace": "shop" }, "spec": spec });
+            Binding::from(serde_json::from_value::<ResourceBinding>(object).unwrap())
+        };
+        let required_by = |names: &[&str]| -> Vec<Value> {
+            let of = |name: &&str| json!({ "namespace": "shop", "name": name, "clusters": [{ "name": "m1" }] });
+            names.iter().map(of).collect()
+        };
+        let workloads = [workload("moved", "m2"), workload("stays", "m1")];
+        let key = BindingKey::new("shop", "web-deployment");
+        let with_work = BTreeSet::from([key.clone()]);
+        let removed = "the copy in m1 is being removed";
+        for (about, spec, works, expected) in [
+            (
+                "the workload has moved",
+                json!({ "requiredBy": required_by(&["moved"]) }),
+                &with_work,
+                Some(removed),
+            ),
+            (
+                "no Work is left",
+                json!({ "requiredBy": required_by(&["moved"]) }),
+                &BTreeSet::new(),
+                None,
+            ),
+            (
+                "one of two workloads stays",
+                json!({ "requiredBy": required_by(&["moved", "stays"]) }),
+                &with_work,
+                None,
+            ),
+            (
+                "the workload was deleted",
+                json!({ "requiredBy": required_by(&["deleted"]) }),
+                &with_work,
+                Some(removed),
+            ),
+            (
+                "the workload is placed nowhere",
+                json!({}),
+                &with_work,
+                Some(removed),
+            ),
+            (
+                "a placement of its own in another cluster",
+                json!({ "placement": {}, "clusters": [{ "name": "m2" }],
+                    "requiredBy": required_by(&["moved"]) }),
+                &with_work,
+                Some(removed),
+            ),
+            (
+                "no dependency",
+                json!({ "placement": {}, "clusters": [{ "name": "m2" }] }),
+                &with_work,
+                None,
+            ),
+            (
+                "a copy that the suspension keeps",
+                json!({ "requiredBy": required_by(&["moved"]), "suspension": { "dispatching": true } }),
+                &with_work,
+                None,
+            ),
+        ] {
+            let mut bindings = workloads.to_vec();
+            bindings.push(binding("", &spec, &json!({})));
+            let found = departing(&bindings, works, "m1");
+            assert_eq!(found.get(&key).map(String::as_str), expected, "{about}");
+            assert_eq!(found.len(), usize::from(expected.is_some()), "{about}");
         }
     }
 
