@@ -1,20 +1,18 @@
 //! The fields that an apply would change, for the output of a dry run.
 
-use std::collections::BTreeSet;
-
+use berth_apimachinery::field_changes::{FieldChange, field_changes};
 use kube::Resource;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Fields that the server sets.
-const OF_SERVER: [&str; 7] = [
-    "/metadata/creationTimestamp",
-    "/metadata/generation",
-    "/metadata/managedFields",
-    "/metadata/resourceVersion",
-    "/metadata/selfLink",
-    "/metadata/uid",
-    "/status",
+/// Metadata that the server sets.
+const OF_SERVER: [&str; 6] = [
+    "creationTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
 ];
 /// Text for a field that an object does not have.
 const NONE: &str = "(none)";
@@ -24,62 +22,28 @@ pub(super) fn describe<K>(before: &K, after: &K) -> Result<Vec<String>, serde_js
 where
     K: Resource<DynamicType = ()> + Serialize,
 {
-    let hides_values = K::kind(&()) == "Secret";
-    let (before, after) = (serde_json::to_value(before)?, serde_json::to_value(after)?);
-    let mut changes = Vec::new();
-    compare("", Some(&before), Some(&after), hides_values, &mut changes);
-    Ok(changes)
+    let is_secret = K::kind(&()) == "Secret";
+    let changes = field_changes(&own_fields(before)?, &own_fields(after)?);
+    let lines = changes.into_iter().map(|FieldChange { field, old, new }| {
+        if is_secret && field.starts_with("data") {
+            return format!("{field} changes");
+        }
+        let text = |value: Option<Value>| value.map_or_else(|| NONE.to_owned(), |v| v.to_string());
+        format!("{field}: {} -> {}", text(old), text(new))
+    });
+    Ok(lines.collect())
 }
 
-/// Compares two values at a JSON pointer. Lists are compared as a whole.
-fn compare(
-    path: &str,
-    before: Option<&Value>,
-    after: Option<&Value>,
-    hides_values: bool,
-    changes: &mut Vec<String>,
-) {
-    if before == after || OF_SERVER.contains(&path) {
-        return;
+/// Returns an object without the fields that the server sets.
+fn own_fields<K: Serialize>(object: &K) -> Result<Value, serde_json::Error> {
+    let mut object = serde_json::to_value(object)?;
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
     }
-    let is_map = |value: Option<&Value>| value.is_none_or(Value::is_object);
-    if is_map(before) && is_map(after) {
-        let maps = [before, after].map(|value| value.and_then(Value::as_object));
-        let keys: BTreeSet<&String> = maps.iter().flatten().flat_map(|map| map.keys()).collect();
-        for key in keys {
-            let [before, after] = maps.map(|map| map.and_then(|map| map.get(key)));
-            compare(
-                &format!("{path}/{}", key.replace('~', "~0").replace('/', "~1")),
-                before,
-                after,
-                hides_values,
-                changes,
-            );
-        }
-        return;
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|field, _| !OF_SERVER.contains(&field.as_str()));
     }
-    let name = name(path);
-    if hides_values && path.starts_with("/data/") {
-        changes.push(format!("{name} changes"));
-        return;
-    }
-    let text = |value: Option<&Value>| value.map_or_else(|| NONE.to_owned(), ToString::to_string);
-    changes.push(format!("{name}: {} -> {}", text(before), text(after)));
-}
-
-/// Returns the name of a field at a JSON pointer, such as `spec.region` or `metadata.labels[a.b/c]`.
-fn name(pointer: &str) -> String {
-    let mut name = String::new();
-    for key in pointer.split('/').skip(1) {
-        let key = key.replace("~1", "/").replace("~0", "~");
-        if key.contains(['.', '/']) {
-            name.extend(["[", &key, "]"]);
-        } else {
-            let dot = if name.is_empty() { "" } else { "." };
-            name.extend([dot, &key]);
-        }
-    }
-    name
+    Ok(object)
 }
 
 #[cfg(test)]
@@ -113,12 +77,15 @@ mod tests {
 
     #[test]
     fn values_of_a_secret_are_hidden() {
-        let secret = |token: &str| -> Secret {
-            serde_json::from_value(json!({ "data": { "token": token } })).unwrap()
-        };
+        let secret = |object: Value| -> Secret { serde_json::from_value(object).unwrap() };
+        let token = |token: &str| secret(json!({ "data": { "token": token, "c.d": token } }));
         assert_eq!(
-            describe(&secret("YQ=="), &secret("Yg==")).unwrap(),
-            ["data.token changes"]
+            describe(&token("YQ=="), &token("Yg==")).unwrap(),
+            ["data[c.d] changes", "data.token changes"]
+        );
+        assert_eq!(
+            describe(&secret(json!({})), &token("Yg==")).unwrap(),
+            ["data changes"]
         );
     }
 }
