@@ -301,8 +301,13 @@ impl Member {
 
     /// Queues a Work if a look at its pods is due. The workload may have become healthy since the look was planned.
     fn queue_due_look(&mut self, work: String) {
-        let record = self.works.get(&work);
-        if record.is_some_and(|record| record.looks.next(Instant::now()) != Look::NotDue) {
+        let now = Instant::now();
+        let Some(record) = self.works.get_mut(&work) else {
+            return;
+        };
+        if let Some(due) = record.looks.dequeued(now) {
+            self.queue.push_at(Job::Look(work), due);
+        } else if record.looks.next(now) != Look::NotDue {
             self.enqueue(work, Priority::Low);
         }
     }

@@ -74,6 +74,10 @@ pub(super) struct LookSchedule {
     last: Option<Instant>,
     /// The number of looks, or the index of the longest delay.
     looks: usize,
+    /// The time before which the member is not asked again, because it refused a look.
+    refused_until: Option<Instant>,
+    /// The time at which the queue returns the Work for a look. An earlier look is queued in addition.
+    queued: Option<Instant>,
 }
 
 impl LookSchedule {
@@ -86,18 +90,39 @@ impl LookSchedule {
         }
     }
 
-    /// Records the health after a run. Returns the time of the next look if it is new.
+    /// Records the health after a run. Returns the time of the next look if it must be queued.
     pub(super) fn observe(&mut self, health: WorkloadHealth, now: Instant) -> Option<Instant> {
+        self.record(health, now);
+        self.to_queue()
+    }
+
+    /// Records that the queue has returned the Work. Returns the time of the next look if it must be queued again.
+    pub(super) fn dequeued(&mut self, now: Instant) -> Option<Instant> {
+        self.queued = None;
+        self.due.filter(|due| *due > now)?;
+        self.to_queue()
+    }
+
+    fn to_queue(&mut self) -> Option<Instant> {
+        let due = self.due?;
+        if self.queued.is_some_and(|queued| queued <= due) {
+            return None;
+        }
+        self.queued = Some(due);
+        self.queued
+    }
+
+    fn record(&mut self, health: WorkloadHealth, now: Instant) {
         let looked = match health {
-            WorkloadHealth::Unobserved => return None,
+            WorkloadHealth::Unobserved => return,
             WorkloadHealth::Well => {
                 self.due = None;
-                return None;
+                return;
             }
             WorkloadHealth::Unhealthy(looked) => looked,
         };
         match looked {
-            Looked::No if self.due.is_some() => return None,
+            Looked::No if self.due.is_some() => {}
             Looked::No => {
                 if self
                     .last
@@ -106,7 +131,8 @@ impl LookSchedule {
                     self.looks = 0;
                 }
                 let since_last = self.last.map(|last| last + self.delay());
-                self.due = since_last.max(Some(now + DELAYS[0]));
+                let first = Some(now + DELAYS[0]);
+                self.due = first.max(since_last).max(self.refused_until);
             }
             Looked::Yes => {
                 self.last = Some(now);
@@ -116,15 +142,18 @@ impl LookSchedule {
             Looked::Refused => {
                 self.last = Some(now);
                 self.looks = DELAYS.len() - 1;
-                self.due = Some(now + DELAY_AFTER_REFUSAL);
+                self.refused_until = Some(now + DELAY_AFTER_REFUSAL);
+                self.due = self.refused_until;
             }
         }
-        self.due
     }
 
     /// Begins the delays again, because the Work has changed.
     pub(super) fn restart(&mut self) {
-        *self = Self::default();
+        *self = Self {
+            queued: self.queued,
+            ..Self::default()
+        };
     }
 
     fn delay(&self) -> Duration {
@@ -210,6 +239,9 @@ mod tests {
         let (mut schedule, start) = (LookSchedule::default(), Instant::now());
         let mut observe = |health, second: u64| {
             let now = start + Duration::from_secs(second);
+            if schedule.queued.is_some_and(|queued| queued <= now) {
+                assert_eq!(schedule.dequeued(now), None);
+            }
             let look = schedule.next(now);
             let due = schedule.observe(health, now);
             (look, due.map(|due| due.duration_since(start).as_secs()))
@@ -225,16 +257,41 @@ mod tests {
             (80, yes, (Look::Again, Some(380))),
             // A short recovery does not begin the delays again.
             (100, Well, (Look::NotDue, None)),
-            (110, no, (Look::NotDue, Some(380))),
+            (110, no, (Look::NotDue, None)),
             (380, yes, (Look::Again, Some(680))),
             (680, Unhealthy(Looked::Refused), (Look::Again, Some(4280))),
+            // The member still refuses when the workload recovers.
             (690, Well, (Look::NotDue, None)),
+            (1500, no, (Look::NotDue, None)),
+            (4200, Well, (Look::NotDue, None)),
             (5000, no, (Look::NotDue, Some(5005))),
         ] {
             assert_eq!(observe(health, second), expected, "{second} s");
         }
         schedule.restart();
         assert_eq!(schedule.next(start + MEMORY * 100), Look::NotDue);
+    }
+
+    #[test]
+    fn a_look_is_queued_once() {
+        let (mut schedule, start) = (LookSchedule::default(), Instant::now());
+        let at = |second| start + Duration::from_secs(second);
+        let no = WorkloadHealth::Unhealthy(Looked::No);
+        assert_eq!(schedule.observe(no, at(0)), Some(at(5)));
+        for second in 1..4 {
+            let well = schedule.observe(WorkloadHealth::Well, at(second));
+            assert_eq!((well, schedule.observe(no, at(second))), (None, None));
+        }
+        assert_eq!(schedule.dequeued(at(5)), Some(at(8)));
+        assert_eq!(schedule.next(at(5)), Look::NotDue);
+        assert_eq!(schedule.dequeued(at(8)), None);
+        assert_eq!(schedule.next(at(8)), Look::First);
+        // The Work has changed, so the next look comes before the queued look.
+        let refused = WorkloadHealth::Unhealthy(Looked::Refused);
+        let late = at(8) + DELAY_AFTER_REFUSAL;
+        assert_eq!(schedule.observe(refused, at(8)), Some(late));
+        schedule.restart();
+        assert_eq!(schedule.observe(no, at(9)), Some(at(14)));
     }
 
     #[test]
