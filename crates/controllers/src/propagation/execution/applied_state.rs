@@ -5,6 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use berth_api::well_known::WORK_PERMANENT_ID;
 use serde_json::Value;
 
+use super::difference::VOLATILE;
+
 /// Hashes of a manifest and of the object that resulted from applying the manifest. The object also contains the
 /// server's defaults, which are no drift: the object is up to date while both hashes stay equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +48,6 @@ fn hash_work(permanent_id: Option<&Value>) -> u64 {
 
 /// Hashes an object without its status and the metadata that changes with every write.
 fn hash_content(object: &Value) -> u64 {
-    const VOLATILE: [&str; 3] = ["resourceVersion", "managedFields", "generation"];
     let mut sum = 0_u64;
     for (key, value) in object.as_object().into_iter().flatten() {
         match key.as_str() {

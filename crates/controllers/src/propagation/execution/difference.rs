@@ -19,7 +19,7 @@ const MAX_FIELDS: usize = 5;
 /// Maximum length of a field's path in a message.
 const MAX_FIELD_LENGTH: usize = 120;
 /// Metadata that changes with every write.
-const VOLATILE: [&str; 3] = ["resourceVersion", "managedFields", "generation"];
+pub(super) const VOLATILE: [&str; 3] = ["resourceVersion", "managedFields", "generation"];
 /// Objects whose keys are chosen by users, so that a server adds no defaults to them.
 const FREE_KEYS: [&str; 9] = [
     "data",

@@ -34,9 +34,14 @@ pub(super) fn set_drifted(
             _ => None,
         })
         .collect();
-    let is_failed = |outcome: &ManifestOutcome| matches!(outcome, ManifestOutcome::Failed(_));
-    if drifted.is_empty() && outcomes.iter().any(is_failed) {
-        // Nothing is known about an object that could not be read or written.
+    let is_unknown = |outcome: &ManifestOutcome| {
+        matches!(
+            outcome,
+            ManifestOutcome::Failed(_) | ManifestOutcome::Terminating
+        )
+    };
+    if drifted.is_empty() && outcomes.iter().any(is_unknown) {
+        // Nothing is known about an object that could not be read or written, or does not exist again yet.
         return false;
     }
     let (status, reason, message) = if drifted.is_empty() {
@@ -77,6 +82,12 @@ mod tests {
             // The Work was not applied.
             (&reporting, vec![], false, Some("True")),
             (&reporting, vec![failed], false, Some("True")),
+            (
+                &reporting,
+                vec![ManifestOutcome::Terminating],
+                false,
+                Some("True"),
+            ),
             (
                 &reporting,
                 vec![ManifestOutcome::Unchanged],

@@ -14,6 +14,8 @@ pub(crate) enum ManifestOutcome {
         /// The names of the fields that other clients had changed. `None` if the write corrected no drift.
         corrected: Option<String>,
     },
+    /// The object is being deleted, and is created again when it is gone.
+    Terminating,
     /// The object differs from its manifest in these fields, and is left.
     Drifted(String),
     /// The object could not be written, with the error.

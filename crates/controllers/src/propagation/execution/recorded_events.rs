@@ -132,7 +132,9 @@ pub(super) fn record_templates(
         let name = object.name.as_deref().unwrap_or_default();
         let namespace = object.namespace.as_deref();
         let (severity, reason, message) = match outcome {
-            ManifestOutcome::Unchanged | ManifestOutcome::Drifted(_) => continue,
+            ManifestOutcome::Unchanged
+            | ManifestOutcome::Terminating
+            | ManifestOutcome::Drifted(_) => continue,
             ManifestOutcome::Failed(_) if !changes.applied => continue,
             ManifestOutcome::Written { .. } => (
                 Severity::Normal,

@@ -554,7 +554,8 @@ impl WorkExecutor {
                             }
                         }
                         Applied::Drifted { fields, .. } => ManifestOutcome::Drifted(fields),
-                        Applied::Unchanged(_) | Applied::Terminating => ManifestOutcome::Unchanged,
+                        Applied::Unchanged(_) => ManifestOutcome::Unchanged,
+                        Applied::Terminating => ManifestOutcome::Terminating,
                     });
                 }
                 Err(error) => {
@@ -666,7 +667,7 @@ fn trace_application(
     let is_unchanged = |outcome: &ManifestOutcome| {
         matches!(
             outcome,
-            ManifestOutcome::Unchanged | ManifestOutcome::Drifted(_)
+            ManifestOutcome::Unchanged | ManifestOutcome::Terminating | ManifestOutcome::Drifted(_)
         )
     };
     if !berth_telemetry::is_enabled() || outcomes.iter().all(is_unchanged) {
