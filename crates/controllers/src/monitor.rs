@@ -137,7 +137,7 @@ impl Monitor {
     /// Returns a meter for a queue. Queues with the same name share their metrics.
     pub(crate) fn queue(&self, name: &'static str) -> QueueMeter {
         let mut queues = self.0.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        QueueMeter::new(Arc::clone(queues.entry(name).or_default()))
+        QueueMeter::new(name, Arc::clone(queues.entry(name).or_default()))
     }
 
     /// Records the search for the policy of a template.

@@ -1,5 +1,6 @@
 //! The task that writes events. It owns the correlator, and sends a few writes at the same time.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -188,7 +189,7 @@ impl EventWriter {
                 tracing::debug!(%error, "dropped an event of a terminating namespace");
             }
             Err(error) => {
-                self.log_loss(&draft, &error.to_string());
+                self.log_loss(&draft, &error);
             }
         }
         self.correlator.complete(draft.key, Instant::now());
@@ -197,7 +198,7 @@ impl EventWriter {
 
 impl EventWriter {
     /// Logs the loss of an event.
-    fn log_loss(&mut self, draft: &Draft, error: &str) {
+    fn log_loss(&mut self, draft: &Draft, error: &impl Display) {
         let reason = draft.latest.event.reason;
         // The message of the server may name the event, so the cause is the same for all events.
         let line = self.failure.failed("", Instant::now().into_std());

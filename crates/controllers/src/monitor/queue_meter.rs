@@ -10,6 +10,7 @@ use tokio::time::Instant;
 /// A meter of one work queue. The default meter has its own metrics, which no endpoint shows.
 #[derive(Debug, Default)]
 pub(crate) struct QueueMeter {
+    name: &'static str,
     shared: Arc<Mutex<WorkQueue>>,
     /// The number of keys in this queue. It is subtracted from the shared metrics when the queue is dropped.
     depth: usize,
@@ -17,12 +18,18 @@ pub(crate) struct QueueMeter {
 }
 
 impl QueueMeter {
-    pub(super) fn new(shared: Arc<Mutex<WorkQueue>>) -> Self {
+    pub(super) fn new(name: &'static str, shared: Arc<Mutex<WorkQueue>>) -> Self {
         Self {
+            name,
             shared,
             depth: 0,
             running: HashSet::new(),
         }
+    }
+
+    /// Returns the name of the queue, which is that of its controller.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut WorkQueue) -> T) -> T {

@@ -10,7 +10,7 @@ use berth_apimachinery::api_error::{api_error_message, is_stale, is_unreachable}
 use berth_apimachinery::repeated_failure::RepeatedFailure;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::hash::Hash;
 use std::time::Duration;
 
@@ -67,6 +67,15 @@ pub(crate) trait RetryableError: Display {
     /// Returns the message for the log.
     fn message(&self) -> String {
         self.to_string()
+    }
+}
+
+/// The message of an error, which is formatted only for a line that is written.
+struct ErrorText<'a, E>(&'a E);
+
+impl<E: RetryableError> Display for ErrorText<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message())
     }
 }
 
@@ -224,10 +233,11 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
     /// Logs that no failed key is left, if failures were logged.
     fn log_recovery(&mut self) {
         if let Some(end) = self.failure_log.ended(Instant::now().into_std()) {
-            let failures = end.failures;
+            let (controller, failures) = (self.meter.name(), end.failures);
             tracing::info!(
+                controller,
                 failures,
-                "all failed requests of this queue have succeeded after {}",
+                "all failed requests of this controller have succeeded after {}",
                 end.lasted
             );
         }
@@ -259,19 +269,19 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
         K: LogKey,
     {
         let failures = self.fail(key, reason);
-        let error_text = error.message();
         if error.is_stale() {
-            let (key, error) = (KeyText(key), error_text);
+            let (key, error) = (KeyText(key), ErrorText(error));
             tracing::debug!(%key, failures, %error, "object changed meanwhile, trying again");
         } else if error.is_outage() {
-            let (key, error) = (KeyText(key), error_text);
+            let (key, error) = (KeyText(key), ErrorText(error));
             tracing::debug!(%key, failures, %error, "no response, trying again");
         } else {
-            self.log_failure(key, failures, &error_text);
+            self.log_failure(key, failures, &error.message());
         }
     }
 
-    /// Logs a failed run that does not end by itself soon. Limits the lines about repeated failures.
+    /// Logs a failed run that does not end by itself soon. Limits the lines about repeated failures, and counts the keys
+    /// that fail, because most of them get no line.
     pub(crate) fn log_failure(&mut self, key: &K, failures: u32, error: &str)
     where
         K: LogKey,
@@ -279,8 +289,17 @@ impl<K: Clone + Eq + Hash, R: Reason> WorkQueue<K, R> {
         let now = Instant::now().into_std();
         let (key, line) = (KeyText(key), self.failure_log.failed(error, now));
         if let Some(line) = line {
-            let repeated = line.repeated;
-            tracing::warn!(%key, failures, %error, repeated, "request failed, trying again later");
+            let (controller, repeated) = (self.meter.name(), line.repeated);
+            let failing_keys = self.failures.len();
+            tracing::warn!(
+                controller,
+                %key,
+                failures,
+                %error,
+                repeated,
+                failing_keys,
+                "request failed, trying again later"
+            );
         } else {
             tracing::debug!(%key, failures, %error, "request failed, trying again later");
         }
@@ -394,8 +413,12 @@ impl<K: Clone + Eq + Hash> WorkQueue<K, ()> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
     use super::pace::SHORTEST;
     use super::*;
+    use crate::monitor::Monitor;
 
     impl Reason for Vec<u32> {
         fn merge(&mut self, other: Self) {
@@ -496,6 +519,52 @@ mod tests {
         queue.finish(&"a");
         assert!(queue.may_wait(&"a"));
         assert_eq!(queue.next_due(), None);
+    }
+
+    /// A writer that collects log output.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_line_about_failures_names_the_controller_and_counts_the_keys() {
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        let _guard = tracing::subscriber::set_default(subscriber);
+        let meter = Monitor::default().queue("binding-controller");
+        let mut queue: WorkQueue<&str, ()> = WorkQueue::default().metered(meter);
+        let pauses = [Duration::ZERO, Duration::ZERO, Duration::from_secs(10)];
+        for (key, pause) in ["a", "b", "c"].into_iter().zip(pauses) {
+            tokio::time::advance(pause).await;
+            queue.start(key);
+            let failures = queue.fail(&key, ());
+            queue.log_failure(&key, failures, "refused");
+        }
+        for key in ["a", "b", "c"] {
+            queue.finish(&key);
+        }
+        let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        let lines: Vec<&str> = log.lines().collect();
+        assert_eq!(lines.len(), 3, "{log}");
+        let named = |line: &&str| line.contains(r#"controller="binding-controller""#);
+        assert!(lines.iter().all(named), "{log}");
+        assert!(lines[0].contains("key=a ") && lines[0].contains("failing_keys=1"));
+        assert!(lines[1].contains("key=c ") && lines[1].contains("repeated=2 failing_keys=3"));
+        assert!(lines[2].contains("failures=3"), "{log}");
     }
 
     #[tokio::test(start_paused = true)]
