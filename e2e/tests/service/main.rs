@@ -21,6 +21,7 @@ mod feature_gates;
 mod flags;
 mod interruption;
 mod leader_election;
+mod log_lines;
 mod malformed_objects;
 mod metrics_access;
 mod objects;
