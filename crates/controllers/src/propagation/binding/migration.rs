@@ -150,14 +150,12 @@ fn limit_moving(shares: &[Share], moving: i64, granted: &mut [i64]) {
 
 /// Delays added replicas until there is room for them. `total` is the maximum number in all clusters.
 fn limit_surge(shares: &[Share], total: i64, granted: &mut [i64]) {
-    // A removed replica needs its room until it is gone.
-    let occupied = |(share, granted): (&Share, &i64)| match share.member {
+    // A removed replica needs its room until it is gone. The member may not have started all that are in the Work.
+    let occupied = |share: &Share| match share.member {
         MemberState::Gone => 0,
-        MemberState::Silent | MemberState::Reporting => {
-            share.running.max(share.applied.min(*granted))
-        }
+        MemberState::Silent | MemberState::Reporting => share.running.max(share.applied),
     };
-    let used: i64 = shares.iter().zip(granted.iter()).map(occupied).sum();
+    let used: i64 = shares.iter().map(occupied).sum();
     delay_added(shares, (total - used).max(0), granted);
 }
 

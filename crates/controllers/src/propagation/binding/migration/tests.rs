@@ -195,6 +195,18 @@ fn new_replicas_wait_for_room() {
             vec![3, 1],
         ),
         (
+            "replicas that have not started yet need their room until they are removed",
+            vec![
+                Share {
+                    running: 1,
+                    ..share(0, 3, 0)
+                },
+                share(3, 0, 0),
+            ],
+            with_surge(3, 1),
+            vec![0, 1],
+        ),
+        (
             "a surge starts",
             vec![share(0, 8, 8), share(8, 0, 0)],
             with_surge(8, 2),
