@@ -126,17 +126,20 @@ impl Workload {
     fn wanted(&self) -> i64 {
         match self.shape.copies {
             None => self.shape.replicas,
-            Some(copies) => {
-                let placed = self.binding.clusters.len();
-                // The scheduler may still replace those that are evicted.
-                let evicted = if self.is_scheduled {
-                    0
-                } else {
-                    self.binding.tasks.len()
-                };
-                let wanted = (placed + evicted).min(copies).max(placed).max(1);
-                i64::try_from(wanted).unwrap()
+            Some(_) => i64::try_from(self.binding.clusters.len().max(1)).unwrap(),
+        }
+    }
+
+    /// Returns the same number with the evicted copies that the scheduler may still replace.
+    fn needed(&self) -> i64 {
+        let wanted = self.wanted();
+        match self.shape.copies {
+            Some(copies) if !self.is_scheduled => {
+                let evicted = i64::try_from(self.binding.tasks.len()).unwrap();
+                let copies = i64::try_from(copies).unwrap();
+                (wanted + evicted).min(copies).max(wanted)
             }
+            _ => wanted,
         }
     }
 
@@ -145,7 +148,7 @@ impl Workload {
         if self.leaves_first() {
             self.within_budget().max(self.unplaced())
         } else {
-            self.wanted()
+            self.needed()
         }
     }
 
@@ -166,11 +169,11 @@ impl Workload {
     /// Returns the replicas that the scheduler has not placed yet.
     fn unplaced(&self) -> i64 {
         let replicas = |target: &Value| target["replicas"].as_i64().unwrap_or(0);
-        let placed: i64 = self.binding.clusters.iter().map(replicas).sum();
-        match self.shape.copies {
-            None => (self.wanted() - placed).max(0),
-            Some(_) => 0,
-        }
+        let placed: i64 = match self.shape.copies {
+            None => self.binding.clusters.iter().map(replicas).sum(),
+            Some(_) => self.wanted(),
+        };
+        (self.needed() - placed).max(0)
     }
 
     /// Returns the replicas, or copies, that the limit on moves leaves in place.

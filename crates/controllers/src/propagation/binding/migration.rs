@@ -52,6 +52,8 @@ pub(crate) enum MemberState {
 pub(crate) struct Limits {
     /// The number that is wanted in all clusters together.
     pub(crate) wanted: i64,
+    /// The number that is wanted in addition if the scheduler replaces what was evicted.
+    pub(crate) undecided: i64,
     /// Maximum number above `wanted` while the workload moves; `None` if unlimited. With 0, the old replicas leave before
     /// the new ones start.
     pub(crate) surge: Option<i64>,
@@ -104,14 +106,15 @@ pub(crate) fn plan(shares: &[Share], limits: &Limits) -> Vec<i64> {
         .filter(|&i| shares[i].spare() > 0)
         .collect();
     sources.sort_by_key(|&i| Reverse((shares[i].member, shares[i].spare())));
-    let mut missing = (limits.wanted - secured).max(0);
+    let wanted = limits.wanted.saturating_add(limits.undecided);
+    let mut missing = (wanted - secured).max(0);
     let desired: i64 = granted.iter().sum();
     let gives_up = limits.patience == Patience::Expired || limits.surge == Some(0) && desired > 0;
     if gives_up {
         let beyond_budget = limits.moving.map_or(0, |moving| missing - moving);
         // Replicas that the scheduler has not placed yet have no room to wait for.
         let unplaced = match limits.patience {
-            Patience::Waiting => (limits.wanted - desired).min(missing),
+            Patience::Waiting => (wanted - desired).min(missing),
             Patience::Expired => 0,
         };
         let held = beyond_budget.max(unplaced);

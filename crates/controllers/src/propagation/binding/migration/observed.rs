@@ -164,10 +164,15 @@ impl Migration {
         let wanted = match unit {
             // After an eviction, the scheduler has not placed all replicas again yet.
             Unit::Replicas => desired.max(binding.spec.replicas.into()),
-            Unit::Copies => (desired + unplaced_copies(input, &targets)).max(1),
+            Unit::Copies => desired.max(1),
+        };
+        let undecided = match unit {
+            Unit::Replicas => 0,
+            Unit::Copies => undecided_copies(input, &targets),
         };
         let limits = Limits {
             wanted,
+            undecided,
             surge: limit(binding, template, MAX_SURGE, wanted),
             moving: limit(binding, template, MAX_MOVING, wanted),
             patience,
@@ -303,7 +308,7 @@ fn unit(spec: &BindingSpec) -> Option<Unit> {
 
 /// Returns the number of evicted copies that the scheduler may still place elsewhere. A copy that waits for an evicted one
 /// then waits for the decision. Without such a copy, the eviction tasks alone keep what is needed.
-fn unplaced_copies(input: &SyncInput, targets: &BTreeMap<String, i64>) -> i64 {
+fn undecided_copies(input: &SyncInput, targets: &BTreeMap<String, i64>) -> i64 {
     let Binding { spec, status, .. } = &*input.binding;
     if status.scheduler_observed_generation == Some(input.binding.generation()) {
         return 0;

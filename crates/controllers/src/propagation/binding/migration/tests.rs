@@ -22,6 +22,7 @@ const fn silent(share: Share) -> Share {
 fn waiting(wanted: i64) -> Limits {
     Limits {
         wanted,
+        undecided: 0,
         surge: None,
         moving: None,
         patience: Patience::Waiting,
@@ -108,6 +109,50 @@ fn old_replicas_leave_as_new_ones_become_ready() {
             vec![share(0, 1, 4), share(4, 4, 1)],
             waiting(4),
             vec![1, 4],
+        ),
+    ]);
+}
+
+#[test]
+fn old_copies_stay_until_the_scheduler_has_decided_about_an_evicted_one() {
+    let undecided = |surge| Limits {
+        undecided: 1,
+        surge,
+        ..waiting(1)
+    };
+    let copies = vec![share(1, 1, 1), share(0, 1, 1), share(0, 1, 0)];
+    let after_deadline = Limits {
+        patience: Patience::Expired,
+        ..undecided(None)
+    };
+    check(vec![
+        (
+            "until the decision",
+            copies.clone(),
+            undecided(None),
+            vec![1, 1, 0],
+        ),
+        (
+            "also old before new",
+            copies.clone(),
+            undecided(Some(0)),
+            vec![1, 1, 0],
+        ),
+        (
+            "not after the deadline",
+            copies.clone(),
+            after_deadline,
+            vec![1, 0, 0],
+        ),
+        ("decided", copies, waiting(1), vec![1, 0, 0]),
+        (
+            "without more room for new copies",
+            vec![share(1, 1, 0), share(0, 1, 1), share(1, 0, 0)],
+            Limits {
+                wanted: 2,
+                ..undecided(Some(0))
+            },
+            vec![1, 1, 0],
         ),
     ]);
 }
@@ -382,7 +427,7 @@ proptest! {
         patience in prop_oneof![3 => Just(Patience::Waiting), 1 => Just(Patience::Expired)],
         history in prop::collection::vec(step(), 1..40),
     ) {
-        let limits = Limits { wanted: replicas, surge, moving, patience };
+        let limits = Limits { wanted: replicas, undecided: 0, surge, moving, patience };
         let mut clusters = [Real::default(); 4];
         let running = (replicas, replicas, replicas);
         (clusters[0].desired, clusters[0].applied, clusters[0].ready) = running;
