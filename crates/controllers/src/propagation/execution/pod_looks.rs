@@ -93,17 +93,17 @@ impl LookSchedule {
     /// Records the health after a run. Returns the time of the next look if it must be queued.
     pub(super) fn observe(&mut self, health: WorkloadHealth, now: Instant) -> Option<Instant> {
         self.record(health, now);
-        self.to_queue()
+        self.queue_next()
     }
 
     /// Records that the queue has returned the Work. Returns the time of the next look if it must be queued again.
     pub(super) fn dequeued(&mut self, now: Instant) -> Option<Instant> {
         self.queued = None;
         self.due.filter(|due| *due > now)?;
-        self.to_queue()
+        self.queue_next()
     }
 
-    fn to_queue(&mut self) -> Option<Instant> {
+    fn queue_next(&mut self) -> Option<Instant> {
         let due = self.due?;
         if self.queued.is_some_and(|queued| queued <= due) {
             return None;
