@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use berth_api::{Binding, BindingKey};
-use berth_diagnosis::{ClusterState, Health, HealthCounts, Later, WorkloadRow, of_binding};
+use berth_diagnosis::{ClusterState, Health, HealthCounts, Later, WorkloadRow};
 use berth_metrics::{ConstGauge, Registry, Series};
 use jiff::{SignedDuration, Timestamp};
 
@@ -24,19 +24,14 @@ impl HealthTimeline {
         clusters: &dyn Fn(&str) -> ClusterState,
         now: Timestamp,
     ) -> Self {
+        let mut row = WorkloadRow::of(binding, clusters, now);
         let mut timeline = Self {
-            now: of_binding(binding, clusters, now).health,
+            now: row.health,
             later: Vec::new(),
         };
-        let mut from = now;
-        let mut health = timeline.now;
-        // Time changes nothing about a binding that is well.
-        while health != Health::Well
-            && let Some(later) = WorkloadRow::of(binding, clusters, from).later
-        {
-            health = later.health;
-            from = later.at + SignedDuration::from_secs(1);
+        while let Some(later) = row.later {
             timeline.later.push(later);
+            row = WorkloadRow::of(binding, clusters, later.at + SignedDuration::from_secs(1));
         }
         timeline
     }
