@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::copies::CopyRow;
 use crate::finding::{Finding, Reason, Station};
 use crate::health::Health;
+use crate::override_changes::OverrideChanges;
 
 /// The diagnosis of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,9 @@ pub struct Diagnosis {
     /// The findings, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
+    /// The changes that override policies make for clusters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overrides: Vec<OverrideChanges>,
     /// The copies, sorted by cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub copies: Vec<CopyRow>,
@@ -110,7 +114,7 @@ impl Diagnosis {
             stations,
             copies,
             findings,
-            warnings: BTreeMap::new(),
+            ..Self::default()
         }
     }
 

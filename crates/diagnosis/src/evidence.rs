@@ -11,6 +11,7 @@ use crate::diagnosis::{Diagnosis, StationReport};
 use crate::finding::{Finding, Reason, Station};
 use crate::health::Health;
 use crate::of_binding::{Subject, known_problem};
+use crate::override_changes::{self, OverrideChanges};
 use crate::pods::PodProblem;
 
 /// The time after which a missing binding means that no detector looks at the template.
@@ -95,8 +96,8 @@ pub struct Evidence<'a> {
     pub binding: Option<&'a Binding>,
     /// The states of all clusters.
     pub clusters: BTreeMap<String, ClusterState>,
-    /// The applied override policies, in words, by cluster.
-    pub overrides: Seen<BTreeMap<String, String>>,
+    /// The changes that override policies make, from the Works.
+    pub overrides: Seen<Vec<OverrideChanges>>,
     /// The objects in the members that were looked at.
     pub members: BTreeMap<String, Seen<MemberEvidence>>,
     /// The present time.
@@ -147,7 +148,12 @@ impl Evidence<'_> {
                 }
                 _ => None,
             });
+        let overrides = match &self.overrides {
+            Seen::Found(changes) => changes.clone(),
+            Seen::Absent | Seen::Hidden(_) => Vec::new(),
+        };
         Diagnosis {
+            overrides,
             warnings: warnings.collect(),
             ..Diagnosis::new(findings, reports, copies)
         }
@@ -247,22 +253,13 @@ impl Evidence<'_> {
         text
     }
 
-    /// Returns the applied override policies in one sentence, or `None` if there are none.
+    /// Returns the changes by override policies in one sentence, or `None` if there are none.
     fn override_summary(&self) -> Option<String> {
-        let applied = match &self.overrides {
-            Seen::Found(applied) if !applied.is_empty() => applied,
-            Seen::Found(_) | Seen::Absent => return None,
-            Seen::Hidden(why) => return Some(format!("not visible: {why}")),
-        };
-        let shown = applied.iter().take(SHOWN);
-        let shown: Vec<String> = shown
-            .map(|(cluster, policies)| format!("{cluster}: {policies}"))
-            .collect();
-        let more = match applied.len().saturating_sub(SHOWN) {
-            0 => String::new(),
-            more => format!("; and in {more} more clusters"),
-        };
-        Some(shown.join("; ") + &more)
+        match &self.overrides {
+            Seen::Found(changes) => override_changes::summary(changes),
+            Seen::Absent => None,
+            Seen::Hidden(why) => Some(format!("not visible: {why}")),
+        }
     }
 
     /// Adds to the reports what only this evidence shows.
@@ -299,9 +296,6 @@ impl Evidence<'_> {
         }
     }
 }
-
-/// Maximum number of clusters in a sentence.
-const SHOWN: usize = 4;
 
 #[cfg(test)]
 mod tests {

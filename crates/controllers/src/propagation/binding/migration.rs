@@ -32,6 +32,8 @@ pub(crate) struct Share {
     pub(crate) running: i64,
     /// The state of the member, on which the weight of its report depends.
     pub(crate) member: MemberState,
+    /// True if an eviction task keeps the Work as it is while no new replicas wait for its room.
+    pub(crate) is_evicted: bool,
 }
 
 /// The state of a share's member.
@@ -153,6 +155,7 @@ fn limit_surge(shares: &[Share], total: i64, granted: &mut [i64]) {
     // A removed replica needs its room until it is gone.
     let occupied = |(share, granted): (&Share, &i64)| match share.member {
         MemberState::Gone => 0,
+        _ if share.is_evicted => share.running.max(share.applied),
         MemberState::Silent | MemberState::Reporting => {
             share.running.max(share.applied.min(*granted))
         }

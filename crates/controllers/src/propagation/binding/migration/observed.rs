@@ -138,6 +138,8 @@ impl Migration {
             .collect();
         let names: BTreeSet<&String> = targets.keys().chain(input.works.keys()).collect();
         let names: Vec<&String> = names.into_iter().collect();
+        let tasks = binding.spec.graceful_eviction_tasks.iter();
+        let evicted_from: BTreeSet<&String> = tasks.map(|task| &task.from_cluster).collect();
         let mut shares = Vec::with_capacity(names.len());
         for name in &names {
             let desired = match unit {
@@ -147,6 +149,7 @@ impl Migration {
             let works = input.works.get(*name).map_or(&[][..], Vec::as_slice);
             let mut share = reported(works, unit, rules)?;
             share.desired = desired;
+            share.is_evicted = evicted_from.contains(name);
             let unreported = input.unreported.get(*name);
             if let Some(least) = unreported.filter(|_| patience == Patience::Waiting) {
                 // The report may count replicas that have been removed since. If the member has not noticed the change

@@ -9,6 +9,7 @@ const fn share(desired: i64, applied: i64, ready: i64) -> Share {
         ready,
         running: applied,
         member: MemberState::Reporting,
+        is_evicted: false,
     }
 }
 
@@ -163,6 +164,10 @@ fn after_the_deadline_only_the_last_healthy_copy_stays() {
 
 #[test]
 fn new_replicas_wait_for_room() {
+    let not_all_started = Share {
+        running: 1,
+        ..share(0, 2, 1)
+    };
     check(vec![
         (
             "old before new starts",
@@ -193,6 +198,24 @@ fn new_replicas_wait_for_room() {
             vec![share(0, 3, 3), share(1, 1, 1)],
             with_surge(4, 0),
             vec![3, 1],
+        ),
+        (
+            "replicas that have not started leave at once",
+            vec![not_all_started, share(2, 0, 0)],
+            with_surge(2, 1),
+            vec![1, 2],
+        ),
+        (
+            "an eviction task keeps them",
+            vec![
+                Share {
+                    is_evicted: true,
+                    ..not_all_started
+                },
+                share(2, 0, 0),
+            ],
+            with_surge(2, 1),
+            vec![1, 1],
         ),
         (
             "a surge starts",
