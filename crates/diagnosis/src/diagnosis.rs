@@ -85,7 +85,7 @@ impl Diagnosis {
         let stations: Vec<StationReport> = stations.collect();
         let Some(worst) = findings.first() else {
             return Self {
-                verdict: well(&copies),
+                verdict: well(&copies, &stations),
                 stations,
                 copies,
                 ..Self::default()
@@ -161,14 +161,18 @@ fn with_more(message: &str, more: usize) -> String {
 }
 
 /// Returns the sentence about a workload that is well.
-fn well(copies: &[CopyRow]) -> String {
+fn well(copies: &[CopyRow], stations: &[StationReport]) -> String {
     let staying: Vec<&CopyRow> = copies.iter().filter(|copy| !copy.leaving).collect();
     let (ready, wanted) = staying.iter().fold((0, 0), |(ready, wanted), copy| {
         let of_copy = copy.wanted.unwrap_or(0);
         (ready + copy.known_ready().min(of_copy), wanted + of_copy)
     });
     let places = match &staying[..] {
-        [] => return "no replicas are wanted".to_owned(),
+        [] => {
+            let mut stations = stations.iter();
+            let scheduling = stations.find(|report| report.station == Station::Scheduling);
+            return scheduling.map_or_else(String::new, |report| report.summary.clone());
+        }
         [only] => only.cluster.clone(),
         many => format!("{} clusters", many.len()),
     };

@@ -176,9 +176,17 @@ impl Evidence<'_> {
             }
             Seen::Found(_) | Seen::Hidden(_) => None,
             Seen::Absent => {
-                let message = "the template does not exist";
+                let mut message = "the template does not exist".to_owned();
+                if self.binding.is_none()
+                    && let Seen::Found(PolicyEvidence {
+                        holds: Some(policy),
+                        ..
+                    }) = &self.policies
+                {
+                    message = format!("{message}; {policy} names it");
+                }
                 let reason = Reason::TemplateMissing;
-                let found = new(Station::Template, Health::Stuck, reason, message.to_owned());
+                let found = new(Station::Template, Health::Stuck, reason, message);
                 Some(found.with_fix("apply the manifest of the workload to the control plane"))
             }
         }
@@ -345,6 +353,56 @@ mod tests {
                 (&*found.verdict, found.fix.as_deref()),
                 (verdict, Some(fix))
             );
+        }
+    }
+
+    #[test]
+    fn a_template_that_only_a_policy_names_is_missing() {
+        let policies = PolicyEvidence {
+            holds: Some("PropagationPolicy shop/web".to_owned()),
+            ..PolicyEvidence::default()
+        };
+        let evidence = Evidence {
+            template: Seen::Absent,
+            ..evidence(None, policies)
+        };
+        let found = evidence.diagnose();
+        assert_eq!(
+            (found.health, &*found.verdict),
+            (
+                Health::Stuck,
+                "the template does not exist; PropagationPolicy shop/web names it"
+            )
+        );
+    }
+
+    #[test]
+    fn overrides_are_named_and_shown() {
+        let binding = binding(json!([{ "name": "m1", "replicas": 2 }]), json!([]));
+        let changes = OverrideChanges {
+            clusters: vec!["m1".to_owned()],
+            policies: vec!["OverridePolicy web".to_owned()],
+            fields: Vec::new(),
+        };
+        for (overrides, expected) in [
+            (
+                Seen::Found(vec![changes]),
+                Some("OverridePolicy web changes no field in m1"),
+            ),
+            (Seen::Found(Vec::new()), None),
+            (
+                Seen::Hidden("no rights".to_owned()),
+                Some("not visible: no rights"),
+            ),
+        ] {
+            let evidence = Evidence {
+                overrides,
+                ..evidence(Some(&binding), PolicyEvidence::default())
+            };
+            let found = evidence.diagnose();
+            let mut stations = found.stations.iter();
+            let station = stations.find(|report| report.station == Station::Overrides);
+            assert_eq!(station.map(|report| &*report.summary), expected);
         }
     }
 

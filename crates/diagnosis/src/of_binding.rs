@@ -10,7 +10,7 @@ use crate::diagnosis::{Diagnosis, StationReport};
 use crate::finding::{Finding, Reason, Station};
 use crate::health::Health;
 use crate::pods;
-use crate::{dispatch, scheduling};
+use crate::{dispatch, healthy_condition, scheduling};
 
 /// The time within which replicas may become ready after a placement without being a problem.
 pub const STARTUP: SignedDuration = SignedDuration::from_mins(2);
@@ -333,7 +333,8 @@ fn override_failure(binding: &Binding) -> Option<Finding> {
 pub(crate) fn known_problem(binding: &Binding) -> Option<(Reason, &str, Timestamp)> {
     let healthy = condition::find(&binding.status.conditions, CONDITION_HEALTHY)?;
     let reason = Reason::parse(&healthy.reason).filter(|_| healthy.status == "False")?;
-    Some((reason, &healthy.message, healthy.last_transition_time.0))
+    let cause = healthy_condition::cause(&healthy.message);
+    Some((reason, cause, healthy.last_transition_time.0))
 }
 
 /// Reports whether a message of a pod problem is about a cluster.
@@ -452,7 +453,7 @@ pub(crate) mod tests {
     fn the_condition_of_the_binding_tells_why_replicas_are_not_ready() {
         let mut binding = in_clusters(&[item("m1", 0)]);
         let condition = json!({ "type": "Healthy", "status": "False", "reason": "CrashLoopBackOff",
-            "message": "2 of 2 pods crash in m1: exit code 1", "lastTransitionTime": PLACED });
+            "message": "2 of 2 pods crash in m1: exit code 1; fix: read the logs", "lastTransitionTime": PLACED });
         let condition = serde_json::from_value(condition).unwrap();
         binding.status.conditions.push(condition);
         let found = diagnose(&binding, 30);
@@ -512,6 +513,26 @@ pub(crate) mod tests {
             found.verdict,
             "no scheduler named default-scheduler decides about it"
         );
+    }
+
+    #[test]
+    fn a_dependency_waits_only_for_workloads_that_need_it() {
+        for (required_by, health, verdict) in [
+            (json!([]), Health::Well, "no workload needs it"),
+            (
+                json!([{ "namespace": "shop", "name": "web-deployment" }]),
+                Health::Waiting,
+                "no workload that needs it is placed",
+            ),
+        ] {
+            let mut dependency = binding(json!([]), json!([]));
+            dependency.spec.placement = None;
+            dependency.spec.replicas = 0;
+            dependency.spec.required_by = serde_json::from_value(required_by).unwrap();
+            dependency.status = berth_api::binding::BindingStatus::default();
+            let found = diagnose(&dependency, 600);
+            assert_eq!((found.health, &*found.verdict), (health, verdict));
+        }
     }
 
     #[test]

@@ -90,7 +90,10 @@ mod tests {
     fn clusters_with_the_same_changes_are_one_group() {
         let groups = grouped([change("m1", "a"), change("m2", "b"), change("m3", "a")]);
         let clusters: Vec<&[String]> = groups.iter().map(|group| &group.clusters[..]).collect();
-        assert_eq!(clusters, [&["m1".to_owned(), "m3".to_owned()][..], &["m2".to_owned()]]);
+        assert_eq!(
+            clusters,
+            [&["m1".to_owned(), "m3".to_owned()][..], &["m2".to_owned()]]
+        );
     }
 
     #[test]

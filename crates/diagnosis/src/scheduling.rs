@@ -71,7 +71,8 @@ fn no_clusters(binding: &Binding) -> Option<Finding> {
     let spec = &binding.spec;
     if spec.placement.is_none() {
         let message = "no workload that needs it is placed";
-        return Some(new(Health::Waiting, Reason::NoClusters, message));
+        let is_needed = !spec.required_by.is_empty();
+        return is_needed.then(|| new(Health::Waiting, Reason::NoClusters, message));
     }
     if spec.replicas == 0 && spec.replica_requirements.is_some() {
         return None;
@@ -100,8 +101,9 @@ fn argument(binding: &Binding) -> String {
 
 /// Returns where a binding is placed, in words.
 pub(crate) fn summary(binding: &Binding) -> String {
-    let targets = binding.spec.targets();
-    let with_replicas = binding.spec.is_workload() && binding.spec.replicas > 0;
+    let spec = &binding.spec;
+    let targets = spec.targets();
+    let with_replicas = spec.is_workload() && spec.replicas > 0;
     let shown = targets.iter().take(SHOWN).map(|target| {
         if with_replicas {
             format!("{}: {}", target.name, target.replicas)
@@ -111,7 +113,11 @@ pub(crate) fn summary(binding: &Binding) -> String {
     });
     let shown: Vec<String> = shown.collect();
     match targets.len().saturating_sub(SHOWN) {
-        _ if targets.is_empty() => "no cluster".to_owned(),
+        _ if targets.is_empty() => match (&spec.placement, spec.replicas) {
+            (None, _) if spec.required_by.is_empty() => "no workload needs it".to_owned(),
+            (Some(_), 0) if spec.is_workload() => "no replicas are wanted".to_owned(),
+            _ => "no cluster".to_owned(),
+        },
         0 => format!("placed in {}", shown.join(", ")),
         more => format!("placed in {} and {more} more clusters", shown.join(", ")),
     }

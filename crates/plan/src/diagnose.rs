@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use berth_api::{Binding, Cluster};
 use berth_diagnosis::{
-    ClusterState, CopyRow, CopyState, Diagnosis, Evidence, MemberEvidence, OverrideChanges, PolicyEvidence,
-    Seen,
+    ClusterState, CopyRow, CopyState, Diagnosis, Evidence, MemberEvidence, OverrideChanges,
+    PolicyEvidence, Seen,
 };
 use futures::future::join_all;
 use jiff::Timestamp;
@@ -79,7 +79,7 @@ pub async fn of_subject(client: &Client, subject: &Subject) -> WorkloadDiagnosis
     finish(evidence)
 }
 
-/// Diagnoses a workload without a binding. Returns `None` if there is no such template.
+/// Diagnoses a workload without a binding. Returns `None` if there is no such template, and no policy names it.
 ///
 /// # Errors
 /// When the control plane cannot be read.
@@ -88,7 +88,7 @@ pub async fn without_binding(
     query: &NameQuery,
 ) -> Result<Option<WorkloadDiagnosis>, ExplainError> {
     let Some(found) = template::find(client, query).await? else {
-        return Ok(None);
+        return Ok(without_template(client, query).await);
     };
     let clusters = control_plane_lists::clusters(client).await?;
     let evidence = Evidence {
@@ -105,6 +105,26 @@ pub async fn without_binding(
         now: Timestamp::now(),
     };
     Ok(Some(finish(evidence)))
+}
+
+/// Diagnoses a workload that only a policy names.
+async fn without_template(client: &Client, query: &NameQuery) -> Option<WorkloadDiagnosis> {
+    let records = template::policies(client).await.ok()?;
+    let (object, policy) = policies::naming(query, &records)?;
+    let evidence = Evidence {
+        workload: template::title(&object),
+        template: Seen::Absent,
+        policies: Seen::Found(PolicyEvidence {
+            holds: Some(policy),
+            ..PolicyEvidence::default()
+        }),
+        binding: None,
+        clusters: BTreeMap::new(),
+        overrides: Seen::Absent,
+        members: BTreeMap::new(),
+        now: Timestamp::now(),
+    };
+    Some(finish(evidence))
 }
 
 fn finish(evidence: Evidence<'_>) -> WorkloadDiagnosis {

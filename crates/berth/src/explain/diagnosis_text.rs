@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use berth_diagnosis::{CopyRow, CopyState, Diagnosis};
+use berth_plan::explain::name_list;
 
 use crate::columns::{align, plain};
 use crate::field_lines::field_lines;
