@@ -25,6 +25,7 @@ mod of_binding;
 mod override_changes;
 mod pods;
 mod scheduling;
+mod scheduling_failure;
 mod trimmed;
 mod workload_row;
 

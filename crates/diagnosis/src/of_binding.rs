@@ -297,8 +297,20 @@ impl Subject<'_> {
         if override_failure(binding).is_some() {
             reports.push(new(Station::Overrides, Health::Well, String::new()));
         }
-        let of_apply = format!("applied in {applied} of {all} clusters");
-        let of_run = format!("it works in {works} of {all} clusters");
+        let (of_apply, of_run) = match (all, reached(all)) {
+            (0, Health::Well) => (
+                "nothing is to be applied".to_owned(),
+                "nothing runs".to_owned(),
+            ),
+            (0, _) => (
+                "it has no clusters yet".to_owned(),
+                "it has no clusters yet".to_owned(),
+            ),
+            _ => (
+                format!("applied in {applied} of {all} clusters"),
+                format!("it works in {works} of {all} clusters"),
+            ),
+        };
         let of_status = match applied {
             0 => "nothing is reported yet",
             _ => "the reports of all clusters are current",
