@@ -164,8 +164,9 @@ pub async fn run(args: ExplainArgs) -> Result<Explained, ExplainCommandError> {
         Err(error) => return Err(error.into()),
     };
     let mut found = diagnose::of_subject(&client, &subject).await;
-    let fix = report.as_ref().and_then(|report| report.fixes.first());
-    let fix = fix.map(|fix| fix.summary.clone());
+    let fixes = report.iter().flat_map(|report| &report.fixes).take(2);
+    let fixes: Vec<&str> = fixes.map(|fix| &*fix.summary).collect();
+    let fix = (!fixes.is_empty()).then(|| fixes.join("; or "));
     found.diagnosis = found.diagnosis.with_fix_for(Reason::Unschedulable, fix);
     args.print(&found, report, decision_note)
 }

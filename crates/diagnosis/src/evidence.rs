@@ -134,7 +134,8 @@ impl Evidence<'_> {
             let state = self.clusters.get(name).cloned();
             state.unwrap_or(ClusterState::Missing)
         });
-        findings.extend(subject.findings(&copies));
+        let found = subject.findings(&copies).into_iter();
+        findings.extend(found.map(|found| self.with_override_fix(found)));
         let mut of_binding = subject.reports(&copies);
         self.complete(&mut of_binding);
         reports.extend(of_binding);
@@ -156,6 +157,31 @@ impl Evidence<'_> {
             overrides,
             warnings: warnings.collect(),
             ..Diagnosis::new(findings, reports, copies)
+        }
+    }
+
+    /// Replaces the next action of a finding about an image that an override policy has changed.
+    fn with_override_fix(&self, finding: Finding) -> Finding {
+        let (Seen::Found(overrides), Some(cluster)) = (&self.overrides, &finding.cluster) else {
+            return finding;
+        };
+        let mut of_cluster = overrides
+            .iter()
+            .filter(|changes| changes.clusters.contains(cluster));
+        let found = of_cluster.find_map(|changes| {
+            let mut fields = changes.fields.iter();
+            let image = fields.find(|change| change.field.ends_with(".image"))?;
+            let new = image.new.as_ref()?.as_str()?;
+            Some((changes.policies.join(" or "), new))
+        });
+        match found {
+            Some((policies, image)) if finding.reason == Reason::ImagePullBackOff => {
+                let fix = format!(
+                    "correct {policies}, which sets the image {image} for {cluster}, or give {cluster} access to its registry (imagePullSecrets)"
+                );
+                finding.with_fix(fix)
+            }
+            _ => finding,
         }
     }
 
@@ -251,6 +277,9 @@ impl Evidence<'_> {
             Seen::Hidden(why) => return format!("not visible: {why}"),
         };
         let mut text = match &policies.holds {
+            Some(policy) if self.template == Seen::Absent && self.binding.is_none() => {
+                format!("{policy} names it")
+            }
             Some(policy) => format!("{policy} selects it"),
             None => "no policy selects it".to_owned(),
         };
@@ -292,7 +321,10 @@ impl Evidence<'_> {
         let ready = match &self.template {
             Seen::Found(TemplateEvidence {
                 ready: Some(ready), ..
-            }) => format!("; the template shows {ready} ready replicas"),
+            }) => match ready {
+                1 => "; the template shows 1 ready replica".to_owned(),
+                ready => format!("; the template shows {ready} ready replicas"),
+            },
             _ => String::new(),
         };
         for report in reports {
@@ -403,6 +435,47 @@ mod tests {
             let mut stations = found.stations.iter();
             let station = stations.find(|report| report.station == Station::Overrides);
             assert_eq!(station.map(|report| &*report.summary), expected);
+        }
+    }
+
+    #[test]
+    fn an_image_that_an_override_has_changed_is_corrected_in_the_override() {
+        let items = json!([{ "clusterName": "m1", "applied": true, "health": "Unhealthy",
+            "status": { "replicas": 2, "readyReplicas": 0 } }]);
+        let binding = binding(json!([{ "name": "m1", "replicas": 2 }]), items);
+        let problem = |reason| {
+            let problem = PodProblem {
+                reason,
+                pods: 2,
+                total: 2,
+                detail: "mirror/shop:v2".to_owned(),
+            };
+            let member = MemberEvidence {
+                problem: Some(problem),
+                warnings: Vec::new(),
+            };
+            BTreeMap::from([("m1".to_owned(), Seen::Found(member))])
+        };
+        let changes = |cluster: &str| {
+            let change = json!({ "clusters": [cluster], "policies": ["OverridePolicy web"],
+                "fields": [{ "field": "spec.template.spec.containers[0].image", "old": "shop:v2", "new": "mirror/shop:v2" }] });
+            Seen::Found(vec![serde_json::from_value(change).unwrap()])
+        };
+        for (reason, overrides, expected) in [
+            (Reason::ImagePullBackOff, changes("m1"), true),
+            (Reason::ImagePullBackOff, changes("m2"), false),
+            (Reason::CrashLoopBackOff, changes("m1"), false),
+        ] {
+            let evidence = Evidence {
+                members: problem(reason),
+                overrides,
+                ..evidence(Some(&binding), PolicyEvidence::default())
+            };
+            let fix = evidence.diagnose().fix.unwrap();
+            let is_of_override = fix.starts_with(
+                "correct OverridePolicy web, which sets the image mirror/shop:v2 for m1",
+            );
+            assert_eq!(is_of_override, expected, "{fix}");
         }
     }
 

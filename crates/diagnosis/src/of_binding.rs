@@ -189,16 +189,18 @@ impl Subject<'_> {
             Some(namespace) if !namespace.is_empty() => format!("-n {namespace}"),
             _ => String::new(),
         };
-        let fix = |reason| pods::fix(reason, &workload, &selector, cluster);
+        let fix =
+            |reason, message: &str| pods::fix((reason, message), &workload, &selector, cluster);
         let starts = self.is_starting();
         if let Some((reason, message)) = (self.problem)(cluster) {
             let health = match reason {
                 Reason::Starting | Reason::NotReady if starts => Health::Waiting,
                 _ => bad,
             };
+            let fix = fix(reason, &message);
             return Finding::new(Station::Run, health, reason, message)
                 .in_cluster(cluster)
-                .with_fix(fix(reason))
+                .with_fix(fix)
                 .since(self.known.map(|(_, _, since)| since));
         }
         if let Some((reason, message, since)) = self.known
@@ -207,7 +209,7 @@ impl Subject<'_> {
         {
             return Finding::new(Station::Run, bad, reason, message)
                 .in_cluster(cluster)
-                .with_fix(fix(reason))
+                .with_fix(fix(reason, message))
                 .since(Some(since));
         }
         let message = match copy.wanted {
@@ -220,7 +222,7 @@ impl Subject<'_> {
         let health = if starts { Health::Waiting } else { bad };
         Finding::new(Station::Run, health, Reason::NotReady, message)
             .in_cluster(cluster)
-            .with_fix(fix(Reason::NotReady))
+            .with_fix(fix(Reason::NotReady, ""))
             .since(
                 self.known
                     .map_or_else(|| self.started(), |(_, _, since)| Some(since)),

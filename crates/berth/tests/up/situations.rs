@@ -176,7 +176,7 @@ spec:
     Situation {
         name: "apply-conflict",
         verdict: "stuck: member1 has this object already, from another owner: resource(kind=Deployment, apply-conflict/web) already exists in the cluster member1",
-        fix: "delete the object in member1, or take it over with conflictResolution: Overwrite in the policy",
+        fix: "look at the object in member1; then delete it there, or replace it with conflictResolution: Overwrite",
         condition: "already exists in the cluster member1",
         ..DEFAULT
     },
