@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use berth_api::BindingKey;
 use berth_diagnosis::{Diagnosis, Reason};
-use berth_explain::{API_VERSION, Report};
+use berth_explain::{Fix, API_VERSION, Report};
 use berth_plan::control_plane_lists::placement_resources;
 use berth_plan::diagnose::{self, WorkloadDiagnosis};
 use berth_plan::explain::{ExplainError, SchedulerRecord, Subject};
@@ -164,10 +164,20 @@ pub async fn run(args: ExplainArgs) -> Result<Explained, ExplainCommandError> {
         Err(error) => return Err(error.into()),
     };
     let mut found = diagnose::of_subject(&client, &subject).await;
-    let fix = report.as_ref().and_then(|report| report.fixes.first());
-    let fix = fix.map(|fix| fix.summary.clone());
+    let fix = report.as_ref().and_then(|report| alternatives(&report.fixes));
     found.diagnosis = found.diagnosis.with_fix_for(Reason::Unschedulable, fix);
     args.print(&found, report, decision_note)
+}
+
+/// Returns the smallest change that places a workload, and the smallest of another kind: a taint may have its reason.
+fn alternatives(fixes: &[Fix]) -> Option<String> {
+    let verb = |fix: &Fix| fix.summary.split(' ').next().map(str::to_owned);
+    let first = fixes.first()?;
+    let other = fixes.iter().find(|fix| verb(fix) != verb(first));
+    Some(match other {
+        Some(other) => format!("{}; or {}", first.summary, other.summary),
+        None => first.summary.clone(),
+    })
 }
 
 impl ExplainArgs {

@@ -33,6 +33,7 @@ pub mod drain;
 pub mod engine_flags;
 pub mod explain;
 pub mod fault_injection;
+mod field_lines;
 pub mod interpret;
 pub mod join;
 mod karmada_command_line;

@@ -1,6 +1,7 @@
 //! `berth status`: shows which workloads of a control plane are not well, or the control plane that `berth up` runs.
 
 mod instance;
+mod without_policy;
 mod workload_list;
 
 use std::io;
@@ -33,7 +34,7 @@ pub struct StatusArgs {
     #[arg(long, requires = "scope")]
     pub all: bool,
 
-    /// Exit with 3 if a workload is broken, stuck or degraded
+    /// Exit with 3 if a workload is broken, stuck or degraded, or without a policy
     #[arg(long, requires = "scope")]
     pub exit_code: bool,
 
@@ -65,13 +66,13 @@ READY counts only replicas in clusters that are ready. CLUSTERS is the number of
 which the workload works, and of all its clusters. AGE is the time since which it is so. A
 resource that only follows the workloads that need it is marked as a dependency.
 
-The list contains the resources that a policy selects. Resources without a policy stay in the
-control plane, and are not listed.
+The list contains the resources that a policy selects. Workloads that no policy selects stay in
+the control plane, and are named below the list.
 
 Exit codes:
   0   the status is printed
   1   the control plane cannot be read, or the namespace does not exist
-  3   with --exit-code: a workload is broken, stuck or degraded";
+  3   with --exit-code: a workload is broken, stuck or degraded, or no policy selects it";
 
 /// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -105,7 +105,7 @@ impl ApplyFailure {
     pub fn fix(self, cluster: &str) -> String {
         match self {
             Self::Conflict => format!(
-                "delete the object in {cluster}, or take it over with conflictResolution: Overwrite in the policy"
+                "look at the object in {cluster}; then delete it there, or replace it with conflictResolution: Overwrite in the policy"
             ),
             Self::Forbidden => format!(
                 "give the control plane's account in {cluster} the missing rights, or join the cluster again with `berth join`"

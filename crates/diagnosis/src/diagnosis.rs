@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::copies::CopyRow;
 use crate::finding::{Finding, Reason, Station};
 use crate::health::Health;
+use crate::override_changes::OverrideChanges;
 
 /// The diagnosis of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,9 @@ pub struct Diagnosis {
     /// The findings, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
+    /// The changes that override policies make for clusters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overrides: Vec<OverrideChanges>,
     /// The copies, sorted by cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub copies: Vec<CopyRow>,
@@ -81,7 +85,7 @@ impl Diagnosis {
         let stations: Vec<StationReport> = stations.collect();
         let Some(worst) = findings.first() else {
             return Self {
-                verdict: well(&copies),
+                verdict: well(&copies, &stations),
                 stations,
                 copies,
                 ..Self::default()
@@ -110,7 +114,7 @@ impl Diagnosis {
             stations,
             copies,
             findings,
-            warnings: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -157,14 +161,18 @@ fn with_more(message: &str, more: usize) -> String {
 }
 
 /// Returns the sentence about a workload that is well.
-fn well(copies: &[CopyRow]) -> String {
+fn well(copies: &[CopyRow], stations: &[StationReport]) -> String {
     let staying: Vec<&CopyRow> = copies.iter().filter(|copy| !copy.leaving).collect();
     let (ready, wanted) = staying.iter().fold((0, 0), |(ready, wanted), copy| {
         let of_copy = copy.wanted.unwrap_or(0);
         (ready + copy.known_ready().min(of_copy), wanted + of_copy)
     });
     let places = match &staying[..] {
-        [] => return "no replicas are wanted".to_owned(),
+        [] => {
+            let mut stations = stations.iter();
+            let scheduling = stations.find(|report| report.station == Station::Scheduling);
+            return scheduling.map_or_else(String::new, |report| report.summary.clone());
+        }
         [only] => only.cluster.clone(),
         many => format!("{} clusters", many.len()),
     };

@@ -11,6 +11,7 @@ use crate::diagnosis::{Diagnosis, StationReport};
 use crate::finding::{Finding, Reason, Station};
 use crate::health::Health;
 use crate::of_binding::{Subject, known_problem};
+use crate::override_changes::{self, OverrideChanges};
 use crate::pods::PodProblem;
 
 /// The time after which a missing binding means that no detector looks at the template.
@@ -95,8 +96,8 @@ pub struct Evidence<'a> {
     pub binding: Option<&'a Binding>,
     /// The states of all clusters.
     pub clusters: BTreeMap<String, ClusterState>,
-    /// The applied override policies, in words, by cluster.
-    pub overrides: Seen<BTreeMap<String, String>>,
+    /// The changes that override policies make, from the Works.
+    pub overrides: Seen<Vec<OverrideChanges>>,
     /// The objects in the members that were looked at.
     pub members: BTreeMap<String, Seen<MemberEvidence>>,
     /// The present time.
@@ -133,7 +134,8 @@ impl Evidence<'_> {
             let state = self.clusters.get(name).cloned();
             state.unwrap_or(ClusterState::Missing)
         });
-        findings.extend(subject.findings(&copies));
+        let found = subject.findings(&copies).into_iter();
+        findings.extend(found.map(|found| self.with_override_fix(found)));
         let mut of_binding = subject.reports(&copies);
         self.complete(&mut of_binding);
         reports.extend(of_binding);
@@ -147,9 +149,39 @@ impl Evidence<'_> {
                 }
                 _ => None,
             });
+        let overrides = match &self.overrides {
+            Seen::Found(changes) => changes.clone(),
+            Seen::Absent | Seen::Hidden(_) => Vec::new(),
+        };
         Diagnosis {
+            overrides,
             warnings: warnings.collect(),
             ..Diagnosis::new(findings, reports, copies)
+        }
+    }
+
+    /// Replaces the next action of a finding about an image that an override policy has changed.
+    fn with_override_fix(&self, finding: Finding) -> Finding {
+        let (Seen::Found(overrides), Some(cluster)) = (&self.overrides, &finding.cluster) else {
+            return finding;
+        };
+        let mut of_cluster = overrides
+            .iter()
+            .filter(|changes| changes.clusters.contains(cluster));
+        let found = of_cluster.find_map(|changes| {
+            let mut fields = changes.fields.iter();
+            let image = fields.find(|change| change.field.ends_with(".image"))?;
+            let new = image.new.as_ref()?.as_str()?;
+            Some((changes.policies.join(" or "), new))
+        });
+        match found {
+            Some((policies, image)) if finding.reason == Reason::ImagePullBackOff => {
+                let fix = format!(
+                    "correct {policies}, which sets the image {image} for {cluster}, or give {cluster} access to its registry (imagePullSecrets)"
+                );
+                finding.with_fix(fix)
+            }
+            _ => finding,
         }
     }
 
@@ -170,9 +202,17 @@ impl Evidence<'_> {
             }
             Seen::Found(_) | Seen::Hidden(_) => None,
             Seen::Absent => {
-                let message = "the template does not exist";
+                let mut message = "the template does not exist".to_owned();
+                if self.binding.is_none()
+                    && let Seen::Found(PolicyEvidence {
+                        holds: Some(policy),
+                        ..
+                    }) = &self.policies
+                {
+                    message = format!("{message}; {policy} names it");
+                }
                 let reason = Reason::TemplateMissing;
-                let found = new(Station::Template, Health::Stuck, reason, message.to_owned());
+                let found = new(Station::Template, Health::Stuck, reason, message);
                 Some(found.with_fix("apply the manifest of the workload to the control plane"))
             }
         }
@@ -237,6 +277,9 @@ impl Evidence<'_> {
             Seen::Hidden(why) => return format!("not visible: {why}"),
         };
         let mut text = match &policies.holds {
+            Some(policy) if self.template == Seen::Absent && self.binding.is_none() => {
+                format!("{policy} names it")
+            }
             Some(policy) => format!("{policy} selects it"),
             None => "no policy selects it".to_owned(),
         };
@@ -247,22 +290,13 @@ impl Evidence<'_> {
         text
     }
 
-    /// Returns the applied override policies in one sentence, or `None` if there are none.
+    /// Returns the changes by override policies in one sentence, or `None` if there are none.
     fn override_summary(&self) -> Option<String> {
-        let applied = match &self.overrides {
-            Seen::Found(applied) if !applied.is_empty() => applied,
-            Seen::Found(_) | Seen::Absent => return None,
-            Seen::Hidden(why) => return Some(format!("not visible: {why}")),
-        };
-        let shown = applied.iter().take(SHOWN);
-        let shown: Vec<String> = shown
-            .map(|(cluster, policies)| format!("{cluster}: {policies}"))
-            .collect();
-        let more = match applied.len().saturating_sub(SHOWN) {
-            0 => String::new(),
-            more => format!("; and in {more} more clusters"),
-        };
-        Some(shown.join("; ") + &more)
+        match &self.overrides {
+            Seen::Found(changes) => override_changes::summary(changes),
+            Seen::Absent => None,
+            Seen::Hidden(why) => Some(format!("not visible: {why}")),
+        }
     }
 
     /// Adds to the reports what only this evidence shows.
@@ -287,7 +321,10 @@ impl Evidence<'_> {
         let ready = match &self.template {
             Seen::Found(TemplateEvidence {
                 ready: Some(ready), ..
-            }) => format!("; the template shows {ready} ready replicas"),
+            }) => match ready {
+                1 => "; the template shows 1 ready replica".to_owned(),
+                ready => format!("; the template shows {ready} ready replicas"),
+            },
             _ => String::new(),
         };
         for report in reports {
@@ -299,9 +336,6 @@ impl Evidence<'_> {
         }
     }
 }
-
-/// Maximum number of clusters in a sentence.
-const SHOWN: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -351,6 +385,97 @@ mod tests {
                 (&*found.verdict, found.fix.as_deref()),
                 (verdict, Some(fix))
             );
+        }
+    }
+
+    #[test]
+    fn a_template_that_only_a_policy_names_is_missing() {
+        let policies = PolicyEvidence {
+            holds: Some("PropagationPolicy shop/web".to_owned()),
+            ..PolicyEvidence::default()
+        };
+        let evidence = Evidence {
+            template: Seen::Absent,
+            ..evidence(None, policies)
+        };
+        let found = evidence.diagnose();
+        assert_eq!(
+            (found.health, &*found.verdict),
+            (
+                Health::Stuck,
+                "the template does not exist; PropagationPolicy shop/web names it"
+            )
+        );
+    }
+
+    #[test]
+    fn overrides_are_named_and_shown() {
+        let binding = binding(json!([{ "name": "m1", "replicas": 2 }]), json!([]));
+        let changes = OverrideChanges {
+            clusters: vec!["m1".to_owned()],
+            policies: vec!["OverridePolicy web".to_owned()],
+            fields: Vec::new(),
+        };
+        for (overrides, expected) in [
+            (
+                Seen::Found(vec![changes]),
+                Some("OverridePolicy web changes no field in m1"),
+            ),
+            (Seen::Found(Vec::new()), None),
+            (
+                Seen::Hidden("no rights".to_owned()),
+                Some("not visible: no rights"),
+            ),
+        ] {
+            let evidence = Evidence {
+                overrides,
+                ..evidence(Some(&binding), PolicyEvidence::default())
+            };
+            let found = evidence.diagnose();
+            let mut stations = found.stations.iter();
+            let station = stations.find(|report| report.station == Station::Overrides);
+            assert_eq!(station.map(|report| &*report.summary), expected);
+        }
+    }
+
+    #[test]
+    fn an_image_that_an_override_has_changed_is_corrected_in_the_override() {
+        let items = json!([{ "clusterName": "m1", "applied": true, "health": "Unhealthy",
+            "status": { "replicas": 2, "readyReplicas": 0 } }]);
+        let binding = binding(json!([{ "name": "m1", "replicas": 2 }]), items);
+        let problem = |reason| {
+            let problem = PodProblem {
+                reason,
+                pods: 2,
+                total: 2,
+                detail: "mirror/shop:v2".to_owned(),
+            };
+            let member = MemberEvidence {
+                problem: Some(problem),
+                warnings: Vec::new(),
+            };
+            BTreeMap::from([("m1".to_owned(), Seen::Found(member))])
+        };
+        let changes = |cluster: &str| {
+            let change = json!({ "clusters": [cluster], "policies": ["OverridePolicy web"],
+                "fields": [{ "field": "spec.template.spec.containers[0].image", "old": "shop:v2", "new": "mirror/shop:v2" }] });
+            Seen::Found(vec![serde_json::from_value(change).unwrap()])
+        };
+        for (reason, overrides, expected) in [
+            (Reason::ImagePullBackOff, changes("m1"), true),
+            (Reason::ImagePullBackOff, changes("m2"), false),
+            (Reason::CrashLoopBackOff, changes("m1"), false),
+        ] {
+            let evidence = Evidence {
+                members: problem(reason),
+                overrides,
+                ..evidence(Some(&binding), PolicyEvidence::default())
+            };
+            let fix = evidence.diagnose().fix.unwrap();
+            let is_of_override = fix.starts_with(
+                "correct OverridePolicy web, which sets the image mirror/shop:v2 for m1",
+            );
+            assert_eq!(is_of_override, expected, "{fix}");
         }
     }
 

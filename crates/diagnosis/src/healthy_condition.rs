@@ -4,7 +4,7 @@ use berth_api::condition::Status;
 
 use crate::copies::{CopyRow, CopyState};
 use crate::diagnosis::Diagnosis;
-use crate::finding::{Reason, Station};
+use crate::finding::{Finding, Reason, Station};
 
 /// The condition `Healthy` of a binding: whether the workload works in all of its clusters. The content does not depend on
 /// the time of the diagnosis, so that an unchanged state is not written again.
@@ -14,8 +14,16 @@ pub struct HealthyCondition {
     pub status: Status,
     /// The cause in one word.
     pub reason: &'static str,
-    /// The cause in one sentence, or how much of the workload works.
+    /// The cause and the next action, or how much of the workload works.
     pub message: String,
+}
+
+/// The text between the cause and the next action in a message.
+const FIX: &str = "; fix: ";
+
+/// Returns the cause in the message of a condition.
+pub(crate) fn cause(message: &str) -> &str {
+    message.split_once(FIX).map_or(message, |(cause, _)| cause)
 }
 
 impl HealthyCondition {
@@ -30,7 +38,13 @@ impl HealthyCondition {
                 Reason::Unschedulable => "the scheduler finds no cluster for it",
                 _ => &found.message,
             };
-            return Some(Self::not_well(Status::False, Reason::NoClusters, message));
+            let fix = found.fix.as_deref();
+            return Some(Self::not_well(
+                Status::False,
+                Reason::NoClusters,
+                message,
+                fix,
+            ));
         }
         let is_about_members =
             |station| matches!(station, Station::Overrides | Station::Apply | Station::Run);
@@ -41,15 +55,14 @@ impl HealthyCondition {
             .filter(|found| is_about_members(found.station))
             .collect();
         in_members.sort_by_key(|found| (rank(found.reason), found.station));
-        if let Some(worst) = in_members.first() {
-            return Some(Self::not_well(Status::False, worst.reason, &worst.message));
+        if let Some(&worst) = in_members.first() {
+            let is_suspended = |of: &&Finding| of.reason == Reason::DispatchingSuspended;
+            let suspension = findings.clone().find(is_suspended);
+            let cause = suspension.filter(|_| worst.reason == Reason::NotAppliedYet);
+            return Some(Self::of_finding(Status::False, cause.unwrap_or(worst)));
         }
         if let Some(stale) = findings.find(|found| found.reason == Reason::StaleStatus) {
-            return Some(Self::not_well(
-                Status::Unknown,
-                stale.reason,
-                &stale.message,
-            ));
+            return Some(Self::of_finding(Status::Unknown, stale));
         }
         Some(Self {
             status: Status::True,
@@ -58,11 +71,21 @@ impl HealthyCondition {
         })
     }
 
-    fn not_well(status: Status, reason: Reason, message: &str) -> Self {
+    fn of_finding(status: Status, finding: &Finding) -> Self {
+        // While replicas start, the next action depends on the time.
+        let fix = finding.fix.as_deref().filter(|_| rank(finding.reason) == 0);
+        Self::not_well(status, finding.reason, &finding.message, fix)
+    }
+
+    fn not_well(status: Status, reason: Reason, message: &str, fix: Option<&str>) -> Self {
+        let message = match fix {
+            Some(fix) => format!("{message}{FIX}{fix}"),
+            None => message.to_owned(),
+        };
         Self {
             status,
             reason: reason.as_str(),
-            message: message.to_owned(),
+            message,
         }
     }
 }
@@ -110,8 +133,25 @@ mod tests {
             (
                 Status::False,
                 "NoClusters",
-                "the scheduler finds no cluster for it"
+                "the scheduler finds no cluster for it; fix: `berth explain deployment/web -n shop` shows the smallest changes that place it"
             )
+        );
+    }
+
+    #[test]
+    fn a_suspension_is_the_cause_of_what_is_not_applied() {
+        let mut binding = binding(json!([{ "name": "m1", "replicas": 2 }]), json!([]));
+        binding.spec.suspension = serde_json::from_value(json!({ "dispatching": true })).unwrap();
+        let found = of_binding(&binding, &|_| ClusterState::Ready, Timestamp::MAX);
+        let condition = HealthyCondition::of(&found).unwrap();
+        assert_eq!(condition.reason, "DispatchingSuspended");
+        assert_eq!(
+            condition.message,
+            "dispatching to all clusters is suspended; fix: remove spec.suspension from the policy to go on"
+        );
+        assert_eq!(
+            cause(&condition.message),
+            "dispatching to all clusters is suspended"
         );
     }
 

@@ -22,8 +22,10 @@ mod health;
 mod healthy_condition;
 mod migration;
 mod of_binding;
+mod override_changes;
 mod pods;
 mod scheduling;
+mod scheduling_failure;
 mod trimmed;
 mod workload_row;
 
@@ -36,6 +38,7 @@ pub use health::Health;
 pub use healthy_condition::HealthyCondition;
 pub use migration::{Eviction, MigratingCondition, Migration, MigrationState, PausedEvictions};
 pub use of_binding::{STARTUP, of_binding, of_binding_with};
+pub use override_changes::{OverrideChanges, grouped};
 pub use pods::{PodProblem, object_problem, pod_problem, workload_problem};
 pub use trimmed::trimmed;
 pub use workload_row::{

@@ -10,7 +10,7 @@ use crate::diagnosis::{Diagnosis, StationReport};
 use crate::finding::{Finding, Reason, Station};
 use crate::health::Health;
 use crate::pods;
-use crate::{dispatch, scheduling};
+use crate::{dispatch, healthy_condition, scheduling};
 
 /// The time within which replicas may become ready after a placement without being a problem.
 pub const STARTUP: SignedDuration = SignedDuration::from_mins(2);
@@ -189,16 +189,18 @@ impl Subject<'_> {
             Some(namespace) if !namespace.is_empty() => format!("-n {namespace}"),
             _ => String::new(),
         };
-        let fix = |reason| pods::fix(reason, &workload, &selector, cluster);
+        let fix =
+            |reason, message: &str| pods::fix((reason, message), &workload, &selector, cluster);
         let starts = self.is_starting();
         if let Some((reason, message)) = (self.problem)(cluster) {
             let health = match reason {
                 Reason::Starting | Reason::NotReady if starts => Health::Waiting,
                 _ => bad,
             };
+            let fix = fix(reason, &message);
             return Finding::new(Station::Run, health, reason, message)
                 .in_cluster(cluster)
-                .with_fix(fix(reason))
+                .with_fix(fix)
                 .since(self.known.map(|(_, _, since)| since));
         }
         if let Some((reason, message, since)) = self.known
@@ -207,7 +209,7 @@ impl Subject<'_> {
         {
             return Finding::new(Station::Run, bad, reason, message)
                 .in_cluster(cluster)
-                .with_fix(fix(reason))
+                .with_fix(fix(reason, message))
                 .since(Some(since));
         }
         let message = match copy.wanted {
@@ -220,7 +222,7 @@ impl Subject<'_> {
         let health = if starts { Health::Waiting } else { bad };
         Finding::new(Station::Run, health, Reason::NotReady, message)
             .in_cluster(cluster)
-            .with_fix(fix(Reason::NotReady))
+            .with_fix(fix(Reason::NotReady, ""))
             .since(
                 self.known
                     .map_or_else(|| self.started(), |(_, _, since)| Some(since)),
@@ -297,8 +299,20 @@ impl Subject<'_> {
         if override_failure(binding).is_some() {
             reports.push(new(Station::Overrides, Health::Well, String::new()));
         }
-        let of_apply = format!("applied in {applied} of {all} clusters");
-        let of_run = format!("it works in {works} of {all} clusters");
+        let (of_apply, of_run) = match (all, reached(all)) {
+            (0, Health::Well) => (
+                "nothing is to be applied".to_owned(),
+                "nothing runs".to_owned(),
+            ),
+            (0, _) => (
+                "it has no clusters yet".to_owned(),
+                "it has no clusters yet".to_owned(),
+            ),
+            _ => (
+                format!("applied in {applied} of {all} clusters"),
+                format!("it works in {works} of {all} clusters"),
+            ),
+        };
         let of_status = match applied {
             0 => "nothing is reported yet",
             _ => "the reports of all clusters are current",
@@ -333,7 +347,8 @@ fn override_failure(binding: &Binding) -> Option<Finding> {
 pub(crate) fn known_problem(binding: &Binding) -> Option<(Reason, &str, Timestamp)> {
     let healthy = condition::find(&binding.status.conditions, CONDITION_HEALTHY)?;
     let reason = Reason::parse(&healthy.reason).filter(|_| healthy.status == "False")?;
-    Some((reason, &healthy.message, healthy.last_transition_time.0))
+    let cause = healthy_condition::cause(&healthy.message);
+    Some((reason, cause, healthy.last_transition_time.0))
 }
 
 /// Reports whether a message of a pod problem is about a cluster.
@@ -452,7 +467,7 @@ pub(crate) mod tests {
     fn the_condition_of_the_binding_tells_why_replicas_are_not_ready() {
         let mut binding = in_clusters(&[item("m1", 0)]);
         let condition = json!({ "type": "Healthy", "status": "False", "reason": "CrashLoopBackOff",
-            "message": "2 of 2 pods crash in m1: exit code 1", "lastTransitionTime": PLACED });
+            "message": "2 of 2 pods crash in m1: exit code 1; fix: read the logs", "lastTransitionTime": PLACED });
         let condition = serde_json::from_value(condition).unwrap();
         binding.status.conditions.push(condition);
         let found = diagnose(&binding, 30);
@@ -512,6 +527,26 @@ pub(crate) mod tests {
             found.verdict,
             "no scheduler named default-scheduler decides about it"
         );
+    }
+
+    #[test]
+    fn a_dependency_waits_only_for_workloads_that_need_it() {
+        for (required_by, health, verdict) in [
+            (json!([]), Health::Well, "no workload needs it"),
+            (
+                json!([{ "namespace": "shop", "name": "web-deployment" }]),
+                Health::Waiting,
+                "no workload that needs it is placed",
+            ),
+        ] {
+            let mut dependency = binding(json!([]), json!([]));
+            dependency.spec.placement = None;
+            dependency.spec.replicas = 0;
+            dependency.spec.required_by = serde_json::from_value(required_by).unwrap();
+            dependency.status = berth_api::binding::BindingStatus::default();
+            let found = diagnose(&dependency, 600);
+            assert_eq!((found.health, &*found.verdict), (health, verdict));
+        }
     }
 
     #[test]

@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use crate::finding::Reason;
 
+/// The words of an API server before the name of a ResourceQuota that is used up.
+const QUOTA: &str = "exceeded quota: ";
 /// Maximum length of a member's words in a message, in characters.
 const DETAIL: usize = 300;
 
@@ -46,9 +48,14 @@ impl PodProblem {
     }
 }
 
-/// Returns the next action for a problem of pods. `workload` is the kind and name as for kubectl, such as
+/// Returns the next action for a problem of pods and its message. `workload` is the kind and name as for kubectl, such as
 /// `deployment/web`, and `selector` selects its namespace, such as `-n shop`.
-pub(crate) fn fix(reason: Reason, workload: &str, selector: &str, cluster: &str) -> String {
+pub(crate) fn fix(
+    (reason, message): (Reason, &str),
+    workload: &str,
+    selector: &str,
+    cluster: &str,
+) -> String {
     match reason {
         Reason::CrashLoopBackOff => {
             format!("read the logs in {cluster}: kubectl logs {selector} {workload} --previous")
@@ -58,7 +65,7 @@ pub(crate) fn fix(reason: Reason, workload: &str, selector: &str, cluster: &str)
             format!("read the logs in {cluster}: kubectl logs {selector} {workload}")
         }
         Reason::ImagePullBackOff => format!(
-            "correct the image in the template, or give {cluster} access to its registry (imagePullSecrets)"
+            "correct the image in the template or in an override policy, or give {cluster} access to its registry (imagePullSecrets)"
         ),
         Reason::PodsUnschedulable => format!(
             "request less, add nodes in {cluster}, or let the pods move with `berth controllers --rebalance`"
@@ -66,11 +73,29 @@ pub(crate) fn fix(reason: Reason, workload: &str, selector: &str, cluster: &str)
         Reason::ContainerConfigError => format!(
             "propagate the ConfigMap or Secret that the message names to {cluster}, for example with propagateDeps: true"
         ),
-        Reason::PodsNotCreated => {
-            format!("raise the quota in {cluster}, or correct what its admission refuses")
-        }
+        Reason::PodsNotCreated => match quota(message) {
+            Some(quota) => format!(
+                "request less, or raise the quota in {cluster}: kubectl edit {selector} quota {quota}"
+            ),
+            None => format!("correct what the admission in {cluster} refuses"),
+        },
         _ => format!("look at the pods in {cluster}: kubectl describe {selector} {workload}"),
     }
+}
+
+/// Returns the name of the ResourceQuota in the message of a refused pod.
+fn quota(message: &str) -> Option<&str> {
+    let (_, rest) = message.split_once(QUOTA)?;
+    rest.split([',', ' '])
+        .next()
+        .filter(|name| !name.is_empty())
+}
+
+/// Returns the words of a member about a refused pod, without the name of the pod, which differs in each attempt.
+fn without_pod(message: &str) -> &str {
+    let rest = message.strip_prefix("pods \"");
+    let rest = rest.and_then(|rest| rest.split_once("\" is forbidden: "));
+    rest.map_or(message, |(_, cause)| cause)
 }
 
 /// Returns the worst problem of the pods of a workload, or `None` if all are ready or have ended successfully. Pods that
@@ -110,7 +135,7 @@ pub fn object_problem(object: &Value) -> Option<PodProblem> {
         reason,
         pods: 0,
         total: 0,
-        detail: shorten(&text(condition, "message")),
+        detail: shorten(without_pod(&text(condition, "message"))),
     };
     if let Some(failure) = find("ReplicaFailure", "True") {
         return Some(problem(Reason::PodsNotCreated, failure));
@@ -341,8 +366,28 @@ mod tests {
         let found = object_problem(&object).unwrap();
         assert_eq!(
             found.in_cluster("m1"),
-            "pods cannot be created in m1: pods \"web\" is forbidden: exceeded quota: team"
+            "pods cannot be created in m1: exceeded quota: team"
         );
         assert_eq!(object_problem(&json!({ "status": {} })), None);
+    }
+
+    #[test]
+    fn the_next_action_names_the_quota() {
+        let fix = |message: &str| {
+            fix(
+                (Reason::PodsNotCreated, message),
+                "deployment/web",
+                "-n shop",
+                "m1",
+            )
+        };
+        assert_eq!(
+            fix("pods cannot be created in m1: exceeded quota: team, requested: pods=1"),
+            "request less, or raise the quota in m1: kubectl edit -n shop quota team"
+        );
+        assert_eq!(
+            fix("pods cannot be created in m1: violates PodSecurity"),
+            "correct what the admission in m1 refuses"
+        );
     }
 }

@@ -1,10 +1,13 @@
 //! The station of the scheduling decision, as the binding shows it.
 
+use berth_api::well_known::PREEMPTED;
 use berth_api::{Binding, condition};
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::finding::{Finding, Reason, Station};
 use crate::health::Health;
+use crate::scheduling_failure::SchedulingFailure;
 
 /// The time after which a missing decision means that no scheduler looks at the binding.
 pub(crate) const DECISION: SignedDuration = SignedDuration::from_secs(30);
@@ -20,29 +23,26 @@ pub(crate) fn finding(binding: &Binding, now: Timestamp) -> Option<Finding> {
     }
     let scheduled = condition::scheduled(&status.conditions);
     match scheduled {
-        Some(scheduled) if scheduled.status != "True" => {
-            let found = new(Health::Stuck, Reason::Unschedulable, &scheduled.message);
-            let fix = match &*scheduled.reason {
-                "SchedulerError" => {
-                    "correct the cause in the message; the scheduler tries again by itself"
-                        .to_owned()
-                }
-                "QuotaExceeded" => "raise the quota, or request less".to_owned(),
-                _ => format!(
-                    "`berth explain {}` shows the smallest changes that place it",
-                    argument(binding)
-                ),
-            };
-            Some(
-                found
-                    .with_fix(fix)
-                    .since(Some(scheduled.last_transition_time.0)),
-            )
-        }
+        Some(scheduled) if scheduled.status != "True" => Some(failed(binding, scheduled)),
         None if !is_dependency && spec.clusters.is_empty() => Some(undecided(binding, now)),
         _ if spec.targets().is_empty() => no_clusters(binding),
         _ => None,
     }
+}
+
+fn failed(binding: &Binding, scheduled: &Condition) -> Finding {
+    let failure = SchedulingFailure::of(&scheduled.reason, &scheduled.message);
+    let mut cause = failure.cause(&scheduled.message);
+    // The copy stays for its grace period, and the scheduler finds no other place meanwhile.
+    let mut tasks = binding.spec.graceful_eviction_tasks.iter();
+    if let Some(task) = tasks.find(|task| task.reason == PREEMPTED) {
+        let preempted = task.message.as_deref();
+        let preempted = preempted.unwrap_or("preempted by a binding of higher priority");
+        cause = format!("{preempted}, and no other place: {cause}");
+    }
+    let mut found = new(failure.health(), Reason::Unschedulable, cause);
+    found.fix = failure.fix(&argument(binding));
+    found.since(Some(scheduled.last_transition_time.0))
 }
 
 fn undecided(binding: &Binding, now: Timestamp) -> Finding {
@@ -59,7 +59,7 @@ fn undecided(binding: &Binding, now: Timestamp) -> Finding {
     } else {
         let message = format!("no scheduler named {scheduler} decides about it");
         let fix = format!(
-            "start the scheduler {scheduler}, or correct spec.schedulerName in the policy; `kubectl get leases -A` shows the schedulers that run"
+            "start the scheduler {scheduler}, or correct spec.schedulerName in the policy; `kubectl get leases -A` shows the schedulers that run, and their logs say whether a plugin holds the decision back"
         );
         new(Health::Stuck, Reason::SchedulerAbsent, message).with_fix(fix)
     };
@@ -71,7 +71,8 @@ fn no_clusters(binding: &Binding) -> Option<Finding> {
     let spec = &binding.spec;
     if spec.placement.is_none() {
         let message = "no workload that needs it is placed";
-        return Some(new(Health::Waiting, Reason::NoClusters, message));
+        let is_needed = !spec.required_by.is_empty();
+        return is_needed.then(|| new(Health::Waiting, Reason::NoClusters, message));
     }
     if spec.replicas == 0 && spec.replica_requirements.is_some() {
         return None;
@@ -100,8 +101,9 @@ fn argument(binding: &Binding) -> String {
 
 /// Returns where a binding is placed, in words.
 pub(crate) fn summary(binding: &Binding) -> String {
-    let targets = binding.spec.targets();
-    let with_replicas = binding.spec.is_workload() && binding.spec.replicas > 0;
+    let spec = &binding.spec;
+    let targets = spec.targets();
+    let with_replicas = spec.is_workload() && spec.replicas > 0;
     let shown = targets.iter().take(SHOWN).map(|target| {
         if with_replicas {
             format!("{}: {}", target.name, target.replicas)
@@ -111,7 +113,11 @@ pub(crate) fn summary(binding: &Binding) -> String {
     });
     let shown: Vec<String> = shown.collect();
     match targets.len().saturating_sub(SHOWN) {
-        _ if targets.is_empty() => "no cluster".to_owned(),
+        _ if targets.is_empty() => match (&spec.placement, spec.replicas) {
+            (None, _) if spec.required_by.is_empty() => "no workload needs it".to_owned(),
+            (Some(_), 0) if spec.is_workload() => "no replicas are wanted".to_owned(),
+            _ => "no cluster".to_owned(),
+        },
         0 => format!("placed in {}", shown.join(", ")),
         more => format!("placed in {} and {more} more clusters", shown.join(", ")),
     }
@@ -119,3 +125,45 @@ pub(crate) fn summary(binding: &Binding) -> String {
 
 /// Maximum number of clusters in a sentence.
 const SHOWN: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::of_binding::tests::binding;
+
+    #[test]
+    fn a_preempted_binding_names_who_took_its_place() {
+        let mut binding = binding(json!([]), json!([]));
+        let scheduled = &mut binding.status.conditions[0];
+        "False".clone_into(&mut scheduled.status);
+        "0/1 clusters are available.".clone_into(&mut scheduled.message);
+        for (task, expected) in [
+            (json!([]), "0/1 clusters are available."),
+            (
+                json!([{ "fromCluster": "m1", "reason": "Preempted", "producer": "p",
+                    "message": "preempted by ResourceBinding shop/high of priority 9" }]),
+                "preempted by ResourceBinding shop/high of priority 9, and no other place: 0/1 clusters are available.",
+            ),
+        ] {
+            binding.spec.graceful_eviction_tasks = serde_json::from_value(task).unwrap();
+            let found = finding(&binding, Timestamp::MAX).unwrap();
+            assert_eq!((found.health, &*found.message), (Health::Stuck, expected));
+            assert!(found.fix.is_some());
+        }
+    }
+
+    #[test]
+    fn a_binding_waits_for_those_that_it_preempts() {
+        let mut binding = binding(json!([]), json!([]));
+        let scheduled = &mut binding.status.conditions[0];
+        "False".clone_into(&mut scheduled.status);
+        "no room.; preempts shop/low in m1, and waits for their capacity"
+            .clone_into(&mut scheduled.message);
+        let found = finding(&binding, Timestamp::MAX).unwrap();
+        let expected = "it preempts shop/low in m1, and waits for their capacity";
+        assert_eq!((found.health, &*found.message), (Health::Waiting, expected));
+        assert_eq!(found.fix, None);
+    }
+}

@@ -78,6 +78,14 @@ pub struct WorkloadRow {
     pub clusters: ClusterCount,
 }
 
+/// Returns the ready and the wanted replicas of a workload without copies. A workload that is duplicated wants as many in
+/// each cluster.
+fn not_placed(binding: &Binding) -> Option<(i64, i64)> {
+    let replicas = i64::from(binding.spec.replicas);
+    let is_waiting = binding.spec.placement.is_some() && binding.spec.targets().is_empty();
+    (is_waiting && replicas > 0).then_some((0, replicas))
+}
+
 impl WorkloadRow {
     /// Diagnoses a binding, and returns the row of its workload.
     pub fn of(binding: &Binding, clusters: &dyn Fn(&str) -> ClusterState, now: Timestamp) -> Self {
@@ -105,6 +113,7 @@ impl WorkloadRow {
             station: found.findings.first().map(|of| of.station),
             replicas: found
                 .replicas()
+                .or_else(|| not_placed(binding))
                 .map(|(ready, wanted)| ReplicaCount { ready, wanted }),
             clusters: ClusterCount {
                 working,

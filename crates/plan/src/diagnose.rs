@@ -12,16 +12,18 @@ use std::sync::Arc;
 
 use berth_api::{Binding, Cluster};
 use berth_diagnosis::{
-    ClusterState, CopyRow, CopyState, Diagnosis, Evidence, MemberEvidence, PolicyEvidence, Seen,
+    ClusterState, CopyRow, CopyState, Diagnosis, Evidence, MemberEvidence, OverrideChanges,
+    PolicyEvidence, Seen,
 };
 use futures::future::join_all;
 use jiff::Timestamp;
 use kube::Client;
 
 use self::template::FoundTemplate;
-use crate::binding_objects::{override_policies, works};
+use crate::binding_objects::works;
 use crate::control_plane_lists;
 use crate::control_plane_state::Clusters;
+use crate::diff::override_changes;
 use crate::explain::{ExplainError, NameQuery, Subject};
 use crate::member_access::MemberAccess;
 
@@ -57,7 +59,7 @@ pub async fn of_subject(client: &Client, subject: &Subject) -> WorkloadDiagnosis
         .iter()
         .map(|(name, cluster)| (name.clone(), ClusterState::of(Some(cluster))))
         .collect();
-    // 3. The Works tell which overrides were applied.
+    // 3. The Works tell which overrides were applied, and how the objects differ from the template.
     let overrides = overrides(client, binding).await;
     // 4. Only members in which replicas are missing are asked for pods.
     let members = match &template {
@@ -77,7 +79,7 @@ pub async fn of_subject(client: &Client, subject: &Subject) -> WorkloadDiagnosis
     finish(evidence)
 }
 
-/// Diagnoses a workload without a binding. Returns `None` if there is no such template.
+/// Diagnoses a workload without a binding. Returns `None` if there is no such template, and no policy names it.
 ///
 /// # Errors
 /// When the control plane cannot be read.
@@ -86,7 +88,7 @@ pub async fn without_binding(
     query: &NameQuery,
 ) -> Result<Option<WorkloadDiagnosis>, ExplainError> {
     let Some(found) = template::find(client, query).await? else {
-        return Ok(None);
+        return Ok(without_template(client, query).await);
     };
     let clusters = control_plane_lists::clusters(client).await?;
     let evidence = Evidence {
@@ -105,6 +107,26 @@ pub async fn without_binding(
     Ok(Some(finish(evidence)))
 }
 
+/// Diagnoses a workload that only a policy names.
+async fn without_template(client: &Client, query: &NameQuery) -> Option<WorkloadDiagnosis> {
+    let records = template::policies(client).await.ok()?;
+    let (object, policy) = policies::naming(query, &records)?;
+    let evidence = Evidence {
+        workload: template::title(&object),
+        template: Seen::Absent,
+        policies: Seen::Found(PolicyEvidence {
+            holds: Some(policy),
+            ..PolicyEvidence::default()
+        }),
+        binding: None,
+        clusters: BTreeMap::new(),
+        overrides: Seen::Absent,
+        members: BTreeMap::new(),
+        now: Timestamp::now(),
+    };
+    Some(finish(evidence))
+}
+
 fn finish(evidence: Evidence<'_>) -> WorkloadDiagnosis {
     WorkloadDiagnosis {
         diagnosis: evidence.diagnose(),
@@ -119,16 +141,10 @@ async fn policy_evidence(client: &Client, found: &FoundTemplate) -> Seen<PolicyE
     }
 }
 
-/// Returns the override policies that were applied, by cluster.
-async fn overrides(client: &Client, binding: &Binding) -> Seen<BTreeMap<String, String>> {
+/// Returns the changes that override policies make.
+async fn overrides(client: &Client, binding: &Binding) -> Seen<Vec<OverrideChanges>> {
     match works(client, binding).await {
-        Ok(works) => {
-            let applied = works.into_iter().filter_map(|(cluster, work)| {
-                let policies = override_policies(&work);
-                (!policies.is_empty()).then(|| (cluster, policies.join(", ")))
-            });
-            Seen::Found(applied.collect())
-        }
+        Ok(works) => Seen::Found(override_changes(client, binding, works).await),
         Err(error) => Seen::Hidden(error.to_string()),
     }
 }

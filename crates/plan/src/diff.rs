@@ -16,7 +16,10 @@ mod report;
 mod secret_values;
 mod wanted;
 
-use berth_api::{Binding, Cluster};
+use berth_api::{Binding, Cluster, Work};
+use berth_apimachinery::field_changes::FieldChange;
+use berth_diagnosis::{OverrideChanges, grouped};
+use berth_interpreter::InterpretError;
 use futures::StreamExt as _;
 use futures::stream;
 use kube::Client;
@@ -99,7 +102,6 @@ pub async fn diff(
                 .to_owned(),
         );
     }
-    let resource = &binding.spec.resource;
     let mut report = DiffReport {
         api_version: API_VERSION.to_owned(),
         kind: KIND.to_owned(),
@@ -108,10 +110,65 @@ pub async fn diff(
         between_clusters: between,
         notes,
     };
-    if (resource.api_version.as_str(), resource.kind.as_str()) == ("v1", "Secret") {
+    if is_secret(&binding) {
         secret_values::mask(&mut report);
     }
     Ok(report)
+}
+
+/// Returns the changes that override policies make to the objects of Works, each with its cluster. The Works are those of
+/// the binding. A Work that is made from an earlier template is left out until it follows.
+pub(crate) async fn override_changes(
+    client: &Client,
+    binding: &Binding,
+    works: Vec<(String, Work)>,
+) -> Vec<OverrideChanges> {
+    let is_overridden = |(_, work): &(String, Work)| !override_policies(work).is_empty();
+    if !works.iter().any(is_overridden) {
+        return Vec::new();
+    }
+    let wanted = Wanted::of(client, binding, works).await;
+    let changes = wanted.works.iter().filter_map(|work| {
+        let policies = override_policies(work.work.as_ref()?);
+        if policies.is_empty() || !work.is_current() {
+            return None;
+        }
+        let compared = compared_with_template(binding, &wanted, work, &policies);
+        let mut fields = compared.unwrap_or_default();
+        fields.retain(|diff| diff.origin != Some(Origin::Share));
+        if is_secret(binding) {
+            secret_values::mask_fields(&mut fields);
+        }
+        Some(OverrideChanges {
+            clusters: vec![work.cluster.clone()],
+            policies,
+            fields: fields.into_iter().map(FieldChange::from).collect(),
+        })
+    });
+    grouped(changes)
+}
+
+fn is_secret(binding: &Binding) -> bool {
+    let resource = &binding.spec.resource;
+    (resource.api_version.as_str(), resource.kind.as_str()) == ("v1", "Secret")
+}
+
+/// Compares a wanted object with the template.
+///
+/// # Errors
+/// When the interpreter cannot set the replicas.
+fn compared_with_template(
+    binding: &Binding,
+    wanted: &Wanted,
+    work: &ClusterWork,
+    override_policies: &[String],
+) -> Result<Vec<FieldDiff>, InterpretError> {
+    let (Some(template), Some(manifest)) = (&wanted.template, work.manifest()) else {
+        return Ok(Vec::new());
+    };
+    let replicas = work.replicas.filter(|_| binding.spec.is_workload());
+    let interpreter = &wanted.interpreter;
+    template_diff(template, manifest, replicas, override_policies, interpreter)
 }
 
 async fn cluster_diff(
@@ -132,18 +189,9 @@ async fn cluster_diff(
         return diff;
     };
     diff.override_policies = override_policies(stored);
-    if let Some(template) = &wanted.template {
-        let compared = template_diff(
-            template,
-            manifest,
-            work.replicas.filter(|_| binding.spec.is_workload()),
-            &diff.override_policies,
-            &wanted.interpreter,
-        );
-        match compared {
-            Ok(compared) => diff.template = compared,
-            Err(error) => diff.notes.push(error.to_string()),
-        }
+    match compared_with_template(binding, wanted, work, &diff.override_policies) {
+        Ok(compared) => diff.template = compared,
+        Err(error) => diff.notes.push(error.to_string()),
     }
     let (member, notes) = compare_member(members, manifest, &work.cluster, cluster).await;
     diff.member = member;

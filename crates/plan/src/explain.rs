@@ -21,7 +21,7 @@ use kube::Client;
 
 pub use binding_report::binding_report;
 pub use error::ExplainError;
-pub(crate) use error::list as name_list;
+pub use error::list as name_list;
 pub use find::NameQuery;
 pub(crate) use find::read as find_binding;
 pub use recorded_report::SchedulerRecord;

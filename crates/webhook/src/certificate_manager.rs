@@ -143,11 +143,23 @@ impl CertificateManager {
         serving: &ServingCertificate,
     ) -> Result<(), CertificateManagerError> {
         let current = self.ensure_certificates().await?;
+        // API servers call the webhooks as soon as the CA bundle is there. A renewed certificate is used only when they trust it.
+        if !serving.is_present() {
+            self.serve(&current, serving)?;
+        }
         let options = &self.options;
         self.publish::<MutatingWebhookConfiguration>(&options.mutating_configuration, &current)
             .await?;
         self.publish::<ValidatingWebhookConfiguration>(&options.validating_configuration, &current)
             .await?;
+        self.serve(&current, serving)
+    }
+
+    fn serve(
+        &self,
+        current: &Certificates,
+        serving: &ServingCertificate,
+    ) -> Result<(), CertificateManagerError> {
         serving
             .replace(current.certificate.as_bytes(), current.key.as_bytes())
             .map_err(|source| CertificateManagerError::Unusable {

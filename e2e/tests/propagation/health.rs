@@ -81,7 +81,8 @@ async fn the_problem_of_the_pods_reaches_the_binding_until_they_are_ready() {
         member.report_status(&pod, crash).await;
     }
     let (_, message) = wait_for_health(&fleet, BINDING, "False", "CrashLoopBackOff").await;
-    assert_eq!(message, "2 of 2 pods crash in m1: exit code 1");
+    let expected = "2 of 2 pods crash in m1: exit code 1; fix: read the logs in m1: kubectl logs";
+    assert!(message.starts_with(expected), "{message}");
 
     report(member, &web, 2, 2).await;
     let (_, message) = wait_for_health(&fleet, BINDING, "True", "Healthy").await;
@@ -115,7 +116,7 @@ async fn replicas_in_a_cluster_that_is_not_ready_do_not_count() {
     let (binding, message) = wait_for_health(&fleet, BINDING, "Unknown", "StaleStatus").await;
     assert_eq!(
         message,
-        "m2 is not ready: nothing is known about its 3 replicas"
+        "m2 is not ready: nothing is known about its 3 replicas; fix: look at `kubectl describe cluster m2`; evictions move the workload if its policy allows"
     );
     let items = binding.status.unwrap().aggregated_status;
     let health: Vec<_> = items.iter().map(|item| item.health.clone()).collect();

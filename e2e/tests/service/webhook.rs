@@ -36,6 +36,23 @@ async fn address(program: &Program) -> String {
     address.replace("127.0.0.1", "localhost")
 }
 
+/// Waits until the webhook server has a certificate.
+async fn ready(program: &Program) {
+    let probes = program.wait_for_log("serving health and metrics").await;
+    let probes = probes.trim().strip_prefix("address=").unwrap().to_owned();
+    eventually("the webhook server to be ready", async || {
+        let config = kube::Config::new(format!("http://{probes}").parse().unwrap());
+        let client = kube::Client::try_from(config).unwrap();
+        let request = http::Request::get("/readyz").body(kube::client::Body::empty());
+        let response = client.send(request.unwrap()).await;
+        match response.map(|response| response.status().as_u16()) {
+            Ok(200) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
 fn object<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
@@ -87,6 +104,7 @@ async fn an_api_server_refuses_and_completes_policies_by_the_webhook() {
     add_system_namespace(&bare).await;
     let program = start(&bare);
     let address = address(&program).await;
+    ready(&program).await;
     let secret = certificates(&bare).await;
     let authority = STANDARD.encode(&secret.data.unwrap()["ca.crt"].0);
     let call =
@@ -179,19 +197,7 @@ async fn replicas_share_a_certificate_and_publish_its_authority() {
     .await;
     // The replica that did not write the Secret serves with the certificate of the Secret, too.
     for replica in &replicas {
-        let probes = replica.wait_for_log("serving health and metrics").await;
-        let probes = probes.trim().strip_prefix("address=").unwrap().to_owned();
-        eventually("the replica to be ready", async || {
-            let config = kube::Config::new(format!("http://{probes}").parse().unwrap());
-            let client = kube::Client::try_from(config).unwrap();
-            let request = http::Request::get("/readyz").body(kube::client::Body::empty());
-            let response = client.send(request.unwrap()).await;
-            match response.map(|response| response.status().as_u16()) {
-                Ok(200) => Ok(()),
-                other => Err(format!("{other:?}")),
-            }
-        })
-        .await;
+        ready(replica).await;
     }
     let logs: String = replicas.iter().map(Program::log).collect();
     assert_eq!(

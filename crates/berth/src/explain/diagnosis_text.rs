@@ -4,8 +4,10 @@
 use std::fmt::Write as _;
 
 use berth_diagnosis::{CopyRow, CopyState, Diagnosis};
+use berth_plan::explain::name_list;
 
 use crate::columns::{align, plain};
+use crate::field_lines::field_lines;
 
 /// Maximum number of listed clusters.
 const MAX_ROWS: usize = 20;
@@ -27,6 +29,7 @@ pub(super) fn render(workload: &str, diagnosis: &Diagnosis) -> String {
     }
     let _ = writeln!(out);
     stations(diagnosis, &mut out);
+    overrides(diagnosis, &mut out);
     copies(diagnosis, &mut out);
     other_findings(diagnosis, &mut out);
     for (cluster, warnings) in &diagnosis.warnings {
@@ -48,6 +51,24 @@ fn stations(diagnosis: &Diagnosis, out: &mut String) {
     });
     let rows: Vec<Vec<String>> = rows.collect();
     out.push_str(&align(&["STATION", "STATE", "DETAILS"], &rows));
+}
+
+/// Writes the fields that override policies change.
+fn overrides(diagnosis: &Diagnosis, out: &mut String) {
+    for changes in diagnosis.overrides.iter().take(MAX_ROWS) {
+        let _ = writeln!(
+            out,
+            "\nChanged by {} in {}:",
+            changes.policies.join(", "),
+            name_list(&changes.clusters)
+        );
+        let lines = changes.fields.iter().flat_map(|change| {
+            field_lines(&change.field, change.old.as_ref(), change.new.as_ref())
+        });
+        for line in lines.take(MAX_ROWS) {
+            let _ = writeln!(out, "  {}", line.text);
+        }
+    }
 }
 
 /// Writes the copies that are not well, and the number of the others.
@@ -124,6 +145,8 @@ mod tests {
                 { "station": "run", "health": "degraded", "reason": "NotReady", "message": "1 of 2 replicas are ready in m2" },
                 { "station": "dispatch", "health": "waiting", "reason": "Migrating", "message": "it moves", "fix": "wait" },
             ],
+            "overrides": [{ "clusters": ["m1", "m2"], "policies": ["OverridePolicy web"],
+                "fields": [{ "field": "spec.paused", "old": true, "new": null }] }],
             "copies": [
                 { "cluster": "m1", "wanted": 2, "ready": 2, "state": "well" },
                 { "cluster": "m2", "wanted": 2, "ready": 1, "state": "partly" },
@@ -140,6 +163,9 @@ Since: 2026-01-01T00:00:00Z
 STATION      STATE      DETAILS
 scheduling   well       placed in m1: 2, m2: 2
 run          degraded   1 of 2 replicas are ready in m2
+
+Changed by OverridePolicy web in m1, m2:
+  - spec.paused: true
 
 CLUSTER   READY   STATE
 m2        1/2     partly ready

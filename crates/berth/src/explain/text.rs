@@ -59,9 +59,18 @@ fn header(report: &Report, out: &mut String) {
         decision_source(source, with_replicas, out);
     }
     if report.is_placed() {
+        // A decision that was not made must not read as if the workload were there.
+        let is_other = report
+            .recorded
+            .as_ref()
+            .is_none_or(|recorded| !recorded.agrees);
+        let word = match report.source.as_ref().map(|source| source.origin) {
+            Some(SourceKind::Recomputed) if is_other => "Would be placed",
+            _ => "Placed",
+        };
         let _ = writeln!(
             out,
-            "Placed: {} ({})",
+            "{word}: {} ({})",
             shares(&verdict.clusters, with_replicas),
             verdict.summary
         );

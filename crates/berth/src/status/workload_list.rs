@@ -11,6 +11,7 @@ use kube::Client;
 use kube::api::Api;
 use serde::Serialize;
 
+use super::without_policy::{self, UnboundWorkload};
 use super::{Output, StatusArgs, StatusError};
 use crate::output;
 use crate::workloads::Workloads;
@@ -18,6 +19,9 @@ use crate::workloads::table::{Fixes, Layout, table};
 
 /// Version of the serialized list. A field keeps its meaning within a version.
 const API_VERSION: &str = "status.berth.io/v1";
+
+/// Maximum number of workloads without a policy in a text.
+const UNBOUND: usize = 10;
 
 /// The listed workloads.
 #[derive(Debug, Serialize)]
@@ -31,6 +35,11 @@ pub(super) struct WorkloadList {
     counts: HealthCounts,
     /// The listed workloads, the worst first.
     rows: Vec<WorkloadRow>,
+    /// The workloads that no policy propagates.
+    without_policy: Vec<UnboundWorkload>,
+    /// The reason why workloads without a policy are not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    without_policy_error: Option<String>,
     /// The namespace, or `None` for all.
     #[serde(skip)]
     namespace: Option<String>,
@@ -52,6 +61,11 @@ pub(super) async fn read(
     {
         return Err(StatusError::NoNamespace(namespace.to_owned()));
     }
+    let unbound = without_policy::read(&client, namespace, &workloads.bindings).await;
+    let (without_policy, without_policy_error) = match unbound {
+        Ok(found) => (found, None),
+        Err(reason) => (Vec::new(), Some(reason)),
+    };
     let now = Timestamp::now();
     let (mut rows, counts) = workloads.rows(now);
     if !args.all {
@@ -63,6 +77,8 @@ pub(super) async fn read(
         time: now,
         counts,
         rows,
+        without_policy,
+        without_policy_error,
         namespace: namespace.map(str::to_owned),
     })
 }
@@ -77,7 +93,8 @@ impl WorkloadList {
     /// Reports whether a person has to look at a workload.
     pub(super) fn needs_attention(&self) -> bool {
         let mut healths = Health::WORST_FIRST.into_iter();
-        healths.any(|health| health.needs_attention() && self.counts.of(health) > 0)
+        let is_bad = healths.any(|health| health.needs_attention() && self.counts.of(health) > 0);
+        is_bad || !self.without_policy.is_empty()
     }
 
     /// Formats the list.
@@ -95,10 +112,8 @@ impl WorkloadList {
                 Some(namespace) => format!("in namespace {namespace}"),
                 None => "of this control plane".to_owned(),
             };
-            let _ = writeln!(
-                text,
-                "no policy has selected a resource {place}; resources without a policy are not listed"
-            );
+            let _ = writeln!(text, "no policy has selected a resource {place}");
+            self.unbound_lines(&mut text);
             return text;
         }
         if !self.rows.is_empty() {
@@ -121,7 +136,40 @@ impl WorkloadList {
                 );
             }
         }
+        self.unbound_lines(&mut text);
         text
+    }
+
+    /// Writes the workloads without a policy.
+    fn unbound_lines(&self, text: &mut String) {
+        if let Some(reason) = &self.without_policy_error {
+            let _ = writeln!(text, "\nworkloads without a policy are not known: {reason}");
+        }
+        let Some(first) = self.without_policy.first() else {
+            return;
+        };
+        let count = match self.without_policy.len() {
+            1 => "1 workload has no policy, and stays".to_owned(),
+            count => format!("{count} workloads have no policy, and stay"),
+        };
+        let _ = writeln!(text, "\n{count} in the control plane:");
+        for workload in self.without_policy.iter().take(UNBOUND) {
+            let UnboundWorkload {
+                namespace,
+                kind,
+                name,
+            } = workload;
+            let _ = writeln!(text, "  {namespace}/{kind} {name}");
+        }
+        if let more @ 1.. = self.without_policy.len().saturating_sub(UNBOUND) {
+            let _ = writeln!(text, "  and {more} more");
+        }
+        let kind = first.kind.to_lowercase();
+        let _ = writeln!(
+            text,
+            "`berth explain {kind}/{} -n {}` names the policy that nearly selects it",
+            first.name, first.namespace
+        );
     }
 }
 
@@ -182,7 +230,21 @@ mod tests {
             time,
             counts,
             rows,
+            without_policy: Vec::new(),
+            without_policy_error: None,
             namespace: Some("shop".to_owned()),
+        }
+    }
+
+    fn unbound(count: usize) -> WorkloadList {
+        let workload = |number: usize| UnboundWorkload {
+            namespace: "shop".to_owned(),
+            kind: "Deployment".to_owned(),
+            name: format!("w{number:02}"),
+        };
+        WorkloadList {
+            without_policy: (0..count).map(workload).collect(),
+            ..list(&[("a", Some(2))], Some(Health::Well))
         }
     }
 
@@ -202,6 +264,8 @@ mod tests {
             ("all are listed", list(&all, None)),
             ("one is well", list(&all[..1], hide)),
             ("there are none", list(&[], hide)),
+            ("one has no policy", unbound(1)),
+            ("many have no policy", unbound(12)),
         ] {
             lists.about(&format!(
                 "{about}, needs attention: {}",

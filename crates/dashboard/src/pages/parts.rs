@@ -204,13 +204,19 @@ pub(crate) fn dependency(needed_by: &[String]) -> String {
     }
 }
 
-/// Writes why a workload is not well: the cause in one word, and in one sentence.
+/// Writes why a workload is not well: the cause in one word and in one sentence, and the next action.
 pub(crate) fn reason(html: &mut Html, row: &BindingRow) {
     let workload = &row.workload;
     if let Some(reason) = workload.reason {
         html.leaf("span", &[], reason.as_str());
     }
     html.leaf("span", &[("class", &"sub message")], &workload.verdict);
+    if let Some(fix) = &workload.fix {
+        html.el("span", &[("class", &"sub message")], |html| {
+            html.leaf("b", &[], "Next: ");
+            commands(html, fix);
+        });
+    }
 }
 
 /// Writes a next action. The commands in it are set off from the text.

@@ -3,6 +3,7 @@
 
 use std::cmp::Ordering;
 
+use berth_api::binding::ObjectReference;
 use berth_api::names::is_reserved_namespace;
 use berth_controllers::detector::claim::{PolicyKey, PolicyKind};
 use berth_controllers::detector::index::Index;
@@ -12,6 +13,8 @@ use berth_controllers::did_you_mean::nearest;
 use berth_controllers::resource_selector::{Objects, Selector, is_same_kind};
 use berth_diagnosis::{NearPolicy, PolicyEvidence};
 use std::sync::Arc;
+
+use crate::explain::NameQuery;
 
 /// Maximum number of policies in an answer.
 const SHOWN: usize = 3;
@@ -70,6 +73,41 @@ pub(super) fn evidence(template: &Template, policies: Vec<PolicyRecord>) -> Poli
         others: others.take(SHOWN).collect(),
         near: near.take(SHOWN).collect(),
     }
+}
+
+/// Returns the object of a query, if a policy names it, and the kind and name of the policy. The namespace is unknown if a
+/// ClusterPropagationPolicy names the object in all namespaces.
+pub(super) fn naming(
+    query: &NameQuery,
+    policies: &[PolicyRecord],
+) -> Option<(ObjectReference, String)> {
+    let mut ready = policies.iter().filter_map(|record| record.ready());
+    ready.find_map(|policy| {
+        let selector = policy.selectors.iter().find(|selector| {
+            let is_named =
+                matches!(&selector.objects, Objects::Named(name) if name == query.name());
+            let is_in = |namespace: &str| match policy.key.kind {
+                PolicyKind::Namespaced => policy.key.namespace == namespace,
+                PolicyKind::Cluster => {
+                    selector.namespace.is_empty() || selector.namespace == namespace
+                }
+            };
+            let of_kind = query.names_kind(&selector.kind) && is_in(query.namespace_of_kind());
+            is_named && (of_kind || !query.has_kind() && is_in(query.namespace_before_slash()))
+        })?;
+        let namespace = match policy.key.kind {
+            PolicyKind::Namespaced => &policy.key.namespace,
+            PolicyKind::Cluster => &selector.namespace,
+        };
+        let object = ObjectReference {
+            api_version: selector.api_version.clone(),
+            kind: selector.kind.clone(),
+            namespace: Some(namespace.clone()),
+            name: query.name().to_owned(),
+            ..ObjectReference::default()
+        };
+        Some((object, title(&policy.key)))
+    })
 }
 
 /// Returns the policy that must claim an unclaimed template.
@@ -285,6 +323,56 @@ mod tests {
             }
             (target, patch) => *target = patch.clone(),
         }
+    }
+
+    #[test]
+    fn a_query_finds_the_policy_that_names_its_object() {
+        let named = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": "shop" });
+        let policies = [
+            policy(PolicyKind::Namespaced, "own", 0, named.clone()),
+            policy(PolicyKind::Cluster, "all", 0, named),
+        ];
+        for (text, kind, namespace, expected) in [
+            (
+                "web",
+                None,
+                Some("shop"),
+                Some("PropagationPolicy shop/own"),
+            ),
+            ("shop/web", None, None, Some("PropagationPolicy shop/own")),
+            (
+                "deployment/web",
+                None,
+                Some("shop"),
+                Some("PropagationPolicy shop/own"),
+            ),
+            (
+                "web",
+                Some("deploy"),
+                Some("shop"),
+                Some("PropagationPolicy shop/own"),
+            ),
+            ("web", Some("job"), Some("shop"), None),
+            ("web", None, None, None),
+            ("other", None, Some("shop"), None),
+        ] {
+            let kind = kind.map(str::to_owned);
+            let namespace = namespace.map(str::to_owned);
+            let query = NameQuery::new(text, kind, namespace, "default");
+            let found = naming(&query, &policies);
+            let policy = found.as_ref().map(|(_, policy)| &**policy);
+            assert_eq!(policy, expected, "{text}");
+            if let Some((object, _)) = found {
+                assert_eq!(
+                    (&*object.kind, object.namespace.as_deref()),
+                    ("Deployment", Some("shop"))
+                );
+            }
+        }
+        let cluster = &policies[1..];
+        let query = NameQuery::new("web", None, Some("shop".to_owned()), "default");
+        let found = naming(&query, cluster).map(|(_, policy)| policy);
+        assert_eq!(found.as_deref(), Some("ClusterPropagationPolicy all"));
     }
 
     #[test]

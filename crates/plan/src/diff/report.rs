@@ -117,6 +117,16 @@ impl FieldDiff {
     }
 }
 
+impl From<FieldDiff> for FieldChange {
+    fn from(diff: FieldDiff) -> Self {
+        Self {
+            field: diff.field,
+            old: diff.old,
+            new: diff.new,
+        }
+    }
+}
+
 /// The origin of a difference between the template and a wanted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Origin {

@@ -29,7 +29,8 @@ pub(super) fn mask(report: &mut DiffReport) {
     }
 }
 
-fn mask_fields(fields: &mut [FieldDiff]) {
+/// Replaces the values of a Secret in fields that differ.
+pub(super) fn mask_fields(fields: &mut [FieldDiff]) {
     for field in fields.iter_mut().filter(|field| is_secret(&field.field)) {
         let mask = |value: &Option<Value>, text: &str| value.as_ref().map(|_| json!(text));
         field.old = mask(&field.old, "*** (old)");

@@ -44,6 +44,16 @@ impl Wanted {
     /// # Errors
     /// Fails if the Works cannot be read.
     pub(super) async fn read(client: &Client, binding: &Binding) -> Result<Self, ExplainError> {
+        let stored = works(client, binding).await?;
+        Ok(Self::of(client, binding, stored).await)
+    }
+
+    /// Reads what belongs to the Works of a binding.
+    pub(super) async fn of(
+        client: &Client,
+        binding: &Binding,
+        mut stored: Vec<(String, Work)>,
+    ) -> Self {
         let mut notes = Vec::new();
         let resource = &binding.spec.resource;
         let read = template(client, resource).await;
@@ -62,7 +72,6 @@ impl Wanted {
             }
         };
         let template_generation = template.as_ref().map_or(0, generation);
-        let mut stored = works(client, binding).await?;
         let mut works: Vec<ClusterWork> = binding
             .spec
             .targets()
@@ -85,12 +94,12 @@ impl Wanted {
         }));
         works.sort_by(|a, b| a.cluster.cmp(&b.cluster));
         let interpreter = interpreter(client, binding, &mut notes).await;
-        Ok(Self {
+        Self {
             works,
             template,
             interpreter,
             notes,
-        })
+        }
     }
 }
 
@@ -98,6 +107,15 @@ impl ClusterWork {
     /// Returns the wanted object.
     pub(super) fn manifest(&self) -> Option<&Value> {
         self.work.as_ref()?.spec.workload.manifests.first()
+    }
+
+    /// Reports whether the wanted object is made from the newest template, as far as it tells.
+    pub(super) fn is_current(&self) -> bool {
+        let rendered = self.manifest().and_then(|manifest| {
+            let annotations = manifest.pointer("/metadata/annotations")?;
+            annotations.get(TEMPLATE_GENERATION)?.as_str()?.parse().ok()
+        });
+        rendered.is_none_or(|rendered: i64| rendered >= self.template_generation)
     }
 
     /// Returns remarks about a Work whose object is not brought in line with its manifest.
@@ -118,11 +136,7 @@ impl ClusterWork {
         if manifest.is_some_and(reports_drift) {
             notes.push("differences are reported and stay (drift.berth/mode=report)".to_owned());
         }
-        let rendered = manifest.and_then(|manifest| {
-            let annotations = manifest.pointer("/metadata/annotations")?;
-            annotations.get(TEMPLATE_GENERATION)?.as_str()?.parse().ok()
-        });
-        if rendered.is_some_and(|rendered: i64| rendered < self.template_generation) {
+        if !self.is_current() {
             notes.push("the Work does not contain the newest template yet".to_owned());
         }
         let conditions = work.status.as_ref().map(|status| &status.conditions[..]);

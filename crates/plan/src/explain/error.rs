@@ -99,8 +99,8 @@ impl ExplainError {
     }
 }
 
-/// Returns the names as a list for a message. At most [`NAMES`] names are listed.
-pub(crate) fn list(names: &[String]) -> String {
+/// Returns the names as a list for a message: up to eight names, and the number of the others.
+pub fn list(names: &[String]) -> String {
     let shown: Vec<&str> = names.iter().take(NAMES).map(String::as_str).collect();
     match names.len().saturating_sub(shown.len()) {
         0 => shown.join(", "),

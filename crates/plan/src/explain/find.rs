@@ -9,7 +9,7 @@ use super::error::{ExplainError, list};
 use crate::control_plane_lists;
 
 /// Short names of kinds, the same as in kubectl.
-const SHORT_NAMES: [(&str, &str); 10] = [
+const SHORT_NAMES: [(&str, &str); 14] = [
     ("deploy", "deployment"),
     ("sts", "statefulset"),
     ("ds", "daemonset"),
@@ -20,6 +20,10 @@ const SHORT_NAMES: [(&str, &str); 10] = [
     ("sa", "serviceaccount"),
     ("rb", "resourcebinding"),
     ("crb", "clusterresourcebinding"),
+    ("pp", "propagationpolicy"),
+    ("cpp", "clusterpropagationpolicy"),
+    ("op", "overridepolicy"),
+    ("cop", "clusteroverridepolicy"),
 ];
 
 /// A name on the command line, with the flags that limit the search.
@@ -119,7 +123,9 @@ impl NameQuery {
         let known = all
             .iter()
             .flat_map(|binding| [&*binding.key.name, binding.spec.resource.name.as_str()]);
-        let hint = if !same_name.is_empty() {
+        let hint = if POLICIES.iter().any(|policy| self.names_kind(policy)) {
+            ": a policy is not explained; name a workload that it selects".to_owned()
+        } else if !same_name.is_empty() {
             format!("; there is {}", list(&same_name))
         } else if let Some(found) = nearest(&self.name, known) {
             let similar: Vec<String> = all
@@ -189,6 +195,14 @@ fn describe(binding: &Binding) -> String {
     format!("{} ({} {})", binding.key, resource.kind, resource.name)
 }
 
+/// The kinds of policies.
+const POLICIES: [&str; 4] = [
+    "PropagationPolicy",
+    "ClusterPropagationPolicy",
+    "OverridePolicy",
+    "ClusterOverridePolicy",
+];
+
 /// Reports whether a word names a kind, in the singular, in the plural or as a short name.
 fn is_kind(word: &str, kind: &str) -> bool {
     let word = word.to_lowercase();
@@ -202,6 +216,9 @@ fn is_kind(word: &str, kind: &str) -> bool {
         || long == Some(kind.as_str())
         || word.strip_suffix('s') == Some(kind.as_str())
         || word.strip_suffix("es") == Some(kind.as_str())
+        || word
+            .strip_suffix("ies")
+            .is_some_and(|stem| kind.strip_suffix('y') == Some(stem))
 }
 
 #[cfg(test)]
@@ -280,6 +297,14 @@ mod tests {
             (
                 "readr",
                 "there is no binding or propagated workload readr in the namespace default; did you mean reader-clusterrole (ClusterRole reader)?",
+            ),
+            (
+                "pp/cart",
+                "there is no binding or propagated workload pp/cart: a policy is not explained; name a workload that it selects",
+            ),
+            (
+                "propagationpolicies/cart",
+                "there is no binding or propagated workload propagationpolicies/cart: a policy is not explained; name a workload that it selects",
             ),
             (
                 "payments",
