@@ -3,15 +3,11 @@
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 
-use berth_plan::diff::{ClusterDiff, DiffReport, FieldDiff, MemberDiff, Origin, Variation};
-use serde_json::Value;
+use berth_plan::diff::{
+    ClusterDiff, DiffReport, FieldDiff, MemberDiff, Origin, Variation, shortened, shortened_pair,
+};
 
 use crate::columns::{align, plain};
-
-/// Maximum number of characters of a value.
-const MAX_VALUE: usize = 120;
-/// Number of characters that two long values have in common and that are shown before their difference.
-const CONTEXT: usize = 20;
 
 /// The use of colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,56 +112,20 @@ fn render_cluster(cluster: &ClusterDiff, style: Style, out: &mut String) {
 fn render_fields(fields: &[FieldDiff], style: Style, out: &mut String) {
     for diff in fields {
         let field = &diff.field;
-        let (old, new) = (json(diff.old.as_ref()), json(diff.new.as_ref()));
+        let (old, new) = shortened_pair(diff.old.as_ref(), diff.new.as_ref());
         if diff.origin == Some(Origin::Share) {
             let old = old.unwrap_or_else(|| "-".to_owned());
             let new = new.unwrap_or_else(|| "-".to_owned());
             let _ = writeln!(out, "      {field}: {old} -> {new} (this cluster's share)");
             continue;
         }
-        let start = match (&old, &new) {
-            (Some(old), Some(new)) => common_length(old, new),
-            _ => 0,
-        };
         for (sign, colour, value) in [('-', Colour::Red, old), ('+', Colour::Green, new)] {
             if let Some(value) = value {
-                let line = format!("    {sign} {field}: {}", shorten(&value, start));
+                let line = format!("    {sign} {field}: {value}");
                 let _ = writeln!(out, "{}", style.paint(colour, &line));
             }
         }
     }
-}
-
-/// Returns a value as JSON.
-fn json(value: Option<&Value>) -> Option<String> {
-    value.map(ToString::to_string)
-}
-
-/// Returns the number of characters at the start of two values that are equal.
-fn common_length(old: &str, new: &str) -> usize {
-    let pairs = old.chars().zip(new.chars());
-    pairs.take_while(|(old, new)| old == new).count()
-}
-
-/// Shortens a long value. `common` is the number of characters before its difference from the other value.
-fn shorten(value: &str, common: usize) -> String {
-    let length = value.chars().count();
-    if length <= MAX_VALUE {
-        return value.to_owned();
-    }
-    let skipped = if common > MAX_VALUE / 2 {
-        common.saturating_sub(CONTEXT)
-    } else {
-        0
-    };
-    let shown: String = value.chars().skip(skipped).take(MAX_VALUE).collect();
-    let before = if skipped > 0 { "…" } else { "" };
-    let after = if skipped + MAX_VALUE < length {
-        "…"
-    } else {
-        ""
-    };
-    format!("{before}{shown}{after}")
 }
 
 fn variations(variations: &[Variation]) -> String {
@@ -173,10 +133,10 @@ fn variations(variations: &[Variation]) -> String {
         .iter()
         .flat_map(|variation| {
             variation.values.iter().map(|value| {
-                let text = json(value.value.as_ref()).unwrap_or_else(|| "-".to_owned());
+                let text = value.value.as_ref().map(shortened);
                 vec![
                     variation.field.clone(),
-                    shorten(&text, 0),
+                    text.unwrap_or_else(|| "-".to_owned()),
                     value.clusters.join(","),
                 ]
             })
@@ -188,19 +148,6 @@ fn variations(variations: &[Variation]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_long_value_is_shortened_around_its_difference() {
-        let long = |end: &str| format!("{}{end}", "a".repeat(200));
-        let (old, new) = (long("old"), long("new"));
-        let common = common_length(&old, &new);
-        assert_eq!(
-            shorten(&old, common),
-            format!("…{}old", "a".repeat(CONTEXT))
-        );
-        assert_eq!(shorten("short", 3), "short");
-        assert_eq!(shorten(&old, 0), format!("{}…", "a".repeat(MAX_VALUE)));
-    }
 
     #[test]
     fn colours_are_optional() {
