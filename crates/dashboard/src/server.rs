@@ -15,6 +15,7 @@ use axum::response::{Html as Document, IntoResponse, Response};
 use axum::routing::get;
 use berth_api::BindingKey;
 use berth_explain::{Limits, Report};
+use berth_plan::diff::{DiffReport, diff_within, wanted_diff};
 use berth_plan::explain::{SchedulerRecord, binding_report};
 use berth_plan::scheduler_configuration::DecisionConfiguration;
 use berth_plan::scheduler_endpoint::SchedulerEndpoint;
@@ -42,6 +43,12 @@ const UPDATE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum number of concurrent searches for smallest changes.
 const MAX_SEARCHES: usize = 1;
+
+/// Maximum number of concurrent comparisons with members.
+const MAX_COMPARISONS: usize = 1;
+
+/// Maximum time for the comparison with all members of a workload.
+const COMPARISON_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Maximum number of decisions about changed fleets, per page. The maximum of `berth explain` is higher, but a page has
 /// to be fast.
@@ -81,6 +88,22 @@ pub enum DashboardError {
     Serve(std::io::Error),
 }
 
+/// The clients of a control plane.
+#[derive(Clone)]
+pub struct Clients {
+    /// The client for all requests to the control plane.
+    pub control_plane: Client,
+    /// The client for requests that the control plane forwards to members. It must not repeat requests, because the
+    /// control plane responds about an unreachable member as if it were overloaded.
+    pub forwarding: Client,
+}
+
+impl std::fmt::Debug for Clients {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Clients").finish_non_exhaustive()
+    }
+}
+
 /// A dashboard that listens at its address. [`Self::serve`] accepts the requests.
 #[derive(Debug)]
 pub struct Dashboard {
@@ -91,7 +114,7 @@ pub struct Dashboard {
 /// State that all requests share.
 struct Context {
     access: Access,
-    client: Client,
+    clients: Clients,
     configuration: DecisionConfiguration,
     /// The scheduler whose records the pages show. `None` if none is known.
     scheduler: Option<SchedulerEndpoint>,
@@ -99,6 +122,8 @@ struct Context {
     shared: SharedState,
     /// Permits for searches of smallest changes. Each running search has one permit.
     searches: Arc<Semaphore>,
+    /// Permits for comparisons with members.
+    comparisons: Semaphore,
     cancel: CancellationToken,
 }
 
@@ -117,7 +142,7 @@ impl Dashboard {
     /// When the address cannot be bound.
     pub async fn listen(
         address: SocketAddr,
-        client: Client,
+        clients: Clients,
         configuration: DecisionConfiguration,
         scheduler: Option<SchedulerEndpoint>,
     ) -> Result<Self, DashboardError> {
@@ -128,12 +153,16 @@ impl Dashboard {
             listener,
             context: Arc::new(Context {
                 access: Access::new(bound),
-                simulation_runner: SimulationRunner::new(client.clone(), configuration.clone()),
-                client,
+                simulation_runner: SimulationRunner::new(
+                    clients.control_plane.clone(),
+                    configuration.clone(),
+                ),
+                clients,
                 configuration,
                 scheduler,
                 shared: SharedState::default(),
                 searches: Arc::new(Semaphore::new(MAX_SEARCHES)),
+                comparisons: Semaphore::new(MAX_COMPARISONS),
                 cancel: CancellationToken::new(),
             }),
         })
@@ -152,7 +181,7 @@ impl Dashboard {
         let Self { listener, context } = self;
         let ended = context.cancel.clone();
         let watches = store::run_watches(
-            context.client.clone(),
+            context.clients.control_plane.clone(),
             context.shared.clone(),
             ended.clone(),
         );
@@ -178,9 +207,16 @@ fn router(context: Arc<Context>) -> Router {
         .route("/bindings/{namespace}/{name}", get(show_binding))
         .route("/bindings/{namespace}/{name}/changes", get(show_changes))
         .route("/bindings/{namespace}/{name}/objects", get(show_objects))
+        .route(
+            "/bindings/{namespace}/{name}/differences",
+            get(show_differences),
+        )
+        .route("/bindings/{namespace}/{name}/members", get(show_members))
         .route("/clusterbindings/{name}", get(show_binding))
         .route("/clusterbindings/{name}/changes", get(show_changes))
         .route("/clusterbindings/{name}/objects", get(show_objects))
+        .route("/clusterbindings/{name}/differences", get(show_differences))
+        .route("/clusterbindings/{name}/members", get(show_members))
         .route("/policies", get(show_policies))
         .route("/policies/{namespace}/{name}", get(show_policy))
         .route("/clusterpolicies/{name}", get(show_policy))
@@ -385,8 +421,35 @@ async fn show_objects(State(context): SharedContext, Path(name): Path<NamePath>)
         Presence::Unknown => return not_listed_yet(&context.data()),
         Presence::PresentBeforeSync | Presence::Present => {}
     }
-    let details = binding::Details::read(&context.client, &name).await;
+    let details = binding::Details::read(&context.clients.control_plane, &name).await;
     binding::objects_page(&context.data(), &name, &details).into_response()
+}
+
+async fn show_differences(State(context): SharedContext, Path(name): Path<NamePath>) -> Response {
+    let name = name.into();
+    match context.presence(&name) {
+        Presence::Absent => return not_found(&context.data()),
+        Presence::Unknown => return not_listed_yet(&context.data()),
+        Presence::PresentBeforeSync | Presence::Present => {}
+    }
+    let report = match binding::read_binding(&context.clients.control_plane, &name).await {
+        Ok(found) => wanted_diff(&context.clients.control_plane, &found)
+            .await
+            .map_err(|error| error.to_string()),
+        Err(reason) => Err(reason),
+    };
+    binding::differences_page(&context.data(), &name, &report).into_response()
+}
+
+async fn show_members(State(context): SharedContext, Path(name): Path<NamePath>) -> Response {
+    let name = name.into();
+    match context.presence(&name) {
+        Presence::Absent => return not_found(&context.data()),
+        Presence::Unknown => return not_listed_yet(&context.data()),
+        Presence::PresentBeforeSync | Presence::Present => {}
+    }
+    let report = context.compare_members(&name).await;
+    binding::members_page(&context.data(), &name, &report).into_response()
 }
 
 fn not_found(data: &DataState) -> Response {
@@ -441,7 +504,7 @@ impl Context {
                 }
             }
         };
-        let (client, fleet) = (&self.client, self.shared.fleet());
+        let (client, fleet) = (&self.clients.control_plane, self.shared.fleet());
         let limits = Limits::none();
         binding_report(client, &self.configuration, fleet, name, limits, record).await
     }
@@ -451,12 +514,36 @@ impl Context {
         Presence::of(store.bindings.get(name), &store)
     }
 
+    /// Compares the objects in the members with the wanted objects. One comparison runs at a time.
+    async fn compare_members(&self, name: &BindingKey) -> Result<DiffReport, String> {
+        let _permit = self
+            .comparisons
+            .acquire()
+            .await
+            .map_err(|of| of.to_string())?;
+        let Clients {
+            control_plane,
+            forwarding,
+        } = &self.clients;
+        let found = binding::read_binding(control_plane, name).await?;
+        let cluster = |name: &str| self.shared.cluster(name);
+        let compared = diff_within(
+            COMPARISON_TIMEOUT,
+            control_plane,
+            forwarding,
+            &found,
+            cluster,
+        );
+        compared.await.map_err(|error| error.to_string())
+    }
+
     /// Searches for the smallest changes that would alter the decision. The search continues if the browser
     /// disconnects, and keeps its permit until its end.
     async fn search(&self, name: BindingKey) -> Result<Report, String> {
         let permit = Arc::clone(&self.searches).acquire_owned().await;
         let permit = permit.map_err(|error| error.to_string())?;
-        let (client, configuration) = (self.client.clone(), self.configuration.clone());
+        let client = self.clients.control_plane.clone();
+        let configuration = self.configuration.clone();
         let fleet = self.shared.fleet();
         let limits = Limits {
             decisions: MAX_DECISIONS,

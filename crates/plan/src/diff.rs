@@ -27,8 +27,8 @@ use kube::Client;
 use tokio::time::Instant;
 
 pub use report::{
-    API_VERSION, ClusterDiff, ComparedBinding, DiffReport, DiffVerdict, FieldDiff, KIND, MemberDiff, Origin,
-    Variation, VariationValue, WantedDiff, WantedReport,
+    API_VERSION, ClusterDiff, ComparedBinding, DiffReport, DiffVerdict, FieldDiff, KIND,
+    MemberDiff, Origin, Variation, VariationValue, WantedDiff, WantedReport,
 };
 pub use shortened::{shortened, shortened_pair};
 

@@ -62,7 +62,10 @@ mod tests {
         }))
         .unwrap();
         let usage = |allocatable, used| Some(ResourceUsage { allocatable, used });
-        assert_eq!(summary.usage("cpu", Quantity::milli_value), usage(4000, 2000));
+        assert_eq!(
+            summary.usage("cpu", Quantity::milli_value),
+            usage(4000, 2000)
+        );
         assert_eq!(summary.usage("memory", Quantity::value), usage(1 << 30, 0));
         assert_eq!(summary.usage("pods", Quantity::value), None);
     }

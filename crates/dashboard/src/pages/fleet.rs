@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use axum::response::Html as Document;
+use berth_api::cluster::ResourceUsage;
 
 use self::map::Colour;
 use super::format::{bytes, cores, count, counted, thousands};
@@ -14,7 +15,7 @@ use super::parts::{self, Column, Selected, Tone, number, text};
 use super::{DataState, Tab, frame, still_reading};
 use crate::binding_query::{PAGE_SIZE, encode};
 use crate::html::Html;
-use crate::store::{Amounts, ClusterHealth, ClusterRow, Store};
+use crate::store::{ClusterHealth, ClusterRow, Store};
 
 const COLUMNS: [Column; 8] = [
     text("Cluster"),
@@ -56,10 +57,14 @@ impl Order {
 }
 
 /// The filters, the order, the colours of the map, and the page number of a request.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct View {
     text: String,
     state: Option<ClusterHealth>,
+    /// Exact names, which links of the map select. An empty name selects the clusters without one.
+    provider: Option<String>,
+    region: Option<String>,
+    version: Option<String>,
     order: Order,
     colour: Colour,
     page: usize,
@@ -70,9 +75,13 @@ impl View {
         let value = |name: &str| parameters.get(name).map_or("", |value| value.trim());
         let mut states = ClusterHealth::WORST_FIRST.into_iter();
         let mut orders = Order::ALL.into_iter();
+        let exact = |name: &str| parameters.get(name).cloned();
         Self {
             text: value("q").to_owned(),
             state: states.find(|of| of.names().0 == value("state")),
+            provider: exact("provider"),
+            region: exact("region"),
+            version: exact("version"),
             order: orders
                 .find(|of| of.names().0 == value("sort"))
                 .unwrap_or(Order::Problems),
@@ -83,20 +92,90 @@ impl View {
 
     /// Returns the URL path of a page of this view.
     fn path(&self, page: usize) -> String {
-        let state = self.state.map_or("", |of| of.names().0);
-        format!(
-            "/fleet?q={}&state={state}&sort={}&colour={}&page={page}",
-            encode(&self.text),
-            self.order.names().0,
-            self.colour.names().0
-        )
+        let mut pairs = vec![
+            ("q", &*self.text),
+            ("state", self.state.map_or("", |of| of.names().0)),
+            ("sort", self.order.names().0),
+            ("colour", self.colour.names().0),
+        ];
+        pairs.retain(|(_, value)| !value.is_empty());
+        pairs.extend(self.exact());
+        let page = page.to_string();
+        if page != "1" {
+            pairs.push(("page", &page));
+        }
+        let pairs = pairs.iter();
+        let pairs: Vec<String> = pairs
+            .map(|(name, value)| format!("{name}={}", encode(value)))
+            .collect();
+        if pairs.is_empty() {
+            return "/fleet".to_owned();
+        }
+        format!("/fleet?{}", pairs.join("&"))
+    }
+
+    /// Returns the exact filters that are set, with their names in the URL.
+    fn exact(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        [
+            ("provider", &self.provider),
+            ("region", &self.region),
+            ("version", &self.version),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value.as_deref()?)))
+    }
+
+    /// Returns the path of this view for the clusters of a region.
+    fn path_of_region(&self, provider: &str, region: &str) -> String {
+        let view = Self {
+            provider: Some(provider.to_owned()),
+            region: Some(region.to_owned()),
+            ..self.clone()
+        };
+        view.path(1)
+    }
+
+    /// Returns the path of this view for the clusters in a state.
+    fn path_of_state(&self, state: ClusterHealth) -> String {
+        let view = Self {
+            state: Some(state),
+            ..self.clone()
+        };
+        view.path(1)
+    }
+
+    /// Returns the path of this view for the clusters with a version.
+    fn path_of_version(&self, version: &str) -> String {
+        let view = Self {
+            version: Some(version.to_owned()),
+            ..self.clone()
+        };
+        view.path(1)
+    }
+
+    /// Returns the path of this view without one of the exact filters.
+    fn path_without(&self, filter: &str) -> String {
+        let mut view = self.clone();
+        match filter {
+            "provider" => view.provider = None,
+            "region" => view.region = None,
+            _ => view.version = None,
+        }
+        view.path(1)
     }
 
     fn matches(&self, name: &str, row: &ClusterRow) -> bool {
         let mut texts = [name, &row.provider, &row.region, &row.zone, &row.version].into_iter();
         let matches_text = texts.any(|text| text.contains(&self.text))
             || row.taints.iter().any(|taint| taint.contains(&self.text));
-        matches_text && self.state.is_none_or(|state| row.health() == state)
+        let is = |wanted: &Option<String>, value: &str| {
+            wanted.as_deref().is_none_or(|wanted| wanted == value)
+        };
+        matches_text
+            && is(&self.provider, &row.provider)
+            && is(&self.region, &row.region)
+            && is(&self.version, &row.version)
+            && self.state.is_none_or(|state| row.health() == state)
     }
 
     /// Returns the clusters that match, in the order of the table.
@@ -130,7 +209,7 @@ pub(crate) fn page(store: &Store, view: &View) -> Document<String> {
                 html.leaf("p", &[("class", &"muted")], hint);
                 return;
             }
-            map::write(html, &rows, view.colour);
+            map::write(html, &rows, view);
             clusters(html, store, view, &rows);
         });
     })
@@ -166,7 +245,24 @@ fn form(html: &mut Html, view: &View) {
             )
         });
         parts::choice(html, "Order of the table", "sort", &orders);
+        for (name, value) in view.exact() {
+            let attributes: [(&str, &dyn Display); 3] =
+                [("type", &"hidden"), ("name", &name), ("value", &value)];
+            html.void("input", &attributes);
+        }
         html.leaf("button", &[], "Show");
+    });
+    if view.exact().next().is_none() {
+        return;
+    }
+    html.el("p", &[("class", &"choices")], |html| {
+        for (name, value) in view.exact() {
+            let value = if value.is_empty() { "none" } else { value };
+            let title = format!("Show all clusters, not only those with {name} {value}");
+            let attributes: [(&str, &dyn Display); 2] =
+                [("href", &view.path_without(name)), ("title", &title)];
+            html.leaf("a", &attributes, format_args!("{name}: {value} ✕"));
+        }
     });
 }
 
@@ -284,7 +380,7 @@ fn amounts(
     html: &mut Html,
     column: &Column,
     row: &ClusterRow,
-    of: Option<Amounts>,
+    of: Option<ResourceUsage>,
     text: fn(i64) -> String,
 ) {
     parts::cell(html, column, |html| match of {

@@ -64,10 +64,16 @@ mod tests {
         let long = |end: &str| json!(format!("{}{end}", "a".repeat(200)));
         let (old, new) = (long("old"), long("new"));
         let start = "a".repeat(CONTEXT);
-        let pair = (Some(format!("…{start}old\"")), Some(format!("…{start}new\"")));
+        let pair = (
+            Some(format!("…{start}old\"")),
+            Some(format!("…{start}new\"")),
+        );
         assert_eq!(shortened_pair(Some(&old), Some(&new)), pair);
         let start = format!("\"{}…", "a".repeat(MAX_VALUE - 1));
-        assert_eq!(shortened_pair(Some(&old), None), (Some(start.clone()), None));
+        assert_eq!(
+            shortened_pair(Some(&old), None),
+            (Some(start.clone()), None)
+        );
         assert_eq!(shortened(&old), start);
         assert_eq!(shortened(&json!("short")), "\"short\"");
     }
