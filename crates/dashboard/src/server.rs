@@ -1,5 +1,7 @@
 //! The HTTP server: routes, response headers, and the stream of update events.
 
+mod binding_views;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -14,9 +16,6 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html as Document, IntoResponse, Response};
 use axum::routing::get;
 use berth_api::BindingKey;
-use berth_explain::{Limits, Report};
-use berth_plan::diff::{DiffReport, diff_within, wanted_diff};
-use berth_plan::explain::{SchedulerRecord, binding_report};
 use berth_plan::scheduler_configuration::DecisionConfiguration;
 use berth_plan::scheduler_endpoint::SchedulerEndpoint;
 use futures::{Stream, stream};
@@ -26,11 +25,12 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use self::binding_views::{
+    show_binding, show_changes, show_differences, show_members, show_objects,
+};
 use crate::access::{Access, AccessDecision};
 use crate::binding_query::Query;
-use crate::pages::{
-    self, DataState, binding, bindings, cluster, fleet, live, overview, policies, what_if,
-};
+use crate::pages::{self, DataState, bindings, cluster, fleet, live, overview, policies, what_if};
 use crate::simulation_runner::SimulationRunner;
 use crate::store::{self, PolicyName, SharedState, Store};
 
@@ -47,22 +47,8 @@ const MAX_SEARCHES: usize = 1;
 /// Maximum number of concurrent comparisons with members.
 const MAX_COMPARISONS: usize = 1;
 
-/// Maximum time for the comparison with all members of a workload.
-const COMPARISON_TIMEOUT: Duration = Duration::from_secs(45);
-
-/// Maximum number of decisions about changed fleets, per page. The maximum of `berth explain` is higher, but a page has
-/// to be fast.
-const MAX_DECISIONS: usize = 200;
-
 /// Reason why the dashboard cannot explain or simulate decisions during its start.
 const NOT_LISTED_YET: &str = "the clusters and bindings are not listed yet; try again later";
-
-/// Reason why the page of a binding explains a recomputed decision.
-const NO_SCHEDULER: &str =
-    "the dashboard knows no scheduler to ask; pass --scheduler-url for the decision that was made";
-
-/// Maximum time to wait for the scheduler's record of a decision.
-const RECORD_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Headers of every response. Browsers load scripts and styles from this server only.
 const HEADERS: [(header::HeaderName, &str); 5] = [
@@ -392,66 +378,6 @@ impl From<NamePath> for BindingKey {
     }
 }
 
-async fn show_binding(State(context): SharedContext, Path(name): Path<NamePath>) -> Response {
-    let name = name.into();
-    let explained = match context.presence(&name) {
-        Presence::Absent => return not_found(&context.data()),
-        Presence::Unknown => return not_listed_yet(&context.data()),
-        Presence::PresentBeforeSync => Err(NOT_LISTED_YET.to_owned()),
-        Presence::Present => context.explain(&name).await,
-    };
-    binding::page(&context.shared.store.read(), &name, &explained).into_response()
-}
-
-async fn show_changes(State(context): SharedContext, Path(name): Path<NamePath>) -> Response {
-    let name = name.into();
-    let explained = match context.presence(&name) {
-        Presence::Absent => return not_found(&context.data()),
-        Presence::Unknown => return not_listed_yet(&context.data()),
-        Presence::PresentBeforeSync => Err(NOT_LISTED_YET.to_owned()),
-        Presence::Present => context.search(name.clone()).await,
-    };
-    binding::changes_page(&context.data(), &name, &explained).into_response()
-}
-
-async fn show_objects(State(context): SharedContext, Path(name): Path<NamePath>) -> Response {
-    let name = name.into();
-    match context.presence(&name) {
-        Presence::Absent => return not_found(&context.data()),
-        Presence::Unknown => return not_listed_yet(&context.data()),
-        Presence::PresentBeforeSync | Presence::Present => {}
-    }
-    let details = binding::Details::read(&context.clients.control_plane, &name).await;
-    binding::objects_page(&context.data(), &name, &details).into_response()
-}
-
-async fn show_differences(State(context): SharedContext, Path(name): Path<NamePath>) -> Response {
-    let name = name.into();
-    match context.presence(&name) {
-        Presence::Absent => return not_found(&context.data()),
-        Presence::Unknown => return not_listed_yet(&context.data()),
-        Presence::PresentBeforeSync | Presence::Present => {}
-    }
-    let report = match binding::read_binding(&context.clients.control_plane, &name).await {
-        Ok(found) => wanted_diff(&context.clients.control_plane, &found)
-            .await
-            .map_err(|error| error.to_string()),
-        Err(reason) => Err(reason),
-    };
-    binding::differences_page(&context.data(), &name, &report).into_response()
-}
-
-async fn show_members(State(context): SharedContext, Path(name): Path<NamePath>) -> Response {
-    let name = name.into();
-    match context.presence(&name) {
-        Presence::Absent => return not_found(&context.data()),
-        Presence::Unknown => return not_listed_yet(&context.data()),
-        Presence::PresentBeforeSync | Presence::Present => {}
-    }
-    let report = context.compare_members(&name).await;
-    binding::members_page(&context.data(), &name, &report).into_response()
-}
-
 fn not_found(data: &DataState) -> Response {
     (StatusCode::NOT_FOUND, pages::not_found(data)).into_response()
 }
@@ -490,73 +416,9 @@ impl Context {
         DataState::of(&self.shared.store.read())
     }
 
-    /// Explains the decision that the scheduler has recorded about a binding, or a decision for the present clusters if there is
-    /// no record.
-    async fn explain(&self, name: &BindingKey) -> Result<Report, String> {
-        let record = match &self.scheduler {
-            None => SchedulerRecord::absent(NO_SCHEDULER),
-            Some(endpoint) => {
-                let read = SchedulerRecord::read(endpoint, name);
-                match tokio::time::timeout(RECORD_TIMEOUT, read).await {
-                    Ok(Ok(record)) => record,
-                    Ok(Err(error)) => SchedulerRecord::absent(error.to_string()),
-                    Err(_) => SchedulerRecord::absent("the scheduler does not answer in time"),
-                }
-            }
-        };
-        let (client, fleet) = (&self.clients.control_plane, self.shared.fleet());
-        let limits = Limits::none();
-        binding_report(client, &self.configuration, fleet, name, limits, record).await
-    }
-
     fn presence(&self, name: &BindingKey) -> Presence {
         let store = self.shared.store.read();
         Presence::of(store.bindings.get(name), &store)
-    }
-
-    /// Compares the objects in the members with the wanted objects. One comparison runs at a time.
-    async fn compare_members(&self, name: &BindingKey) -> Result<DiffReport, String> {
-        let _permit = self
-            .comparisons
-            .acquire()
-            .await
-            .map_err(|of| of.to_string())?;
-        let Clients {
-            control_plane,
-            forwarding,
-        } = &self.clients;
-        let found = binding::read_binding(control_plane, name).await?;
-        let cluster = |name: &str| self.shared.cluster(name);
-        let compared = diff_within(
-            COMPARISON_TIMEOUT,
-            control_plane,
-            forwarding,
-            &found,
-            cluster,
-        );
-        compared.await.map_err(|error| error.to_string())
-    }
-
-    /// Searches for the smallest changes that would alter the decision. The search continues if the browser
-    /// disconnects, and keeps its permit until its end.
-    async fn search(&self, name: BindingKey) -> Result<Report, String> {
-        let permit = Arc::clone(&self.searches).acquire_owned().await;
-        let permit = permit.map_err(|error| error.to_string())?;
-        let client = self.clients.control_plane.clone();
-        let configuration = self.configuration.clone();
-        let fleet = self.shared.fleet();
-        let limits = Limits {
-            decisions: MAX_DECISIONS,
-            ..Limits::default()
-        };
-        let search = tokio::spawn(async move {
-            // The changes apply to the present clusters, so that the record is not needed.
-            let record = SchedulerRecord::absent(NO_SCHEDULER);
-            let found = binding_report(&client, &configuration, fleet, &name, limits, record).await;
-            drop(permit);
-            found
-        });
-        search.await.map_err(|error| error.to_string())?
     }
 }
 

@@ -1,6 +1,10 @@
-use berth_plan::diff::{ClusterDiff, ComparedBinding, Variation, VariationValue, WantedDiff};
-use serde_json::json;
+use berth_plan::diff::{
+    ClusterDiff, ComparedBinding, FieldDiff, MemberDiff, Origin, Variation, VariationValue,
+    WantedDiff,
+};
+use serde_json::{Value, json};
 
+use super::groups::group;
 use super::*;
 
 fn field(name: &str, old: Value, new: Value, origin: Option<Origin>) -> FieldDiff {
