@@ -44,8 +44,8 @@ fn the_page_of_a_workload_shows_its_differences_and_writes_nothing() {
         &["2 of 2 copies equal the wanted object", "in a dry run"],
     );
     let edit = r#"{"spec":{"paused":true}}"#;
-    let patch = ["patch", "deployment", "nginx", "--type=merge", "-p", edit];
-    up.in_member("member1", &patch);
+    let pause = ["patch", "deployment", "nginx", "--type=merge", "-p", edit];
+    up.in_member("member1", &pause);
     // A write of the wanted object would raise the generation.
     let state = || {
         let columns = "jsonpath={.metadata.generation} {.spec.paused}";
