@@ -1,6 +1,10 @@
 //! The kind Cluster, which describes a member cluster: the connection, the capacity and the health.
 
+mod resource_usage;
+
 use std::collections::BTreeMap;
+
+pub use self::resource_usage::ResourceUsage;
 
 use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

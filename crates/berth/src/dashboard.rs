@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use berth_component_base::kube_client::ConnectError;
-use berth_dashboard::{Dashboard, DashboardError};
+use berth_dashboard::{Clients, Dashboard, DashboardError};
 use berth_plan::control_plane_lists::placement_resources;
 use berth_plan::scheduler_configuration::{ConfigurationError, DecisionConfiguration};
 use berth_plan::scheduler_endpoint::{SchedulerEndpoint, SchedulerEndpointError};
@@ -104,7 +104,11 @@ pub async fn run(
     // An invalid configuration ends the command here. Otherwise the first page that computes a decision would fail.
     configuration.check()?;
     let client = args.control_plane.client(&placement_resources()).await?;
-    let dashboard = listen(args.port, client, configuration, scheduler).await?;
+    let clients = Clients {
+        control_plane: client,
+        forwarding: args.control_plane.client_without_retries().await?,
+    };
+    let dashboard = listen(args.port, clients, configuration, scheduler).await?;
     output::print(&format!(
         "dashboard: {}\n\nPress Ctrl-C to stop. The page is read-only; everyone with the URL can read it.\n",
         dashboard.url()
@@ -118,10 +122,10 @@ pub async fn run(
 /// Fails if the process cannot listen on the port.
 pub(crate) async fn listen(
     port: u16,
-    client: kube::Client,
+    clients: Clients,
     configuration: DecisionConfiguration,
     scheduler: Option<SchedulerEndpoint>,
 ) -> Result<Dashboard, DashboardError> {
     let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
-    Dashboard::listen(address, client, configuration, scheduler).await
+    Dashboard::listen(address, clients, configuration, scheduler).await
 }

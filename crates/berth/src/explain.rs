@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use berth_api::BindingKey;
 use berth_diagnosis::{Diagnosis, Reason};
-use berth_explain::{Fix, API_VERSION, Report};
+use berth_explain::{API_VERSION, Fix, Report};
 use berth_plan::control_plane_lists::placement_resources;
 use berth_plan::diagnose::{self, WorkloadDiagnosis};
 use berth_plan::explain::{ExplainError, SchedulerRecord, Subject};
@@ -164,7 +164,9 @@ pub async fn run(args: ExplainArgs) -> Result<Explained, ExplainCommandError> {
         Err(error) => return Err(error.into()),
     };
     let mut found = diagnose::of_subject(&client, &subject).await;
-    let fix = report.as_ref().and_then(|report| alternatives(&report.fixes));
+    let fix = report
+        .as_ref()
+        .and_then(|report| alternatives(&report.fixes));
     found.diagnosis = found.diagnosis.with_fix_for(Reason::Unschedulable, fix);
     args.print(&found, report, decision_note)
 }

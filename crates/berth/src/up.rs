@@ -16,7 +16,7 @@ use berth_component_base::program::ignored_flags::log_ineffective;
 use berth_component_base::program::progress::Progress;
 use berth_component_base::user_agent::Component;
 use berth_controllers::monitor::Monitor;
-use berth_dashboard::DashboardError;
+use berth_dashboard::{Clients, DashboardError};
 use berth_plan::simulate::is_simulated;
 use berth_scheduler::Options;
 use berth_scheduler::config::BindAddress;
@@ -270,13 +270,18 @@ impl ControlPlane {
             return Ok(None);
         }
         let client = kube_client::named(self.server().client(), Component::CommandLine);
+        // The client of the server repeats no requests.
+        let clients = Clients {
+            forwarding: client.clone(),
+            control_plane: client,
+        };
         let configuration = EngineFlags::with_gates(args.feature_gates).configuration();
         let scheduler = match scheduler {
             Some(address) => SchedulerEndpointArgs::at(address).await,
             None => None,
         };
         let port = args.dashboard_port;
-        let dashboard = dashboard::listen(port, client, configuration, scheduler).await?;
+        let dashboard = dashboard::listen(port, clients, configuration, scheduler).await?;
         let url = dashboard.url();
         let cancel = self.cancel.clone();
         self.tasks.spawn(async move {

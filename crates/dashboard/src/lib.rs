@@ -20,4 +20,4 @@ mod server;
 mod simulation_runner;
 mod store;
 
-pub use server::{Dashboard, DashboardError};
+pub use server::{Clients, Dashboard, DashboardError};

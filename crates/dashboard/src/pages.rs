@@ -75,15 +75,16 @@ impl DataState {
         let mut attributes = fixed.to_vec();
         let text = match &self.outage {
             Some(outage) => {
-                attributes.extend([
-                    ("data-state", &"lost" as &dyn Display),
-                    ("data-source", &"lost"),
-                ]);
+                let state: &dyn Display = match outage.part {
+                    Some(_) if self.has_synced => &"partial",
+                    _ => &"lost",
+                };
+                attributes.extend([("data-state", state), ("data-source", state)]);
                 let age = age(outage.since, now);
-                if self.has_synced {
-                    format!("outdated: data from {age} ago")
-                } else {
-                    format!("no data for {age}")
+                match &outage.part {
+                    _ if !self.has_synced => format!("no data for {age}"),
+                    Some(part) => format!("{part} outdated: from {age} ago"),
+                    None => format!("outdated: data from {age} ago"),
                 }
             }
             None if !self.has_synced => {
@@ -103,11 +104,13 @@ impl DataState {
         let attributes: [(&'static str, &dyn Display); 2] = [("id", &"alert"), ("role", &"alert")];
         html.el("div", &attributes, |html| {
             if let Some(outage) = self.outage.as_ref().filter(|_| self.has_synced) {
-                let since = format!(
-                    "The page shows the state of {} UTC, {} ago.",
-                    clock(outage.since),
-                    age(outage.since, now)
-                );
+                let (at, age) = (clock(outage.since), age(outage.since, now));
+                let since = match &outage.part {
+                    Some(part) => format!(
+                        "The page shows the {part} of {at} UTC, {age} ago. The other data are current."
+                    ),
+                    None => format!("The page shows the state of {at} UTC, {age} ago."),
+                };
                 outage_box(html, outage, &since);
             }
         });

@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 use tokio_util::bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use crate::Dashboard;
+use crate::{Clients, Dashboard};
 
 const CLUSTERS: usize = 5000;
 const BINDINGS: usize = if cfg!(debug_assertions) {
@@ -85,6 +85,10 @@ fn binding(index: usize, placement: &Value) -> Value {
         let name = format!("member-{:04}", (index * 3 + offset) % CLUSTERS);
         json!({"name": name, "replicas": 2})
     });
+    let reports = clusters.each_ref().map(|cluster| {
+        json!({"clusterName": cluster["name"], "applied": true, "health": "Healthy",
+            "status": {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "updatedReplicas": 2}})
+    });
     let typed: Placement = serde_json::from_value(placement.clone()).unwrap();
     let applied = placement_json(&typed).unwrap();
     json!({
@@ -94,8 +98,11 @@ fn binding(index: usize, placement: &Value) -> Value {
             "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "team",
                 "name": format!("web-{index:05}"), "uid": index.to_string()},
             "replicaRequirements": {"resourceRequest": {"cpu": "500m", "memory": "1Gi"}}},
-        "status": {"schedulerObservedGeneration": 1, "conditions": [{"type": "Scheduled", "status": "True",
-            "reason": "Success", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+        "status": {"schedulerObservedGeneration": 1, "lastScheduledTime": "2026-01-01T00:00:00Z",
+            "aggregatedStatus": reports, "conditions": [{"type": "Scheduled", "status": "True",
+            "reason": "Success", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"},
+            {"type": "FullyApplied", "status": "True", "reason": "FullyAppliedSuccess", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
     })
 }
 
@@ -164,9 +171,13 @@ async fn get(address: &str, cookie: &str, path: &str) -> (String, Duration) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_of_a_large_fleet_are_fast() {
     let client = control_plane();
+    let clients = Clients {
+        forwarding: client.clone(),
+        control_plane: client,
+    };
     let configuration = DecisionConfiguration::of_flags(EngineOptions::default());
     let address = ([127, 0, 0, 1], 0).into();
-    let dashboard = Dashboard::listen(address, client, configuration, None)
+    let dashboard = Dashboard::listen(address, clients, configuration, None)
         .await
         .unwrap();
     let url = dashboard.url();

@@ -1,5 +1,7 @@
 //! The HTTP server: routes, response headers, and the stream of update events.
 
+mod binding_views;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -14,8 +16,6 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html as Document, IntoResponse, Response};
 use axum::routing::get;
 use berth_api::BindingKey;
-use berth_explain::{Limits, Report};
-use berth_plan::explain::{SchedulerRecord, binding_report};
 use berth_plan::scheduler_configuration::DecisionConfiguration;
 use berth_plan::scheduler_endpoint::SchedulerEndpoint;
 use futures::{Stream, stream};
@@ -25,11 +25,12 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use self::binding_views::{
+    show_binding, show_changes, show_differences, show_members, show_objects,
+};
 use crate::access::{Access, AccessDecision};
 use crate::binding_query::Query;
-use crate::pages::{
-    self, DataState, binding, bindings, cluster, fleet, live, overview, policies, what_if,
-};
+use crate::pages::{self, DataState, bindings, cluster, fleet, live, overview, policies, what_if};
 use crate::simulation_runner::SimulationRunner;
 use crate::store::{self, PolicyName, SharedState, Store};
 
@@ -43,19 +44,11 @@ const UPDATE_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of concurrent searches for smallest changes.
 const MAX_SEARCHES: usize = 1;
 
-/// Maximum number of decisions about changed fleets, per page. The maximum of `berth explain` is higher, but a page has
-/// to be fast.
-const MAX_DECISIONS: usize = 200;
+/// Maximum number of concurrent comparisons with members.
+const MAX_COMPARISONS: usize = 1;
 
 /// Reason why the dashboard cannot explain or simulate decisions during its start.
 const NOT_LISTED_YET: &str = "the clusters and bindings are not listed yet; try again later";
-
-/// Reason why the page of a binding explains a recomputed decision.
-const NO_SCHEDULER: &str =
-    "the dashboard knows no scheduler to ask; pass --scheduler-url for the decision that was made";
-
-/// Maximum time to wait for the scheduler's record of a decision.
-const RECORD_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Headers of every response. Browsers load scripts and styles from this server only.
 const HEADERS: [(header::HeaderName, &str); 5] = [
@@ -81,6 +74,22 @@ pub enum DashboardError {
     Serve(std::io::Error),
 }
 
+/// The clients of a control plane.
+#[derive(Clone)]
+pub struct Clients {
+    /// The client for all requests to the control plane.
+    pub control_plane: Client,
+    /// The client for requests that the control plane forwards to members. It must not repeat requests, because the
+    /// control plane responds about an unreachable member as if it were overloaded.
+    pub forwarding: Client,
+}
+
+impl std::fmt::Debug for Clients {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Clients").finish_non_exhaustive()
+    }
+}
+
 /// A dashboard that listens at its address. [`Self::serve`] accepts the requests.
 #[derive(Debug)]
 pub struct Dashboard {
@@ -91,7 +100,7 @@ pub struct Dashboard {
 /// State that all requests share.
 struct Context {
     access: Access,
-    client: Client,
+    clients: Clients,
     configuration: DecisionConfiguration,
     /// The scheduler whose records the pages show. `None` if none is known.
     scheduler: Option<SchedulerEndpoint>,
@@ -99,6 +108,8 @@ struct Context {
     shared: SharedState,
     /// Permits for searches of smallest changes. Each running search has one permit.
     searches: Arc<Semaphore>,
+    /// Permits for comparisons with members.
+    comparisons: Semaphore,
     cancel: CancellationToken,
 }
 
@@ -117,7 +128,7 @@ impl Dashboard {
     /// When the address cannot be bound.
     pub async fn listen(
         address: SocketAddr,
-        client: Client,
+        clients: Clients,
         configuration: DecisionConfiguration,
         scheduler: Option<SchedulerEndpoint>,
     ) -> Result<Self, DashboardError> {
@@ -128,12 +139,16 @@ impl Dashboard {
             listener,
             context: Arc::new(Context {
                 access: Access::new(bound),
-                simulation_runner: SimulationRunner::new(client.clone(), configuration.clone()),
-                client,
+                simulation_runner: SimulationRunner::new(
+                    clients.control_plane.clone(),
+                    configuration.clone(),
+                ),
+                clients,
                 configuration,
                 scheduler,
                 shared: SharedState::default(),
                 searches: Arc::new(Semaphore::new(MAX_SEARCHES)),
+                comparisons: Semaphore::new(MAX_COMPARISONS),
                 cancel: CancellationToken::new(),
             }),
         })
@@ -152,7 +167,7 @@ impl Dashboard {
         let Self { listener, context } = self;
         let ended = context.cancel.clone();
         let watches = store::run_watches(
-            context.client.clone(),
+            context.clients.control_plane.clone(),
             context.shared.clone(),
             ended.clone(),
         );
@@ -178,9 +193,16 @@ fn router(context: Arc<Context>) -> Router {
         .route("/bindings/{namespace}/{name}", get(show_binding))
         .route("/bindings/{namespace}/{name}/changes", get(show_changes))
         .route("/bindings/{namespace}/{name}/objects", get(show_objects))
+        .route(
+            "/bindings/{namespace}/{name}/differences",
+            get(show_differences),
+        )
+        .route("/bindings/{namespace}/{name}/members", get(show_members))
         .route("/clusterbindings/{name}", get(show_binding))
         .route("/clusterbindings/{name}/changes", get(show_changes))
         .route("/clusterbindings/{name}/objects", get(show_objects))
+        .route("/clusterbindings/{name}/differences", get(show_differences))
+        .route("/clusterbindings/{name}/members", get(show_members))
         .route("/policies", get(show_policies))
         .route("/policies/{namespace}/{name}", get(show_policy))
         .route("/clusterpolicies/{name}", get(show_policy))
@@ -356,39 +378,6 @@ impl From<NamePath> for BindingKey {
     }
 }
 
-async fn show_binding(State(context): SharedContext, Path(name): Path<NamePath>) -> Response {
-    let name = name.into();
-    let explained = match context.presence(&name) {
-        Presence::Absent => return not_found(&context.data()),
-        Presence::Unknown => return not_listed_yet(&context.data()),
-        Presence::PresentBeforeSync => Err(NOT_LISTED_YET.to_owned()),
-        Presence::Present => context.explain(&name).await,
-    };
-    binding::page(&context.shared.store.read(), &name, &explained).into_response()
-}
-
-async fn show_changes(State(context): SharedContext, Path(name): Path<NamePath>) -> Response {
-    let name = name.into();
-    let explained = match context.presence(&name) {
-        Presence::Absent => return not_found(&context.data()),
-        Presence::Unknown => return not_listed_yet(&context.data()),
-        Presence::PresentBeforeSync => Err(NOT_LISTED_YET.to_owned()),
-        Presence::Present => context.search(name.clone()).await,
-    };
-    binding::changes_page(&context.data(), &name, &explained).into_response()
-}
-
-async fn show_objects(State(context): SharedContext, Path(name): Path<NamePath>) -> Response {
-    let name = name.into();
-    match context.presence(&name) {
-        Presence::Absent => return not_found(&context.data()),
-        Presence::Unknown => return not_listed_yet(&context.data()),
-        Presence::PresentBeforeSync | Presence::Present => {}
-    }
-    let details = binding::Details::read(&context.client, &name).await;
-    binding::objects_page(&context.data(), &name, &details).into_response()
-}
-
 fn not_found(data: &DataState) -> Response {
     (StatusCode::NOT_FOUND, pages::not_found(data)).into_response()
 }
@@ -427,49 +416,9 @@ impl Context {
         DataState::of(&self.shared.store.read())
     }
 
-    /// Explains the decision that the scheduler has recorded about a binding, or a decision for the present clusters if there is
-    /// no record.
-    async fn explain(&self, name: &BindingKey) -> Result<Report, String> {
-        let record = match &self.scheduler {
-            None => SchedulerRecord::absent(NO_SCHEDULER),
-            Some(endpoint) => {
-                let read = SchedulerRecord::read(endpoint, name);
-                match tokio::time::timeout(RECORD_TIMEOUT, read).await {
-                    Ok(Ok(record)) => record,
-                    Ok(Err(error)) => SchedulerRecord::absent(error.to_string()),
-                    Err(_) => SchedulerRecord::absent("the scheduler does not answer in time"),
-                }
-            }
-        };
-        let (client, fleet) = (&self.client, self.shared.fleet());
-        let limits = Limits::none();
-        binding_report(client, &self.configuration, fleet, name, limits, record).await
-    }
-
     fn presence(&self, name: &BindingKey) -> Presence {
         let store = self.shared.store.read();
         Presence::of(store.bindings.get(name), &store)
-    }
-
-    /// Searches for the smallest changes that would alter the decision. The search continues if the browser
-    /// disconnects, and keeps its permit until its end.
-    async fn search(&self, name: BindingKey) -> Result<Report, String> {
-        let permit = Arc::clone(&self.searches).acquire_owned().await;
-        let permit = permit.map_err(|error| error.to_string())?;
-        let (client, configuration) = (self.client.clone(), self.configuration.clone());
-        let fleet = self.shared.fleet();
-        let limits = Limits {
-            decisions: MAX_DECISIONS,
-            ..Limits::default()
-        };
-        let search = tokio::spawn(async move {
-            // The changes apply to the present clusters, so that the record is not needed.
-            let record = SchedulerRecord::absent(NO_SCHEDULER);
-            let found = binding_report(&client, &configuration, fleet, &name, limits, record).await;
-            drop(permit);
-            found
-        });
-        search.await.map_err(|error| error.to_string())?
     }
 }
 

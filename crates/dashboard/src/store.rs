@@ -7,31 +7,21 @@
 mod binding_row;
 mod cluster_row;
 mod connection;
+mod moves;
 mod watches;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
+use berth_api::cluster::ResourceUsage;
 use berth_api::{Binding, BindingKey, BindingKind};
 use berth_diagnosis::{ClusterState, Diagnosis, HealthCounts, PausedEvictions};
 use jiff::Timestamp;
 
 pub(crate) use binding_row::{BindingRow, PolicyName, Targets};
-pub(crate) use cluster_row::{Amounts, ClusterHealth, ClusterRow};
+pub(crate) use cluster_row::{ClusterHealth, ClusterRow};
 pub(crate) use connection::{Connections, Outage};
+pub(crate) use moves::{Cause, Move, Moves};
 pub(crate) use watches::{SharedState, run_watches};
-
-/// Maximum number of stored moves.
-const MAX_MOVES: usize = 1000;
-
-/// A change of the clusters or replicas of a binding.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Move {
-    pub(crate) at: Timestamp,
-    pub(crate) binding: BindingKey,
-    pub(crate) workload: String,
-    pub(crate) before: Targets,
-    pub(crate) after: Targets,
-}
 
 /// The numbers of bindings and replicas on a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,8 +35,7 @@ pub(crate) struct Load {
 pub(crate) struct Store {
     pub(crate) clusters: BTreeMap<String, ClusterRow>,
     pub(crate) bindings: BTreeMap<BindingKey, BindingRow>,
-    /// The last moves, the newest last.
-    pub(crate) moves: VecDeque<Move>,
+    pub(crate) moves: Moves,
     pub(crate) loads: BTreeMap<Box<str>, Load>,
     /// True after the first lists of clusters, ResourceBindings and ClusterResourceBindings are complete.
     pub(crate) has_synced: bool,
@@ -69,25 +58,26 @@ impl Store {
         now: Timestamp,
     ) -> bool {
         let name = binding.key.clone();
-        let row = BindingRow::of(binding, &|name| self.state(name), now);
-        if self
-            .bindings
-            .get(&name)
-            .is_some_and(|old| old.shows_the_same_as(&row))
-        {
+        let scheduler = binding.spec.scheduler().to_owned();
+        let mut row = BindingRow::of(binding, &|name| self.state(name), now);
+        let old = self.bindings.get(&name);
+        if let Some(old) = old {
+            row.keep_inputs(old);
+        }
+        if old.is_some_and(|old| old.shows_the_same_as(&row)) {
             return false;
         }
-        let old = self.bindings.get(&name);
         let before = old.map(|old| old.targets.clone()).unwrap_or_default();
-        // A dependency moves with the workloads that need it, so that its moves say nothing new.
+        // A dependency moves with the workloads that need it, so that its moves are no news.
         if let Some(at) = moved_at
             && before != row.targets
             && !row.is_dependency()
         {
-            self.record(Move {
+            self.moves.record(Move {
                 at,
                 binding: name.clone(),
                 workload: row.workload(),
+                cause: Cause::of(old, &row, scheduler),
                 before,
                 after: row.targets.clone(),
             });
@@ -107,12 +97,13 @@ impl Store {
         };
         self.count(&old, -1);
         if !old.targets.is_empty() && !old.is_dependency() {
-            self.record(Move {
+            self.moves.record(Move {
                 at,
                 binding: name.clone(),
                 workload: old.workload(),
                 before: old.targets,
                 after: Targets::default(),
+                cause: Cause::Deleted,
             });
         }
     }
@@ -163,12 +154,12 @@ impl Store {
         let clusters = &self.clusters;
         let state = |name: &str| state_in(clusters, name);
         let mut next = None;
-        for row in self.bindings.values_mut() {
+        for (key, row) in &mut self.bindings {
             let is_due = row.workload.later.is_some_and(|later| later.at <= now);
             let is_concerned =
                 !changed.is_empty() && row.has_copy_in(|name| changed.contains(name));
             if is_due || is_concerned {
-                row.diagnose(&state, now);
+                row.diagnose(key, &state, now);
             }
             next = earlier(next, row.workload.later.map(|later| later.at));
         }
@@ -176,8 +167,13 @@ impl Store {
     }
 
     /// Returns the whole diagnosis of a binding.
-    pub(crate) fn diagnosis(&self, row: &BindingRow, now: Timestamp) -> Diagnosis {
-        row.diagnosis(&|name| self.state(name), now)
+    pub(crate) fn diagnosis(
+        &self,
+        key: &BindingKey,
+        row: &BindingRow,
+        now: Timestamp,
+    ) -> Diagnosis {
+        row.diagnosis(key, &|name| self.state(name), now)
     }
 
     /// Returns the numbers of workloads by health.
@@ -196,8 +192,11 @@ impl Store {
     }
 
     /// Returns the sum of a resource over the clusters that are ready, and the number of the clusters that are not.
-    pub(crate) fn usable(&self, of: fn(&ClusterRow) -> Option<Amounts>) -> (Amounts, usize) {
-        let mut sum = Amounts::default();
+    pub(crate) fn usable(
+        &self,
+        of: fn(&ClusterRow) -> Option<ResourceUsage>,
+    ) -> (ResourceUsage, usize) {
+        let mut sum = ResourceUsage::default();
         let mut lost = 0;
         for row in self.clusters.values() {
             if row.is_ready() {
@@ -239,16 +238,9 @@ impl Store {
         self.next_change = earlier(self.next_change, row.workload.later.map(|later| later.at));
     }
 
-    fn record(&mut self, change: Move) {
-        if self.moves.len() == MAX_MOVES {
-            self.moves.pop_front();
-        }
-        self.moves.push_back(change);
-    }
-
     fn count(&mut self, row: &BindingRow, sign: i64) {
         let step = if sign > 0 { 1 } else { -1 };
-        for (cluster, replicas) in row.targets.iter() {
+        for (cluster, replicas) in row.copies() {
             let load = self.loads.entry(cluster.into()).or_default();
             load.bindings = load.bindings.saturating_add_signed(step);
             load.replicas += sign * i64::from(replicas);

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! explain::find ──> wanted (Works, template) ──> member (one request per cluster) ──> DiffReport
-//!                      └──> overrides, between_clusters: pure
+//!                      └──> overrides, between_clusters: pure ──> WantedReport
 //! ```
 //!
 //! A member is asked for the result of an update in a dry run, as the controllers and `kubectl diff` do, because only
@@ -14,7 +14,11 @@ mod member;
 mod overrides;
 mod report;
 mod secret_values;
+mod shortened;
 mod wanted;
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use berth_api::{Binding, Cluster, Work};
 use berth_apimachinery::field_changes::FieldChange;
@@ -23,16 +27,17 @@ use berth_interpreter::InterpretError;
 use futures::StreamExt as _;
 use futures::stream;
 use kube::Client;
+use tokio::time::Instant;
 
 pub use report::{
-    API_VERSION, ClusterDiff, DiffReport, DiffVerdict, FieldDiff, KIND, MemberDiff, Origin,
-    Variation,
+    API_VERSION, ClusterDiff, ComparedBinding, DiffReport, DiffVerdict, FieldDiff, KIND,
+    MemberDiff, Origin, Variation, VariationValue, WantedDiff, WantedReport,
 };
+pub use shortened::{shortened, shortened_pair};
 
 use self::between_clusters::between_clusters;
 use self::member::{Members, compare_member};
 use self::overrides::template_diff;
-use self::report::ComparedBinding;
 use self::wanted::{ClusterWork, Wanted};
 use crate::binding_objects::override_policies;
 use crate::control_plane_lists;
@@ -85,15 +90,68 @@ pub async fn diff(
             return Err(no_copy(query.name(), name, &binding));
         }
     }
-    let members = Members {
-        access: MemberAccess::find(client, forwarding).await,
-        interpreter: &wanted.interpreter,
+    let find = |name: &str| clusters.get(name).cloned();
+    let access = MemberAccess::find(client, forwarding).await;
+    Ok(compared(&binding, wanted, access, find, None).await)
+}
+
+/// Compares the objects of a binding in all its clusters, within a time limit. `forwarding` is the client for requests
+/// that the control plane forwards to members, and `cluster` returns the object of a cluster.
+///
+/// # Errors
+/// Fails if the Works cannot be read. A member that cannot be read in time is part of the report.
+pub async fn diff_within(
+    limit: Duration,
+    client: &Client,
+    forwarding: &Client,
+    binding: &Binding,
+    cluster: impl Fn(&str) -> Option<Arc<Cluster>>,
+) -> Result<DiffReport, ExplainError> {
+    let deadline = Instant::now() + limit;
+    let wanted = Wanted::read(client, binding).await?;
+    let access = MemberAccess::find(client, forwarding).await;
+    Ok(compared(binding, wanted, access, cluster, Some(deadline)).await)
+}
+
+/// Compares the wanted objects of a binding with its template and with each other. No member is asked.
+///
+/// # Errors
+/// Fails if the Works cannot be read.
+pub async fn wanted_diff(client: &Client, binding: &Binding) -> Result<WantedReport, ExplainError> {
+    let wanted = Wanted::read(client, binding).await?;
+    let clusters = wanted.works.iter();
+    let mut report = WantedReport {
+        clusters: clusters
+            .map(|work| template_comparison(binding, &wanted, work))
+            .collect(),
+        between_clusters: between_clusters(&wanted.works),
+        notes: wanted.notes,
     };
-    let compared = stream::iter(&wanted.works).map(|work| {
-        let cluster = clusters.get(&work.cluster).map(AsRef::as_ref);
-        cluster_diff(&members, &binding, &wanted, work, cluster)
-    });
-    let compared: Vec<ClusterDiff> = compared.buffered(CONCURRENT_MEMBERS).collect().await;
+    if is_secret(binding) {
+        secret_values::mask_wanted(&mut report);
+    }
+    Ok(report)
+}
+
+async fn compared(
+    binding: &Binding,
+    wanted: Wanted,
+    access: MemberAccess,
+    cluster: impl Fn(&str) -> Option<Arc<Cluster>>,
+    deadline: Option<Instant>,
+) -> DiffReport {
+    let members = Members {
+        access,
+        interpreter: &wanted.interpreter,
+        deadline,
+    };
+    let questions: Vec<_> = wanted
+        .works
+        .iter()
+        .map(|work| cluster_diff(&members, binding, &wanted, work, cluster(&work.cluster)))
+        .collect();
+    let compared = stream::iter(questions).buffered(CONCURRENT_MEMBERS);
+    let compared: Vec<ClusterDiff> = compared.collect().await;
     let between = between_clusters(&wanted.works);
     let mut notes = wanted.notes;
     if compared.is_empty() {
@@ -105,15 +163,20 @@ pub async fn diff(
     let mut report = DiffReport {
         api_version: API_VERSION.to_owned(),
         kind: KIND.to_owned(),
-        binding: ComparedBinding::of(&binding),
+        binding: ComparedBinding::of(binding),
         clusters: compared,
         between_clusters: between,
         notes,
     };
-    if is_secret(&binding) {
+    if is_secret(binding) {
         secret_values::mask(&mut report);
     }
-    Ok(report)
+    report
+}
+
+fn is_secret(binding: &Binding) -> bool {
+    let resource = &binding.spec.resource;
+    (resource.api_version.as_str(), resource.kind.as_str()) == ("v1", "Secret")
 }
 
 /// Returns the changes that override policies make to the objects of Works, each with its cluster. The Works are those of
@@ -148,11 +211,6 @@ pub(crate) async fn override_changes(
     grouped(changes)
 }
 
-fn is_secret(binding: &Binding) -> bool {
-    let resource = &binding.spec.resource;
-    (resource.api_version.as_str(), resource.kind.as_str()) == ("v1", "Secret")
-}
-
 /// Compares a wanted object with the template.
 ///
 /// # Errors
@@ -176,16 +234,40 @@ async fn cluster_diff(
     binding: &Binding,
     wanted: &Wanted,
     work: &ClusterWork,
-    cluster: Option<&Cluster>,
+    cluster: Option<Arc<Cluster>>,
 ) -> ClusterDiff {
-    let mut diff = ClusterDiff {
+    let WantedDiff {
+        cluster: name,
+        template,
+        override_policies,
+        mut notes,
+    } = template_comparison(binding, wanted, work);
+    let member = match work.manifest() {
+        None => MemberDiff::NoWork,
+        Some(manifest) => {
+            let compared = compare_member(members, manifest, &name, cluster.as_deref()).await;
+            notes.extend(compared.1);
+            compared.0
+        }
+    };
+    ClusterDiff {
+        cluster: name,
+        member,
+        template,
+        override_policies,
+        notes,
+    }
+}
+
+/// Compares the wanted object of a cluster with the template.
+fn template_comparison(binding: &Binding, wanted: &Wanted, work: &ClusterWork) -> WantedDiff {
+    let mut diff = WantedDiff {
         cluster: work.cluster.clone(),
-        member: MemberDiff::NoWork,
         template: Vec::new(),
         override_policies: Vec::new(),
         notes: work.notes(),
     };
-    let (Some(stored), Some(manifest)) = (&work.work, work.manifest()) else {
+    let Some(stored) = &work.work else {
         return diff;
     };
     diff.override_policies = override_policies(stored);
@@ -193,9 +275,6 @@ async fn cluster_diff(
         Ok(compared) => diff.template = compared,
         Err(error) => diff.notes.push(error.to_string()),
     }
-    let (member, notes) = compare_member(members, manifest, &work.cluster, cluster).await;
-    diff.member = member;
-    diff.notes.extend(notes);
     diff
 }
 

@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 
-use berth_plan::diff::{ClusterDiff, DiffReport, FieldDiff, MemberDiff, Origin, Variation};
+use berth_plan::diff::{
+    ClusterDiff, DiffReport, FieldDiff, MemberDiff, Origin, Variation, shortened,
+};
 
 use crate::columns::{align, cell, plain};
-use crate::field_lines::{Side, field_lines, shorten};
+use crate::field_lines::{Side, field_lines};
 
 /// The use of colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,10 +133,10 @@ fn variations(variations: &[Variation]) -> String {
         .iter()
         .flat_map(|variation| {
             variation.values.iter().map(|value| {
-                let text = cell(value.value.as_ref());
+                let text = value.value.as_ref().map(shortened);
                 vec![
                     variation.field.clone(),
-                    shorten(&text, 0),
+                    text.unwrap_or_else(|| "-".to_owned()),
                     value.clusters.join(","),
                 ]
             })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use berth_api::Cluster;
 use berth_api::binding::BindingSpec;
-use berth_api::cluster::ResourceList;
+use berth_api::cluster::ResourceUsage;
 use berth_api::quantity::Quantity;
 use berth_diagnosis::ClusterState;
 use clap::ValueEnum;
@@ -58,7 +58,8 @@ pub(super) struct ClusterCapacity {
 }
 
 impl Amounts {
-    fn new(allocatable: i64, used: i64, usability: Usability) -> Self {
+    fn new(usage: ResourceUsage, usability: Usability) -> Self {
+        let ResourceUsage { allocatable, used } = usage;
         let used_percent = if allocatable > 0 {
             Quantity::from_integer(used).ratio(Quantity::from_integer(allocatable)) * 100.0
         } else {
@@ -68,7 +69,7 @@ impl Amounts {
             allocatable,
             used,
             free: match usability {
-                Usability::Usable => (allocatable - used).max(0),
+                Usability::Usable => usage.free(),
                 Usability::Lost => 0,
             },
             used_percent,
@@ -92,13 +93,9 @@ impl ClusterCapacity {
         };
         let status = cluster.status.as_ref();
         let summary = status.and_then(|status| status.resource_summary.as_ref());
-        let amounts = |resource: &str, number: fn(Quantity) -> i64| {
-            let summary = summary?;
-            let amount = |list: &ResourceList| list.get(resource)?.parse().ok().map(number);
-            let used = amount(&summary.allocated).unwrap_or(0);
-            let pending = amount(&summary.allocating).unwrap_or(0);
-            let used = used.saturating_add(pending);
-            amount(&summary.allocatable).map(|all| Amounts::new(all, used, usability))
+        let amounts = |resource, number| {
+            let usage = summary?.usage(resource, number)?;
+            Some(Amounts::new(usage, usability))
         };
         Self {
             name: cluster.name_any(),

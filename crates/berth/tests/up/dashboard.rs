@@ -303,7 +303,8 @@ fn a_page_without_its_control_plane_tells_the_cause_and_the_age_of_the_data() {
         "--wait=false",
     ]);
     let missing = [
-        "data-source=\"lost\"",
+        "data-source=\"partial\"",
+        "cluster-scoped workloads outdated",
         "the control plane does not serve ClusterResourceBindings",
         "install the CustomResourceDefinitions",
     ];

@@ -70,12 +70,13 @@ fn settings() -> String {
     text
 }
 
-/// Asserts that no element is too wide and that every text has enough contrast. Checks the width of a phone and of a
-/// desktop, each with light and dark colours.
+/// Asserts that no element is too wide and that every text has enough contrast. Checks the widths of a phone and of
+/// desktops, with light and dark colours.
 pub(crate) fn is_readable(browser: &mut Browser) {
     for (width, scheme) in [
         (400, "light"),
         (400, "dark"),
+        (1920, "light"),
         (1280, "dark"),
         (1280, "light"),
     ] {
@@ -114,6 +115,9 @@ fn a_browser_shows_the_fleet_the_bindings_and_one_binding() {
     bindings(&mut browser);
     browser.open(&page.url("/bindings/default/nginx-deployment"));
     one_binding(&mut browser);
+    browser.evaluate("document.querySelector('a[href$=\"/members\"]').click()");
+    browser.shows(&["2 of 2 copies equal the wanted object", "Compare again"]);
+    is_readable(&mut browser);
 }
 
 fn overview(browser: &mut Browser) {
@@ -197,6 +201,8 @@ fn one_binding(browser: &mut Browser) {
         "ScheduleBindingSucceed",
         "Manifest has been successfully applied",
         "A cluster would get the workload with one of these changes",
+        "the scheduler: each cluster's share",
+        "Compare with the members",
     ]);
     let rows = browser.evaluate(
         "[...[...document.querySelectorAll('table')].find((of) => of.caption.innerText == 'Clusters by stage').tBodies[0].rows]

@@ -13,6 +13,7 @@ mod clusters;
 mod command_output;
 mod components;
 mod dashboard;
+mod dashboard_differences;
 mod dashboard_views;
 mod diff;
 mod disabled_components;

@@ -10,7 +10,7 @@ fn store(bindings: usize) -> Store {
     for number in 0..bindings {
         let is_placed = number % 10 != 0;
         let targets = if is_placed {
-            json!([{"name": format!("member{}", number % 7), "replicas": 1}])
+            json!([{"name": format!("member{}", number % 7), "replicas": number % 50}])
         } else {
             json!([])
         };
@@ -84,9 +84,10 @@ fn pages_are_ordered_and_bounded() {
     assert_eq!((last.page, last.rows.len(), last.total), (3, 10, 210));
     let by_replicas = query(&[("sort", "replicas")]);
     let first = by_replicas.select(&store, NOW);
-    let replicas = first.rows.iter().map(|(_, row)| row.binding.spec.replicas);
-    let replicas: Vec<i32> = replicas.collect();
+    let replicas = first.rows.iter().map(|(_, row)| row.targets.iter());
+    let replicas: Vec<i32> = replicas.flatten().map(|(_, replicas)| replicas).collect();
     assert!(replicas.is_sorted_by(|a, b| a >= b), "{replicas:?}");
+    assert_eq!(replicas.first(), Some(&49));
     let worst_first = query(&[]).select(&store, NOW).rows.clone();
     assert!(
         worst_first[..21]

@@ -2,6 +2,7 @@
 //! moves. Separate pages show its Works, its events, and the smallest changes that would alter the decision.
 
 mod diagnosis;
+mod differences;
 mod moves;
 mod objects;
 
@@ -11,6 +12,7 @@ use axum::response::Html as Document;
 use berth_api::BindingKey;
 use berth_diagnosis::Diagnosis;
 use berth_explain::Report;
+use berth_plan::diff::{DiffReport, WantedReport};
 use jiff::Timestamp;
 
 use super::format::path;
@@ -19,7 +21,7 @@ use super::{DataState, Tab, explanation, frame, not_found};
 use crate::html::Html;
 use crate::store::{BindingRow, Store};
 
-pub(crate) use self::objects::Details;
+pub(crate) use self::objects::{Details, read_binding};
 
 /// Maximum number of clusters in the summary. The copies of all clusters follow.
 const MAX_CLUSTERS: usize = 12;
@@ -40,7 +42,7 @@ pub(crate) fn page(
     frame(&title, Tab::Workloads, &data, |html| {
         html.leaf("h1", &[], &title);
         html.el("div", &[("data-live", &"binding")], |html| {
-            let found = store.diagnosis(row, now);
+            let found = store.diagnosis(name, row, now);
             diagnosis::verdict(html, &found, now);
             let names = row.targets.iter().map(|(name, _)| name);
             parts::evictions_paused(html, &store.evictions_paused(names));
@@ -71,7 +73,9 @@ pub(crate) fn page(
                 }
             }
             let state = state ^ html.fingerprint(start);
-            moves::history(html, store, name, row);
+            let differences = format!("{}/differences", path(name));
+            parts::deferred_link(html, &differences, state, "Show the differences");
+            moves::history(html, store, name, row, explained.as_ref().ok());
             let objects = format!("{}/objects", path(name));
             parts::deferred_link(html, &objects, state, "Show Works and events");
         });
@@ -119,6 +123,44 @@ pub(crate) fn objects_page(
     })
 }
 
+/// Returns the page of the differences between the template and the wanted objects of a binding.
+pub(crate) fn differences_page(
+    data: &DataState,
+    name: &BindingKey,
+    report: &Result<WantedReport, String>,
+) -> Document<String> {
+    embeddable_page(data, name, "Differences", |html| match report {
+        Ok(report) => {
+            let members = format!("{}/members", path(name));
+            differences::wanted(html, report, &members);
+        }
+        Err(reason) => unknown_differences(html, reason),
+    })
+}
+
+/// Returns the page of the differences between the wanted objects of a binding and the objects in its members.
+pub(crate) fn members_page(
+    data: &DataState,
+    name: &BindingKey,
+    report: &Result<DiffReport, String>,
+) -> Document<String> {
+    embeddable_page(data, name, "Comparison with the members", |html| {
+        match report {
+            Ok(report) => differences::members(html, report, Timestamp::now()),
+            Err(reason) => unknown_differences(html, reason),
+        }
+        html.el("p", &[], |html| {
+            let again = format!("{}/members", path(name));
+            html.leaf("a", &[("href", &again)], "Compare again");
+        });
+    })
+}
+
+fn unknown_differences(html: &mut Html, reason: &str) {
+    let text = format!("The differences are unknown: {reason}");
+    html.leaf("p", &[("class", &"no")], text);
+}
+
 /// Returns a page whose content the dashboard's script can also load into the page of the binding.
 fn embeddable_page(
     data: &DataState,
@@ -142,7 +184,7 @@ fn summary(html: &mut Html, row: &BindingRow, title: &str, now: Timestamp) {
         parts::entry(html, "Ready", |html| html.text(row.workload.ready()));
         parts::entry(html, "Policy", |html| {
             if row.is_dependency() {
-                html.text(parts::dependency(&row.needed_by()));
+                html.text(parts::dependency(row.needed_by()));
             } else {
                 parts::policy_link(html, row.policy.as_ref());
             }

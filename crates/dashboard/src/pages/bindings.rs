@@ -41,7 +41,7 @@ pub(crate) fn page(store: &Store, query: &Query) -> Document<String> {
                 html.text(format_args!(
                     " of {} workloads match; {} in total",
                     count(store.bindings.len()),
-                    store.health(now),
+                    parts::health_counts(&store.health(now)),
                 ));
             });
             if selection.rows.is_empty() {

@@ -180,7 +180,7 @@ fn workloads(html: &mut Html, store: &Store, name: &str, now: Timestamp) {
     let [c_workload, c_copy, c_here, c_health, c_ready, c_reason] = &columns;
     parts::table(html, "Workloads in the cluster", &columns, |html| {
         for (key, row) in rows.iter().take(PAGE_SIZE) {
-            let diagnosis = store.diagnosis(row, now);
+            let diagnosis = store.diagnosis(key, row, now);
             let mut copies = diagnosis.copies.iter();
             let copy = copies.find(|copy| copy.cluster == name);
             html.el("tr", &[], |html| {

@@ -1,20 +1,23 @@
 //! The page of the fleet: a map of all clusters, and a table with their capacity, taints, health and load.
 
 mod map;
+mod view;
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use axum::response::Html as Document;
+use berth_api::cluster::ResourceUsage;
+
+pub(crate) use self::view::View;
 
 use self::map::Colour;
+use self::view::Order;
 use super::format::{bytes, cores, count, counted, thousands};
 use super::parts::{self, Column, Selected, Tone, number, text};
 use super::{DataState, Tab, frame, still_reading};
-use crate::binding_query::{PAGE_SIZE, encode};
+use crate::binding_query::PAGE_SIZE;
 use crate::html::Html;
-use crate::store::{Amounts, ClusterHealth, ClusterRow, Store};
+use crate::store::{ClusterHealth, ClusterRow, Store};
 
 const COLUMNS: [Column; 8] = [
     text("Cluster"),
@@ -29,90 +32,6 @@ const COLUMNS: [Column; 8] = [
         class: "taints",
     },
 ];
-
-/// The order of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
-    /// The worst first.
-    Problems,
-    Location,
-    /// The fullest first.
-    Load,
-    Name,
-}
-
-impl Order {
-    const ALL: [Self; 4] = [Self::Problems, Self::Location, Self::Load, Self::Name];
-
-    /// Returns the value in the URL, and the label of the order.
-    const fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Problems => ("", "Problems first"),
-            Self::Location => ("location", "Location"),
-            Self::Load => ("load", "Fullest first"),
-            Self::Name => ("name", "Name"),
-        }
-    }
-}
-
-/// The filters, the order, the colours of the map, and the page number of a request.
-#[derive(Debug)]
-pub(crate) struct View {
-    text: String,
-    state: Option<ClusterHealth>,
-    order: Order,
-    colour: Colour,
-    page: usize,
-}
-
-impl View {
-    pub(crate) fn new(parameters: &BTreeMap<String, String>) -> Self {
-        let value = |name: &str| parameters.get(name).map_or("", |value| value.trim());
-        let mut states = ClusterHealth::WORST_FIRST.into_iter();
-        let mut orders = Order::ALL.into_iter();
-        Self {
-            text: value("q").to_owned(),
-            state: states.find(|of| of.names().0 == value("state")),
-            order: orders
-                .find(|of| of.names().0 == value("sort"))
-                .unwrap_or(Order::Problems),
-            colour: Colour::parse(value("colour")),
-            page: value("page").parse().unwrap_or(1).max(1),
-        }
-    }
-
-    /// Returns the URL path of a page of this view.
-    fn path(&self, page: usize) -> String {
-        let state = self.state.map_or("", |of| of.names().0);
-        format!(
-            "/fleet?q={}&state={state}&sort={}&colour={}&page={page}",
-            encode(&self.text),
-            self.order.names().0,
-            self.colour.names().0
-        )
-    }
-
-    fn matches(&self, name: &str, row: &ClusterRow) -> bool {
-        let mut texts = [name, &row.provider, &row.region, &row.zone, &row.version].into_iter();
-        let matches_text = texts.any(|text| text.contains(&self.text))
-            || row.taints.iter().any(|taint| taint.contains(&self.text));
-        matches_text && self.state.is_none_or(|state| row.health() == state)
-    }
-
-    /// Returns the clusters that match, in the order of the table.
-    fn select<'a>(&self, store: &'a Store) -> Vec<(&'a String, &'a ClusterRow)> {
-        let all = store.clusters.iter();
-        let mut rows: Vec<_> = all.filter(|(name, row)| self.matches(name, row)).collect();
-        // The sorts are stable: rows with equal keys remain sorted by name.
-        match self.order {
-            Order::Problems => rows.sort_by_key(|(_, row)| row.health()),
-            Order::Location => rows.sort_by_key(|(_, row)| row.location()),
-            Order::Load => rows.sort_by_key(|(_, row)| Reverse(row.load_permille())),
-            Order::Name => {}
-        }
-        rows
-    }
-}
 
 /// Returns the page.
 pub(crate) fn page(store: &Store, view: &View) -> Document<String> {
@@ -130,7 +49,7 @@ pub(crate) fn page(store: &Store, view: &View) -> Document<String> {
                 html.leaf("p", &[("class", &"muted")], hint);
                 return;
             }
-            map::write(html, &rows, view.colour);
+            map::write(html, &rows, view);
             clusters(html, store, view, &rows);
         });
     })
@@ -166,7 +85,24 @@ fn form(html: &mut Html, view: &View) {
             )
         });
         parts::choice(html, "Order of the table", "sort", &orders);
+        for (name, value) in view.exact() {
+            let attributes: [(&str, &dyn Display); 3] =
+                [("type", &"hidden"), ("name", &name), ("value", &value)];
+            html.void("input", &attributes);
+        }
         html.leaf("button", &[], "Show");
+    });
+    if view.exact().next().is_none() {
+        return;
+    }
+    html.el("p", &[("class", &"choices")], |html| {
+        for (name, value) in view.exact() {
+            let value = if value.is_empty() { "none" } else { value };
+            let title = format!("Show all clusters, not only those with {name} {value}");
+            let attributes: [(&str, &dyn Display); 2] =
+                [("href", &view.path_without(name)), ("title", &title)];
+            html.leaf("a", &attributes, format_args!("{name}: {value} ✕"));
+        }
     });
 }
 
@@ -284,7 +220,7 @@ fn amounts(
     html: &mut Html,
     column: &Column,
     row: &ClusterRow,
-    of: Option<Amounts>,
+    of: Option<ResourceUsage>,
     text: fn(i64) -> String,
 ) {
     parts::cell(html, column, |html| match of {

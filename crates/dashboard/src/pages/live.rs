@@ -9,12 +9,13 @@ use crate::binding_query::PAGE_SIZE;
 use crate::html::Html;
 use crate::store::{Move, Store, Targets};
 
-const COLUMNS: [Column; 5] = [
+const COLUMNS: [Column; 6] = [
     text("Time (UTC)"),
     text("Change"),
     text("Binding"),
     text("Before"),
     text("After"),
+    text("Who and why"),
 ];
 
 /// Maximum number of clusters in a cell.
@@ -31,14 +32,15 @@ pub(crate) fn page(store: &Store) -> Document<String> {
             &[("data-live", &"live"), ("aria-live", &"polite")],
             |html| {
                 still_reading(html, store);
-                if store.moves.is_empty() {
+                let mut moves = store.moves.newest_first().take(PAGE_SIZE).peekable();
+                if moves.peek().is_none() {
                     html.leaf(
                         "p",
                         &[("class", &"muted")],
                         "No binding was placed or moved yet.",
                     );
                 } else {
-                    moves(html, store.moves.iter().rev().take(PAGE_SIZE));
+                    table(html, moves);
                 }
             },
         );
@@ -46,8 +48,8 @@ pub(crate) fn page(store: &Store) -> Document<String> {
 }
 
 /// Writes a table of moves.
-pub(crate) fn moves<'a>(html: &mut Html, moves: impl Iterator<Item = &'a Move>) {
-    let [c_time, c_change, c_binding, c_before, c_after] = &COLUMNS;
+fn table<'a>(html: &mut Html, moves: impl Iterator<Item = &'a Move>) {
+    let [c_time, c_change, c_binding, c_before, c_after, c_cause] = &COLUMNS;
     parts::table(html, "Moves", &COLUMNS, |html| {
         for of in moves {
             html.el("tr", &[], |html| {
@@ -66,6 +68,7 @@ pub(crate) fn moves<'a>(html: &mut Html, moves: impl Iterator<Item = &'a Move>) 
                 parts::cell(html, c_after, |html| {
                     parts::targets(html, &of.after, MAX_CLUSTERS);
                 });
+                parts::cell(html, c_cause, |html| html.text(of.cause.describe()));
             });
         }
     });

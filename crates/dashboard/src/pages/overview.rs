@@ -2,6 +2,7 @@
 
 use axum::response::Html as Document;
 use berth_api::BindingKey;
+use berth_api::cluster::ResourceUsage;
 use berth_diagnosis::{Health, HealthCounts};
 use jiff::{SignedDuration, Timestamp};
 
@@ -9,7 +10,7 @@ use super::format::{age, bytes, clock, cores, count, counted, path, thousands};
 use super::parts::{self, Column, Tone, number, text};
 use super::{DataState, Tab, frame, live, still_reading};
 use crate::html::Html;
-use crate::store::{Amounts, BindingRow, ClusterHealth, ClusterRow, Move, Store};
+use crate::store::{BindingRow, ClusterHealth, ClusterRow, Store};
 
 /// Number of rows in each list of the page.
 const ROWS: usize = 10;
@@ -75,8 +76,9 @@ fn verdict(html: &mut Html, store: &Store, counts: &HealthCounts) {
         html.leaf("p", &[("class", &"headline")], headline);
         html.el("p", &[("class", &"sub")], |html| {
             html.text(format_args!(
-                "{}: {counts}; {} of {} ready",
+                "{}: {}; {} of {} ready",
                 counted(all, "workload"),
+                parts::health_counts(counts),
                 count(clusters - lost),
                 counted(clusters, "cluster"),
             ));
@@ -112,7 +114,7 @@ fn clusters(html: &mut Html, store: &Store) {
 fn capacity(html: &mut Html, store: &Store) {
     type Resource = (
         &'static str,
-        fn(&ClusterRow) -> Option<Amounts>,
+        fn(&ClusterRow) -> Option<ResourceUsage>,
         fn(i64) -> String,
     );
     html.leaf("h2", &[], "Usable capacity");
@@ -221,15 +223,13 @@ fn moving(html: &mut Html, store: &Store, now: Timestamp) {
 
 fn changes(html: &mut Html, store: &Store, now: Timestamp) {
     html.leaf("h2", &[], "Changed in the last hour");
-    let from = now - RECENT;
-    let recent = || store.moves.iter().rev().take_while(|of| of.at >= from);
-    let started = store.synced_at.filter(|at| *at > from);
-    let of_kind = |is: fn(&Move) -> bool| count(recent().filter(|of| is(of)).count());
+    let counts = store.moves.of_last_hour(now);
+    let started = store.synced_at.filter(|at| *at > now - RECENT);
     let mut summary = format!(
         "{} placed, {} moved or scaled, {} removed",
-        of_kind(|of| of.before.is_empty()),
-        of_kind(|of| !of.before.is_empty() && !of.after.is_empty()),
-        of_kind(|of| of.after.is_empty()),
+        count(counts.placed),
+        count(counts.moved),
+        count(counts.removed),
     );
     if let Some(started) = started {
         let since = format!(", since the dashboard started at {} UTC", clock(started));
@@ -237,7 +237,8 @@ fn changes(html: &mut Html, store: &Store, now: Timestamp) {
     }
     html.leaf("p", &[("class", &"summary")], summary);
     html.el("ul", &[("class", &"list")], |html| {
-        for of in recent().take(ROWS) {
+        let recent = store.moves.newest_first();
+        for of in recent.take_while(|of| of.at >= now - RECENT).take(ROWS) {
             html.el("li", &[], |html| {
                 html.leaf("time", &[], clock(of.at));
                 html.text(" ");

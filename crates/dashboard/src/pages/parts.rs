@@ -3,12 +3,13 @@
 use std::fmt::Display;
 
 use berth_api::BindingKey;
+use berth_api::cluster::ResourceUsage;
 use berth_diagnosis::{Health, HealthCounts, MigrationState, PausedEvictions};
 use jiff::Timestamp;
 
 use crate::binding_query::encode;
 use crate::html::Html;
-use crate::store::{Amounts, BindingRow, ClusterHealth, ClusterRow, PolicyName, Targets};
+use crate::store::{BindingRow, ClusterHealth, ClusterRow, PolicyName, Targets};
 
 use super::format::{age, cluster_path, count, path, policy_path};
 
@@ -191,12 +192,12 @@ pub(crate) fn workload(html: &mut Html, name: &BindingKey, row: &BindingRow) {
     html.leaf("span", &[("class", &"sub")], row.workload());
     if row.is_dependency() {
         let needed_by = row.needed_by();
-        html.leaf("span", &[("class", &"sub")], dependency(&needed_by));
+        html.leaf("span", &[("class", &"sub")], dependency(needed_by));
     }
 }
 
 /// Returns what a dependency is there for, in words.
-pub(crate) fn dependency(needed_by: &[String]) -> String {
+pub(crate) fn dependency(needed_by: &[Box<str>]) -> String {
     match needed_by {
         [] => "dependency that no workload needs now".to_owned(),
         [only] => format!("dependency of {only}"),
@@ -270,6 +271,19 @@ pub(crate) fn policy_link(html: &mut Html, policy: Option<&PolicyName>) {
     }
 }
 
+/// Returns the numbers of workloads by health as text, the worst first. Healths of none are left out.
+pub(crate) fn health_counts(counts: &HealthCounts) -> String {
+    let texts = Health::WORST_FIRST.into_iter().filter_map(|health| {
+        let number = counts.of(health);
+        (number > 0).then(|| format!("{} {health}", count(number)))
+    });
+    let texts: Vec<String> = texts.collect();
+    if texts.is_empty() {
+        return "none".to_owned();
+    }
+    texts.join(", ")
+}
+
 /// Writes one tile for each health. `link` returns the address of the workloads with this health.
 pub(crate) fn health_tiles(
     html: &mut Html,
@@ -311,14 +325,11 @@ pub(crate) fn targets(html: &mut Html, targets: &Targets, max_chips: usize) {
     }
     html.el("span", &[("class", &"chips")], |html| {
         for (cluster, replicas) in targets.iter().take(max_chips) {
-            let attributes: [(&str, &dyn Display); 2] =
-                [("class", &"chip"), ("href", &cluster_path(cluster))];
-            html.el("a", &attributes, |html| {
-                html.text(cluster);
-                if replicas > 0 {
-                    html.leaf("b", &[], format_args!(" {replicas}"));
-                }
-            });
+            cluster_chip(
+                html,
+                cluster,
+                Some(replicas).filter(|replicas| *replicas > 0),
+            );
         }
         if targets.len() > max_chips {
             let more = targets.len() - max_chips;
@@ -327,6 +338,18 @@ pub(crate) fn targets(html: &mut Html, targets: &Targets, max_chips: usize) {
                 &[("class", &"muted")],
                 format_args!("and {more} more"),
             );
+        }
+    });
+}
+
+/// Writes a chip that links to a cluster, with the replicas there.
+pub(crate) fn cluster_chip(html: &mut Html, cluster: &str, replicas: Option<i32>) {
+    let attributes: [(&str, &dyn Display); 2] =
+        [("class", &"chip"), ("href", &cluster_path(cluster))];
+    html.el("a", &attributes, |html| {
+        html.text(cluster);
+        if let Some(replicas) = replicas {
+            html.leaf("b", &[], format_args!(" {replicas}"));
         }
     });
 }
@@ -356,7 +379,7 @@ pub(crate) fn bar(html: &mut Html, permille: i64, label: &str) {
 }
 
 /// Writes a bar of the used share of a resource, and the free amount.
-pub(crate) fn capacity(html: &mut Html, of: Amounts, text: fn(i64) -> String) {
+pub(crate) fn capacity(html: &mut Html, of: ResourceUsage, text: fn(i64) -> String) {
     let (used, all) = (text(of.used), text(of.allocatable));
     let label = format!("{used} of {all} allocated, {} free", text(of.free()));
     let attributes: [(&str, &dyn Display); 2] = [("class", &"capacity"), ("title", &label)];

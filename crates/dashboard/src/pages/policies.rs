@@ -111,7 +111,7 @@ fn table(html: &mut Html, policies: &[(&PolicyName, Vec<Row<'_>>, HealthCounts)]
 fn clusters<'a>(rows: &[Row<'a>]) -> BTreeMap<&'a str, (usize, i64)> {
     let mut clusters: BTreeMap<&str, (usize, i64)> = BTreeMap::new();
     for (_, row) in rows {
-        for (cluster, of_cluster) in row.targets.iter() {
+        for (cluster, of_cluster) in row.copies() {
             let (workloads, replicas) = clusters.entry(cluster).or_default();
             *workloads += 1;
             *replicas += i64::from(of_cluster);

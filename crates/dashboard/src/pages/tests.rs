@@ -321,7 +321,10 @@ fn the_map_has_a_tile_for_each_cluster_in_three_colours_and_sizes() {
     for (clusters, expected) in [
         (61, "class=\"map medium\""),
         (1000, "class=\"map\""),
-        (1501, "<b>region-0</b> 751 of 751 ready"),
+        (
+            1501,
+            "<b>cloud / region-0</b><span class=\"sub\">751 of 751 ready</span>",
+        ),
     ] {
         let mut store = Store::default();
         for index in 0..clusters {
@@ -330,6 +333,67 @@ fn the_map_has_a_tile_for_each_cluster_in_three_colours_and_sizes() {
         let Document(page) = fleet::page(&store, &fleet::View::new(&BTreeMap::new()));
         assert!(page.contains(expected), "{clusters}");
         assert!(page.len() < 300_000, "{clusters}: {} bytes", page.len());
+    }
+}
+
+#[test]
+fn links_of_the_map_select_exactly_and_keep_the_other_filters() {
+    let mut store = Store::default();
+    for (index, region) in ["eu-1", "eu-10", ""].into_iter().enumerate() {
+        let mut row = cluster_row(index, "True");
+        region.clone_into(&mut row.region);
+        store.apply_cluster(format!("m{index}"), row);
+    }
+    let page = |filters: &[(&str, &str)]| fleet::page(&store, &fleet::View::new(&pairs(filters))).0;
+    let all = page(&[("colour", "version"), ("state", "ready"), ("q", "cloud")]);
+    let kept = "/fleet?q=cloud&amp;state=ready&amp;colour=version";
+    for expected in [
+        format!("href=\"{kept}&amp;provider=cloud&amp;region=eu%2D1\""),
+        format!("href=\"{kept}&amp;provider=cloud&amp;region=\""),
+        format!("href=\"{kept}&amp;version=v1%2E31\""),
+    ] {
+        assert!(all.contains(&expected), "{expected}: {all}");
+    }
+    for (filters, matching) in [
+        (&[("region", "eu-1")][..], 1),
+        (&[("region", "eu-1"), ("q", "m0")], 1),
+        (&[("region", "eu-1"), ("q", "m1")], 0),
+        (&[("region", "")], 1),
+        (&[("q", "eu-1")], 2),
+        (&[("version", "v1.3")], 0),
+        (&[("version", "v1.30"), ("provider", "cloud")], 1),
+    ] {
+        let expected = format!("<b>{matching}</b> of 3 clusters match");
+        assert!(page(filters).contains(&expected), "{filters:?}");
+    }
+    let filtered = page(&[("region", "eu-1"), ("sort", "name")]);
+    contains_in_order(
+        &filtered,
+        &[
+            "<input type=\"hidden\" name=\"region\" value=\"eu-1\">",
+            "href=\"/fleet?sort=name\"",
+            "region: eu-1",
+        ],
+    );
+}
+
+#[test]
+fn the_tiles_of_regions_have_the_colours_of_the_legend() {
+    let mut store = Store::default();
+    for index in 0..1501 {
+        let ready = if index == 2 { "Unknown" } else { "True" };
+        store.apply_cluster(format!("m{index:04}"), cluster_row(index, ready));
+    }
+    for (colour, edge, parts) in [
+        ("", "worst", &["part worst", "part good"][..]),
+        ("load", "neutral", &["part neutral", "part good"]),
+        ("version", "v0", &["part v0", "part v1", "part v2"]),
+    ] {
+        let view = fleet::View::new(&pairs(&[("colour", colour)]));
+        let Document(page) = fleet::page(&store, &view);
+        let edge = format!("class=\"cell named {edge}\"");
+        contains_in_order(&page, &[&edge, "cloud / region-0"]);
+        contains_in_order(&page, parts);
     }
 }
 
@@ -472,7 +536,19 @@ fn without_the_control_plane_no_page_looks_live() {
     let Document(page) = overview::page(&store);
     assert!(!page.contains("data-source"), "{page}");
     let since = Timestamp::now() - jiff::SignedDuration::from_mins(3);
-    store.connections.note(0, &failed(None), since);
+    store.connections.note(2, &failed(None), since);
+    let Document(page) = overview::page(&store);
+    contains_in_order(
+        &page,
+        &[
+            "data-state=\"partial\" data-source=\"partial\">cluster-scoped workloads outdated: from 3 min ago<",
+            "The page shows the cluster-scoped workloads of ",
+            "The other data are current.",
+        ],
+    );
+    for watch in [0, 1] {
+        store.connections.note(watch, &failed(None), since);
+    }
     let Document(page) = overview::page(&store);
     contains_in_order(
         &page,
@@ -617,6 +693,55 @@ fn the_frame_of_a_page_has_a_language_a_title_and_a_current_tab() {
     }
 }
 
+/// Number of bindings of the large fleet.
+const LARGE: usize = 50_000;
+
+/// Returns the binding of a Deployment that is applied in three clusters. In every 50th binding, one cluster has fewer
+/// ready replicas.
+fn large_binding(index: usize) -> Binding {
+    let replicas = 1 + index % 4;
+    let names = [0, 1, 2].map(|offset| format!("member-{:04}", (index * 3 + offset) % 5000));
+    let clusters = names
+        .each_ref()
+        .map(|name| json!({"name": name, "replicas": replicas}));
+    let items = names.each_ref().map(|name| {
+        let is_bad = index.is_multiple_of(50) && *name == names[1];
+        let ready = if is_bad { replicas - 1 } else { replicas };
+        json!({"clusterName": name, "applied": true, "health": if is_bad { "Unhealthy" } else { "Healthy" },
+            "status": {"replicas": replicas, "readyReplicas": ready, "availableReplicas": ready,
+                "updatedReplicas": replicas, "observedGeneration": 2, "generation": 2,
+                "resourceTemplateGeneration": 2,
+                "conditions": [{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable",
+                    "message": "Deployment has minimum availability.", "lastTransitionTime": PLACED}]}})
+    });
+    let condition = |kind: &str, reason: &str, message: &str| json!({"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": PLACED});
+    let resource = format!("web-{index:05}");
+    let namespace = format!("team-{:03}", index % 500);
+    let binding: ResourceBinding = serde_json::from_value(json!({
+        "metadata": {"namespace": namespace, "name": format!("{resource}-deployment"), "creationTimestamp": PLACED,
+            "annotations": {"propagationpolicy.karmada.io/name": format!("policy-{}", index % 3),
+                "propagationpolicy.karmada.io/namespace": namespace}},
+        "spec": {"resource": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": namespace, "name": resource,
+                "uid": format!("00000000-0000-4000-8000-{index:012}"), "resourceVersion": index.to_string()},
+            "replicas": 3 * replicas, "clusters": clusters,
+            "replicaRequirements": {"resourceRequest": {"cpu": "500m", "memory": "1Gi"}},
+            "placement": {"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "web"}}},
+                "replicaScheduling": {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}}},
+        "status": {"schedulerObservedGeneration": 2, "lastScheduledTime": PLACED, "aggregatedStatus": items,
+            "conditions": [condition("Scheduled", "Success", "Binding has been scheduled successfully."),
+                condition("FullyApplied", "FullyAppliedSuccess", "All works have been successfully applied")]},
+    }))
+    .unwrap();
+    binding.into()
+}
+
+/// Returns the resident memory of the process in bytes.
+fn resident_memory() -> usize {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let resident: usize = pages.split(' ').nth(1).unwrap().parse().unwrap();
+    resident * 4096
+}
+
 /// Returns a store with 5,000 clusters and 50,000 bindings. Each binding is placed on three clusters.
 fn large_store() -> Store {
     let mut store = Store::default();
@@ -626,37 +751,28 @@ fn large_store() -> Store {
             "metadata": {"name": name},
             "spec": {"syncMode": "Push", "provider": "cloud", "region": format!("region-{}", index % 20)},
             "status": {"kubernetesVersion": "v1.36.2", "resourceSummary": {
-                "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "1100"}, "allocated": {"cpu": "16"}}},
+                "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "1100"},
+                "allocated": {"cpu": "16", "memory": "64Gi", "pods": "200"}},
+                "conditions": [{"type": "Ready", "status": "True", "reason": "ClusterReady", "message": "",
+                    "lastTransitionTime": PLACED}]},
         }))
         .unwrap();
         store.apply_cluster(name, ClusterRow::new(&cluster));
     }
-    for index in 0..50_000 {
-        let clusters = [0, 1, 2].map(|offset| {
-            let name = format!("member-{:04}", (index * 3 + offset) % 5000);
-            json!({"name": name, "replicas": 1 + index % 4})
-        });
-        let resource = format!("web-{index:05}");
-        let spec = json!({
-            "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": resource},
-            "replicas": 3 + 3 * (index % 4), "clusters": clusters, "placement": {},
-        });
-        let metadata = json!({"namespace": format!("team-{:03}", index % 500), "name": format!("{resource}-deployment"),
-            "annotations": {"propagationpolicy.karmada.io/name": format!("policy-{}", index % 3)}});
-        let binding = json!({"metadata": metadata, "spec": spec});
-        let binding: ResourceBinding = serde_json::from_value(binding).unwrap();
-        store.apply_binding(
-            binding.into(),
-            Some(Timestamp::UNIX_EPOCH),
-            Timestamp::now(),
-        );
+    for index in 0..LARGE {
+        let binding = large_binding(index);
+        store.apply_binding(binding, Some(Timestamp::UNIX_EPOCH), Timestamp::now());
     }
+    store.has_synced = true;
     store
 }
 
 #[test]
 fn pages_of_a_large_fleet_are_bounded() {
+    let before = resident_memory();
     let mut store = large_store();
+    let memory = resident_memory() - before;
+    println!("{} bytes for each binding", memory / LARGE);
     let start = std::time::Instant::now();
     store.diagnose_again(Timestamp::now());
     println!("all bindings diagnosed: {:?}", start.elapsed());

@@ -1,11 +1,9 @@
 //! The row of a binding in the store.
 
-use std::sync::Arc;
-
-use berth_api::Binding;
 use berth_api::well_known::{
     CLUSTER_PROPAGATION_POLICY_NAME, PROPAGATION_POLICY_NAME, PROPAGATION_POLICY_NAMESPACE,
 };
+use berth_api::{Binding, BindingKey};
 use berth_diagnosis::{
     ClusterState, Diagnosis, Migration, MigrationState, WorkloadRow, of_binding,
 };
@@ -97,17 +95,37 @@ impl std::fmt::Display for PolicyName {
     }
 }
 
+/// The inputs of a placement whose changes cause moves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PlacementInputs {
+    pub(super) replicas: i32,
+    pub(super) requested_at: Option<Timestamp>,
+    pub(super) policy: Option<PolicyName>,
+}
+
 /// The fields of a binding that the pages show.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BindingRow {
     /// The diagnosis in one row, the same as in the lists of the command line.
     pub(crate) workload: WorkloadRow,
-    /// The binding without the fields that no diagnosis reads. A change of a cluster needs it for the next diagnosis.
-    pub(crate) binding: Arc<Binding>,
+    /// The binding for the next diagnosis.
+    encoded: EncodedBinding,
     pub(crate) targets: Targets,
     /// The unfinished moves. Boxed, because most bindings have none.
     pub(crate) migration: Option<Box<Migration>>,
     pub(crate) policy: Option<PolicyName>,
+    created: Option<Timestamp>,
+    /// The names of the bindings that need the resource, if it has no placement of its own.
+    needed_by: Option<Box<[Box<str>]>>,
+    /// The clusters that report a copy and are no targets: the copies leave.
+    leaving: Box<[Box<str>]>,
+    /// The replicas of the template.
+    replicas: i32,
+    /// The time of the last request for a new placement.
+    requested_at: Option<Timestamp>,
+    scheduled_at: Option<Timestamp>,
+    /// The inputs of the last placement, if they have changed since. Boxed, because most bindings have none.
+    placed_with: Option<Box<PlacementInputs>>,
 }
 
 impl BindingRow {
@@ -125,18 +143,62 @@ impl BindingRow {
             let replicas = if has_replicas { of.replicas } else { 0 };
             (of.name.as_str(), replicas)
         });
+        let targets = Targets::new(targets);
+        let reports = binding.status.aggregated_status.iter();
+        let leaving = reports.map(|of| &*of.cluster_name);
+        let leaving = leaving.filter(|name| targets.get(name).is_none());
         Self {
             workload: WorkloadRow::of(&binding, clusters, now),
-            targets: Targets::new(targets),
+            leaving: leaving.map(Into::into).collect(),
+            replicas: binding.spec.replicas,
+            requested_at: binding.spec.reschedule_triggered_at.as_ref().map(|at| at.0),
+            scheduled_at: binding.status.last_scheduled_time.as_ref().map(|at| at.0),
+            placed_with: None,
+            targets,
             migration: Migration::of(&binding).map(Box::new),
             policy: PolicyName::of(&binding),
-            binding: Arc::new(binding),
+            created: binding.metadata.creation_timestamp.as_ref().map(|at| at.0),
+            needed_by: binding
+                .spec
+                .placement
+                .is_none()
+                .then(|| needed_by(&binding)),
+            encoded: EncodedBinding::of(&binding),
         }
     }
 
     /// Diagnoses the binding again.
-    pub(super) fn diagnose(&mut self, clusters: &dyn Fn(&str) -> ClusterState, now: Timestamp) {
-        self.workload = WorkloadRow::of(&self.binding, clusters, now);
+    pub(super) fn diagnose(
+        &mut self,
+        key: &BindingKey,
+        clusters: &dyn Fn(&str) -> ClusterState,
+        now: Timestamp,
+    ) {
+        self.workload = WorkloadRow::of(&self.encoded.decode(key), clusters, now);
+    }
+
+    /// Keeps the inputs of the last placement of the old row, until the scheduler has used the new inputs.
+    pub(super) fn keep_inputs(&mut self, old: &Self) {
+        if old.targets != self.targets || old.scheduled_at != self.scheduled_at {
+            return;
+        }
+        let inputs = old.inputs_of_placement();
+        self.placed_with = (inputs != self.inputs()).then(|| Box::new(inputs));
+    }
+
+    /// Returns the inputs of the last placement.
+    pub(super) fn inputs_of_placement(&self) -> PlacementInputs {
+        let placed_with = self.placed_with.as_deref();
+        placed_with.cloned().unwrap_or_else(|| self.inputs())
+    }
+
+    /// Returns the present inputs of a placement.
+    pub(super) fn inputs(&self) -> PlacementInputs {
+        PlacementInputs {
+            replicas: self.replicas,
+            requested_at: self.requested_at,
+            policy: self.policy.clone(),
+        }
     }
 
     /// Reports whether the pages show the same for both rows.
@@ -147,17 +209,23 @@ impl BindingRow {
     /// Returns the whole diagnosis of the binding.
     pub(super) fn diagnosis(
         &self,
+        key: &BindingKey,
         clusters: &dyn Fn(&str) -> ClusterState,
         now: Timestamp,
     ) -> Diagnosis {
-        of_binding(&self.binding, clusters, now)
+        of_binding(&self.encoded.decode(key), clusters, now)
+    }
+
+    /// Returns the clusters with a copy of the workload, with the assigned replicas. A cluster from which the copy leaves
+    /// has none assigned. All pages count workloads by these clusters.
+    pub(crate) fn copies(&self) -> impl Iterator<Item = (&str, i32)> {
+        let leaving = self.leaving.iter().map(|name| (&**name, 0));
+        self.targets.iter().chain(leaving)
     }
 
     /// Reports whether the workload has a copy in one of the clusters, or is to have one.
     pub(crate) fn has_copy_in(&self, is_one: impl Fn(&str) -> bool) -> bool {
-        let reports = &self.binding.status.aggregated_status;
-        self.targets.iter().any(|(name, _)| is_one(name))
-            || reports.iter().any(|of| is_one(&of.cluster_name))
+        self.copies().any(|(name, _)| is_one(name))
     }
 
     /// Returns the state of the migration, or `None` if nothing moves.
@@ -171,25 +239,79 @@ impl BindingRow {
     }
 
     /// Returns the names of the bindings that need the resource, if it is placed only because of them.
-    pub(crate) fn needed_by(&self) -> Vec<String> {
-        let spec = &self.binding.spec;
-        if spec.placement.is_some() {
-            return Vec::new();
-        }
-        let names = spec.required_by.iter().map(|of| {
-            let namespace = of.namespace.as_deref().unwrap_or_default();
-            berth_api::BindingKey::new(namespace, &of.name).to_string()
-        });
-        names.collect()
+    pub(crate) fn needed_by(&self) -> &[Box<str>] {
+        self.needed_by.as_deref().unwrap_or_default()
     }
 
     /// Reports whether the resource has no policy, and follows the workloads that need it.
     pub(crate) fn is_dependency(&self) -> bool {
-        self.binding.spec.placement.is_none()
+        self.needed_by.is_some()
     }
 
     pub(crate) fn created(&self) -> Option<Timestamp> {
-        let created = self.binding.metadata.creation_timestamp.as_ref();
-        created.map(|time| time.0)
+        self.created
+    }
+}
+
+fn needed_by(binding: &Binding) -> Box<[Box<str>]> {
+    let names = binding.spec.required_by.iter().map(|of| {
+        let namespace = of.namespace.as_deref().unwrap_or_default();
+        BindingKey::new(namespace, &of.name).to_string().into()
+    });
+    names.collect()
+}
+
+/// A binding as JSON, without its key. The decoded types would take several times the memory, most of it for maps and
+/// absent fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct EncodedBinding(Box<[u8]>);
+
+impl EncodedBinding {
+    fn of(binding: &Binding) -> Self {
+        let parts = (&binding.metadata, &binding.spec, &binding.status);
+        // The types have string keys only, so that they can always be written.
+        Self(serde_json::to_vec(&parts).unwrap_or_default().into())
+    }
+
+    fn decode(&self, key: &BindingKey) -> Binding {
+        let (metadata, spec, status) = serde_json::from_slice(&self.0).unwrap_or_default();
+        Binding {
+            key: key.clone(),
+            metadata,
+            spec,
+            status,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use berth_api::ResourceBinding;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_encoded_binding_keeps_all_fields_of_the_diagnosis() {
+        let time = "2026-01-01T00:00:00Z";
+        let binding: ResourceBinding = serde_json::from_value(json!({
+            "metadata": {"namespace": "shop", "name": "web", "creationTimestamp": time, "deletionTimestamp": time,
+                "annotations": {"migration.berth/evicted-from": "m1"}},
+            "spec": {"resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "replicas": 2,
+                "clusters": [{"name": "m1", "replicas": 2}, {"name": "m2"}], "placement": {},
+                "replicaRequirements": {}, "suspension": {"scheduling": true},
+                "gracefulEvictionTasks": [{"fromCluster": "m3", "reason": "r", "producer": "p", "creationTimestamp": time}],
+                "requiredBy": [{"namespace": "shop", "name": "other", "clusters": [{"name": "m1"}]}]},
+            "status": {"lastScheduledTime": time, "schedulerObservedGeneration": 3,
+                "conditions": [{"type": "Scheduled", "status": "True", "reason": "Success", "message": "",
+                    "lastTransitionTime": time}],
+                "aggregatedStatus": [{"clusterName": "m1", "appliedMessage": "no", "health": "Unknown",
+                    "status": {"readyReplicas": 1}}, {"clusterName": "m2", "applied": true}]},
+        }))
+        .unwrap();
+        let binding = berth_diagnosis::trimmed(binding.into());
+        let decoded = EncodedBinding::of(&binding).decode(&binding.key);
+        assert_eq!(decoded, binding);
+        assert!(decoded.metadata.deletion_timestamp.is_some());
     }
 }

@@ -1,39 +1,10 @@
 //! The row of a cluster in the store.
 
-use berth_api::cluster::ResourceList;
+use berth_api::cluster::ResourceUsage;
 use berth_api::quantity::Quantity;
 use berth_api::well_known::CONDITION_READY;
 use berth_api::{Cluster, condition};
 use berth_diagnosis::{ClusterState, PausedEvictions};
-
-/// The amounts of one resource in a cluster, in milli-CPUs, bytes or pods.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Amounts {
-    pub(crate) allocatable: i64,
-    /// Requests of all pods, both running and pending.
-    pub(crate) used: i64,
-}
-
-impl Amounts {
-    /// Returns the free amount.
-    pub(crate) fn free(self) -> i64 {
-        (self.allocatable - self.used).max(0)
-    }
-
-    /// Returns the used share in thousandths, at most 1000. The share is 1000 if nothing is allocatable.
-    pub(crate) fn permille(self) -> i64 {
-        if self.allocatable <= 0 {
-            return 1000;
-        }
-        let exact = i128::from(self.used.max(0)) * 1000 / i128::from(self.allocatable);
-        i64::try_from(exact).unwrap_or(1000).min(1000)
-    }
-
-    pub(crate) fn add(&mut self, other: Self) {
-        self.allocatable = self.allocatable.saturating_add(other.allocatable);
-        self.used = self.used.saturating_add(other.used);
-    }
-}
 
 /// The state of a cluster in one word, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,9 +52,9 @@ pub(crate) struct ClusterRow {
     /// Message of the condition EvictionsPaused, or `None` if evictions go on.
     pub(crate) evictions_paused: Option<String>,
     pub(crate) version: String,
-    pub(crate) cpu: Option<Amounts>,
-    pub(crate) memory: Option<Amounts>,
-    pub(crate) pods: Option<Amounts>,
+    pub(crate) cpu: Option<ResourceUsage>,
+    pub(crate) memory: Option<ResourceUsage>,
+    pub(crate) pods: Option<ResourceUsage>,
 }
 
 impl ClusterRow {
@@ -93,16 +64,7 @@ impl ClusterRow {
         let conditions = conditions.unwrap_or_default();
         let ready = condition::find(conditions, CONDITION_READY);
         let summary = status.and_then(|status| status.resource_summary.as_ref());
-        let amounts = |resource: &str, number: fn(Quantity) -> i64| {
-            let summary = summary?;
-            let amount = |list: &ResourceList| list.get(resource)?.parse().ok().map(number);
-            let used = amount(&summary.allocated).unwrap_or(0);
-            let pending = amount(&summary.allocating).unwrap_or(0);
-            amount(&summary.allocatable).map(|allocatable| Amounts {
-                allocatable,
-                used: used.saturating_add(pending),
-            })
-        };
+        let usage = |resource, number| summary?.usage(resource, number);
         let zones = if spec.zones.is_empty() {
             spec.zone.clone().unwrap_or_default()
         } else {
@@ -132,9 +94,9 @@ impl ClusterRow {
             version: status
                 .and_then(|status| status.kubernetes_version.clone())
                 .unwrap_or_default(),
-            cpu: amounts("cpu", Quantity::milli_value),
-            memory: amounts("memory", Quantity::value),
-            pods: amounts("pods", Quantity::value),
+            cpu: usage("cpu", Quantity::milli_value),
+            memory: usage("memory", Quantity::value),
+            pods: usage("pods", Quantity::value),
         }
     }
 
@@ -159,7 +121,9 @@ impl ClusterRow {
     /// no capacity, so that nothing is known about its load.
     pub(crate) fn load_permille(&self) -> Option<i64> {
         let all = [self.cpu, self.memory, self.pods].into_iter().flatten();
-        all.map(Amounts::permille).max().filter(|_| self.is_ready())
+        all.map(ResourceUsage::permille)
+            .max()
+            .filter(|_| self.is_ready())
     }
 
     /// Returns provider, region and zone.

@@ -17,6 +17,13 @@ struct WatchState {
     failure: Option<(Timestamp, Failure)>,
 }
 
+/// The data that the watches bring, in the same order.
+const DATA: [&str; 3] = [
+    "clusters",
+    "namespaced workloads",
+    "cluster-scoped workloads",
+];
+
 /// The cause for which the data of the pages are outdated or missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outage {
@@ -26,6 +33,8 @@ pub(crate) struct Outage {
     pub(crate) reason: String,
     /// The next action.
     pub(crate) advice: &'static str,
+    /// The part of the data that is outdated: that of the watches that fail. `None` if all data are outdated.
+    pub(crate) part: Option<String>,
 }
 
 impl Connections {
@@ -55,6 +64,10 @@ impl Connections {
             Some((*since, kind, failure))
         });
         let (since, kind, failure) = failed.min_by_key(|(since, ..)| *since)?;
+        let parts = self.0.iter().zip(DATA);
+        let parts = parts.filter_map(|(state, part)| state.failure.is_some().then_some(part));
+        let parts: Vec<&str> = parts.collect();
+        let part = (parts.len() < DATA.len()).then(|| parts.join(" and "));
         let message = &failure.message;
         let (reason, advice) = match failure.code {
             Some(401) => (
@@ -83,6 +96,7 @@ impl Connections {
             since,
             reason,
             advice,
+            part,
         })
     }
 }
@@ -106,7 +120,14 @@ mod tests {
         assert!(!connections.note(0, &Connection::Starting, at(1)));
         assert!(connections.note(1, &failed(Some(403)), at(2)));
         assert!(!connections.note(1, &failed(Some(403)), at(3)));
+        let part = |connections: &Connections| connections.outage().unwrap().part;
+        assert_eq!(part(&connections).as_deref(), Some("namespaced workloads"));
         assert!(connections.note(0, &failed(None), at(4)));
+        let both = "clusters and namespaced workloads";
+        assert_eq!(part(&connections).as_deref(), Some(both));
+        assert!(connections.note(2, &failed(None), at(4)));
+        assert_eq!(part(&connections), None);
+        assert!(connections.note(2, &Connection::Works, at(4)));
         let outage = connections.outage().unwrap();
         assert_eq!(outage.since, at(2));
         assert_eq!(

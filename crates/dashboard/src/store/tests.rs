@@ -1,7 +1,9 @@
+use berth_api::well_known::PROPAGATION_POLICY_NAME;
 use berth_api::{Cluster, ResourceBinding};
 use berth_diagnosis::Health;
 use serde_json::{Value, json};
 
+use super::moves::{MAX_MOVES, MoveCounts};
 use super::*;
 
 const PLACED: &str = "2026-01-01T00:00:00Z";
@@ -77,20 +79,29 @@ fn changes_after_the_first_list_are_recorded_as_moves() {
     let mut store = Store::default();
     apply(&mut store, "a", &[("m1", 2)], None);
     apply(&mut store, "a", &[("m1", 2)], Some(at(0)));
-    assert!(store.moves.is_empty());
+    assert_eq!(store.moves.newest_first().count(), 0);
     apply(&mut store, "a", &[("m2", 2)], Some(at(0)));
     store.remove_binding(&name("a"), at(0));
     let seen: Vec<(usize, usize)> = store
         .moves
-        .iter()
+        .newest_first()
         .map(|of| (of.before.len(), of.after.len()))
         .collect();
-    assert_eq!(seen, [(1, 1), (1, 0)]);
+    assert_eq!(seen, [(1, 0), (1, 1)]);
     for number in 0..=MAX_MOVES {
         let replicas = i32::try_from(number).unwrap() + 1;
         apply(&mut store, "b", &[("m1", replicas)], Some(at(0)));
     }
-    assert_eq!(store.moves.len(), MAX_MOVES);
+    assert_eq!(store.moves.newest_first().count(), MAX_MOVES);
+    // The numbers of the last hour count all moves.
+    let counts = store.moves.of_last_hour(at(0));
+    let expected = MoveCounts {
+        placed: 1,
+        moved: MAX_MOVES + 1,
+        removed: 1,
+    };
+    assert_eq!(counts, expected);
+    assert_eq!(store.moves.of_last_hour(at(3600)), MoveCounts::default());
 }
 
 #[test]
@@ -103,9 +114,98 @@ fn a_dependency_counts_as_load_and_moves_silently() {
     store.apply_binding(dependency, Some(at(0)), at(3600));
     let row = &store.bindings[&name("config")];
     assert!(row.is_dependency());
-    assert_eq!(row.needed_by(), ["shop/web"]);
+    assert_eq!(row.needed_by(), ["shop/web".into()]);
     assert_eq!(store.load("m1").bindings, 1);
-    assert!(store.moves.is_empty());
+    assert_eq!(store.moves.newest_first().count(), 0);
+}
+
+#[test]
+fn a_move_names_its_cause() {
+    let moved = |before: Binding, after: Binding| {
+        let mut store = Store::default();
+        store.apply_binding(before, None, at(0));
+        store.apply_binding(after, Some(at(1)), at(1));
+        let newest = store.moves.newest_first().next().unwrap();
+        newest.cause.describe()
+    };
+    let of = |cluster: &str| binding("a", &[(cluster, 2)], json!({}));
+    assert_eq!(moved(of("m1"), of("m2")), "the scheduler decided");
+    let mut scaled = of("m2");
+    scaled.spec.replicas = 4;
+    assert_eq!(
+        moved(of("m1"), scaled),
+        "the workload was scaled from 1 to 4 replicas"
+    );
+    let mut evicted = of("m2");
+    let task = json!({"fromCluster": "m1", "reason": "TaintUntolerated", "producer": "TaintManager", "message": "disk"});
+    evicted.spec.graceful_eviction_tasks = vec![serde_json::from_value(task).unwrap()];
+    let cause = "TaintManager evicted it from m1 (TaintUntolerated): disk";
+    assert_eq!(moved(of("m1"), evicted.clone()), cause);
+    // A task that was there before is not the cause.
+    let mut later = evicted.clone();
+    later.spec.clusters[0].name = "m3".to_owned();
+    assert_eq!(moved(evicted, later), "the scheduler decided");
+    let mut requested = of("m2");
+    let time = serde_json::from_value(json!(PLACED)).unwrap();
+    requested.spec.reschedule_triggered_at = Some(time);
+    let cause = "a new placement was requested (rescheduleTriggeredAt)";
+    assert_eq!(moved(of("m1"), requested), cause);
+    let mut other = of("m2");
+    let annotations = [(PROPAGATION_POLICY_NAME.to_owned(), "new".to_owned())];
+    other.metadata.annotations = Some(annotations.into());
+    assert_eq!(
+        moved(of("m1"), other),
+        "the policy changed from none to shop/new"
+    );
+}
+
+#[test]
+fn a_move_names_the_change_before_it_that_the_scheduler_has_not_used() {
+    let of = |cluster: &str, replicas: i32, scheduled: i64| {
+        let mut binding = binding("a", &[(cluster, 2)], json!({}));
+        binding.spec.replicas = replicas;
+        let time = serde_json::from_value(json!(at(scheduled))).unwrap();
+        binding.status.last_scheduled_time = Some(time);
+        binding
+    };
+    for (steps, expected) in [
+        // The detector writes the replicas, and the scheduler writes the clusters later.
+        (
+            &[("m1", 4, 0), ("m2", 4, 0)][..],
+            "the workload was scaled from 2 to 4 replicas",
+        ),
+        (
+            &[("m1", 4, 0), ("m1", 6, 0), ("m2", 6, 0)],
+            "the workload was scaled from 2 to 6 replicas",
+        ),
+        // The scheduler has used the replicas, and kept the clusters.
+        (
+            &[("m1", 4, 0), ("m1", 4, 5), ("m2", 4, 5)],
+            "the scheduler decided",
+        ),
+    ] {
+        let mut store = Store::default();
+        store.apply_binding(of("m1", 2, 0), None, at(0));
+        for (cluster, replicas, scheduled) in steps {
+            let binding = of(cluster, *replicas, *scheduled);
+            store.apply_binding(binding, Some(at(1)), at(1));
+        }
+        let newest = store.moves.newest_first().next().unwrap();
+        assert_eq!(newest.cause.describe(), expected, "{steps:?}");
+    }
+}
+
+#[test]
+fn a_copy_that_leaves_counts_in_its_cluster() {
+    let mut store = Store::default();
+    let mut moving = binding("a", &[("m1", 2)], json!({}));
+    moving.spec.clusters[0].name = "m2".to_owned();
+    store.apply_binding(moving, None, at(0));
+    let load = |bindings, replicas| Load { bindings, replicas };
+    assert_eq!(store.load("m1"), load(1, 0));
+    assert_eq!(store.load("m2"), load(1, 2));
+    let copies: Vec<(&str, i32)> = store.bindings[&name("a")].copies().collect();
+    assert_eq!(copies, [("m2", 2), ("m1", 0)]);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use berth_interpreter::{InterpretError, Interpreter};
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::TypeMeta;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::member_access::{MemberAccess, MemberAccessError};
 
@@ -27,6 +28,8 @@ const MEMBER_TIMEOUT: Duration = Duration::from_secs(15);
 pub(super) struct Members<'a> {
     pub(super) access: MemberAccess,
     pub(super) interpreter: &'a Interpreter,
+    /// The end of the time for all members.
+    pub(super) deadline: Option<Instant>,
 }
 
 /// Reason why an object cannot be compared.
@@ -44,6 +47,8 @@ enum MemberError {
     Interpret(#[from] InterpretError),
     #[error("no response within {} s", MEMBER_TIMEOUT.as_secs())]
     Timeout,
+    #[error("no response before the end of the time for all members")]
+    Deadline,
 }
 
 /// Compares a wanted object with the object in its member. Also returns remarks.
@@ -53,8 +58,13 @@ pub(super) async fn compare_member(
     name: &str,
     cluster: Option<&Cluster>,
 ) -> (MemberDiff, Vec<String>) {
-    let compared = tokio::time::timeout(MEMBER_TIMEOUT, compare(members, manifest, name, cluster));
-    match compared.await.unwrap_or(Err(MemberError::Timeout)) {
+    let end = Instant::now() + MEMBER_TIMEOUT;
+    let (end, late) = match members.deadline {
+        Some(deadline) if deadline < end => (deadline, MemberError::Deadline),
+        _ => (end, MemberError::Timeout),
+    };
+    let compared = tokio::time::timeout_at(end, compare(members, manifest, name, cluster));
+    match compared.await.unwrap_or(Err(late)) {
         Ok(result) => result,
         Err(error) => {
             let reason = error.to_string();

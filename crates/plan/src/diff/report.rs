@@ -70,6 +70,30 @@ pub struct ClusterDiff {
     pub notes: Vec<String>,
 }
 
+/// The wanted objects of one binding, compared with the template and with each other.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WantedReport {
+    /// The differences from the template in each cluster.
+    pub clusters: Vec<WantedDiff>,
+    /// The fields whose wanted values differ between the clusters.
+    pub between_clusters: Vec<Variation>,
+    /// Remarks about the whole report.
+    pub notes: Vec<String>,
+}
+
+/// The wanted object of one cluster, compared with the template.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WantedDiff {
+    /// The name of the cluster.
+    pub cluster: String,
+    /// The fields that differ. `old` is the value in the template, and `new` the wanted value.
+    pub template: Vec<FieldDiff>,
+    /// The override policies that were applied, with their kinds, such as `OverridePolicy web`.
+    pub override_policies: Vec<String>,
+    /// Remarks about the cluster.
+    pub notes: Vec<String>,
+}
+
 /// The object in a member, compared with the wanted object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "state")]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::report::{DiffReport, FieldDiff, MemberDiff};
+use super::report::{DiffReport, FieldDiff, MemberDiff, Variation, WantedReport};
 
 /// Fields of a Secret that contain its values. The annotation of `kubectl apply` contains the whole Secret.
 const FIELDS: [&str; 3] = [
@@ -19,7 +19,19 @@ pub(super) fn mask(report: &mut DiffReport) {
             mask_fields(fields);
         }
     }
-    for variation in &mut report.between_clusters {
+    mask_variations(&mut report.between_clusters);
+}
+
+/// Replaces the values of a Secret in a report about wanted objects.
+pub(super) fn mask_wanted(report: &mut WantedReport) {
+    for cluster in &mut report.clusters {
+        mask_fields(&mut cluster.template);
+    }
+    mask_variations(&mut report.between_clusters);
+}
+
+fn mask_variations(variations: &mut [Variation]) {
+    for variation in variations {
         if is_secret(&variation.field) {
             let values = variation.values.iter_mut().enumerate();
             for (index, value) in values.filter(|(_, value)| value.value.is_some()) {

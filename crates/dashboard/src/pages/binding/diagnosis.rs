@@ -66,7 +66,7 @@ pub(super) fn way(html: &mut Html, row: &BindingRow, found: &Diagnosis, now: Tim
                 (None, Station::Policy) => {
                     station_box(html, Tone::Neutral, Position::Other, station, |html| {
                         if row.is_dependency() {
-                            html.text(parts::dependency(&row.needed_by()));
+                            html.text(parts::dependency(row.needed_by()));
                         } else {
                             parts::policy_link(html, row.policy.as_ref());
                         }

@@ -1,11 +1,10 @@
 //! The Works and the events of a binding, which requests read for one page.
 
-use berth_apimachinery::api_error::api_error_message;
 use std::fmt::Display;
 
-use berth_api::binding::ObjectReference;
 use berth_api::well_known::{CONDITION_APPLIED, EXECUTION_SPACE_PREFIX};
-use berth_api::{BindingKey, ClusterResourceBinding, ResourceBinding, Work, condition};
+use berth_api::{Binding, BindingKey, ClusterResourceBinding, ResourceBinding, Work, condition};
+use berth_apimachinery::api_error::api_error_message;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
@@ -28,17 +27,16 @@ pub(crate) struct Details {
 impl Details {
     /// Reads the Works of a binding, and the events about the binding and its template.
     pub(crate) async fn read(client: &Client, name: &BindingKey) -> Self {
-        let stored = match StoredBinding::read(client, name).await {
+        let stored = match read_binding(client, name).await {
             Ok(stored) => stored,
-            Err(error) => {
-                let reason = api_error_message(&error);
+            Err(reason) => {
                 return Self {
                     works: Err(reason.clone()),
                     events: Err(reason),
                 };
             }
         };
-        let (works, events) = tokio::join!(works(client, &stored), events(client, name, &stored));
+        let (works, events) = tokio::join!(works(client, &stored), events(client, &stored));
         Self {
             works: works.map_err(|error| api_error_message(&error)),
             events: events.map_err(|error| api_error_message(&error)),
@@ -46,53 +44,41 @@ impl Details {
     }
 }
 
-/// The label that the Works of a binding have, and the template of the binding.
-struct StoredBinding {
-    works: Option<String>,
-    template: ObjectReference,
-}
-
-impl StoredBinding {
-    async fn read(client: &Client, name: &BindingKey) -> Result<Self, kube::Error> {
-        let (metadata, template) = if let Some(namespace) = &name.namespace {
-            let api = Api::<ResourceBinding>::namespaced(client.clone(), namespace);
-            let binding = api.get(&name.name).await?;
-            (binding.metadata, binding.spec.resource)
-        } else {
-            let api = Api::<ClusterResourceBinding>::all(client.clone());
-            let binding = api.get(&name.name).await?;
-            (binding.metadata, binding.spec.0.resource)
-        };
-        let key = name.kind().id_label();
-        let id = metadata.labels.as_ref().and_then(|labels| labels.get(key));
-        Ok(Self {
-            works: id.map(|id| format!("{key}={id}")),
-            template,
-        })
-    }
-}
-
-async fn works(client: &Client, binding: &StoredBinding) -> Result<Vec<Work>, kube::Error> {
-    let Some(selector) = &binding.works else {
-        return Ok(Vec::new());
+/// Reads a binding.
+///
+/// # Errors
+/// Returns the reason why it cannot be read.
+pub(crate) async fn read_binding(client: &Client, name: &BindingKey) -> Result<Binding, String> {
+    let read = if let Some(namespace) = &name.namespace {
+        let api = Api::<ResourceBinding>::namespaced(client.clone(), namespace);
+        api.get(&name.name).await.map(Binding::from)
+    } else {
+        let api = Api::<ClusterResourceBinding>::all(client.clone());
+        api.get(&name.name).await.map(Binding::from)
     };
-    let params = ListParams::default().labels(selector).limit(MAX_OBJECTS);
+    read.map_err(|error| api_error_message(&error))
+}
+
+async fn works(client: &Client, binding: &Binding) -> Result<Vec<Work>, kube::Error> {
+    let id = binding.permanent_id();
+    if id.is_empty() {
+        return Ok(Vec::new());
+    }
+    let selector = format!("{}={id}", binding.key.kind().id_label());
+    let params = ListParams::default().labels(&selector).limit(MAX_OBJECTS);
     let works = Api::<Work>::all(client.clone()).list(&params).await?;
     Ok(works.items)
 }
 
-async fn events(
-    client: &Client,
-    name: &BindingKey,
-    binding: &StoredBinding,
-) -> Result<Vec<Event>, kube::Error> {
+async fn events(client: &Client, binding: &Binding) -> Result<Vec<Event>, kube::Error> {
+    let (name, template) = (&binding.key, &binding.spec.resource);
     // Events of cluster-scoped objects are in the namespace `default`.
     let namespace = name.namespace.as_deref().unwrap_or("default");
     let api = Api::<Event>::namespaced(client.clone(), namespace);
     let mut events = Vec::new();
     for (kind, name) in [
         (name.kind().name(), &*name.name),
-        (&*binding.template.kind, &*binding.template.name),
+        (&*template.kind, &*template.name),
     ] {
         let selector = format!("involvedObject.kind={kind},involvedObject.name={name}");
         let params = ListParams::default().fields(&selector).limit(MAX_OBJECTS);

@@ -4,8 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use super::load_tone;
-use crate::binding_query::encode;
+use super::{View, load_tone};
 use crate::html::Html;
 use crate::pages::format::{cluster_path, count, counted};
 use crate::pages::parts::Tone;
@@ -21,6 +20,10 @@ const MAX_MEDIUM: usize = 300;
 const MAX_NARROW: usize = 120;
 /// Maximum number of clusters of a region in 20 columns.
 const MAX_MIDDLE: usize = 400;
+/// The classes of the colours, the worst first, then those of versions.
+const CLASSES: [&str; 11] = [
+    "worst", "bad", "warning", "info", "neutral", "good", "v0", "v1", "v2", "v3", "v4",
+];
 /// Number of colours for versions. Further versions share the last one.
 const VERSION_COLOURS: usize = 5;
 
@@ -116,9 +119,9 @@ const fn version_class(place: usize) -> &'static str {
 }
 
 /// Writes the map of these clusters, with its legend.
-pub(super) fn write(html: &mut Html, rows: &[(&String, &ClusterRow)], colour: Colour) {
-    let palette = Palette::new(rows, colour);
-    legend(html, rows, &palette);
+pub(super) fn write(html: &mut Html, rows: &[(&String, &ClusterRow)], view: &View) {
+    let palette = Palette::new(rows, view.colour);
+    legend(html, rows, &palette, view);
     let mut regions: BTreeMap<(&str, &str), Vec<(&String, &ClusterRow)>> = BTreeMap::new();
     for (name, row) in rows {
         let region = (&*row.provider, &*row.region);
@@ -134,13 +137,14 @@ pub(super) fn write(html: &mut Html, rows: &[(&String, &ClusterRow)], colour: Co
     let section: [(&str, &dyn Display); 2] =
         [("class", &size), ("aria-label", &"Map of the clusters")];
     html.el("section", &section, |html| {
-        for ((provider, name), mut clusters) in regions {
+        for (names, mut clusters) in regions {
+            let path = view.path_of_region(names.0, names.1);
             if rows.len() > MAX_TILES {
-                region_tile(html, name, &clusters);
+                region_tile(html, names, &path, &clusters, &palette);
                 continue;
             }
             clusters.sort_by_key(|(name, _)| *name);
-            region(html, (provider, name), &clusters, &palette, rows.len());
+            region(html, names, &path, &clusters, (&palette, rows.len()));
         }
     });
 }
@@ -157,9 +161,9 @@ fn region_label((provider, region): (&str, &str)) -> String {
 fn region(
     html: &mut Html,
     names: (&str, &str),
+    path: &str,
     clusters: &[(&String, &ClusterRow)],
-    palette: &Palette<'_>,
-    all: usize,
+    (palette, all): (&Palette<'_>, usize),
 ) {
     let width = if clusters.len() <= MAX_NARROW {
         "cells narrow"
@@ -170,8 +174,6 @@ fn region(
     };
     html.el("div", &[("class", &"region")], |html| {
         html.el("h3", &[], |html| {
-            let search = if names.1.is_empty() { names.0 } else { names.1 };
-            let path = format!("/fleet?q={}", encode(search));
             html.leaf("a", &[("href", &path)], region_label(names));
             let ready = clusters.iter().filter(|(_, row)| row.is_ready()).count();
             let ready = format_args!(" {}/{} ready", count(ready), count(clusters.len()));
@@ -197,41 +199,69 @@ fn region(
     });
 }
 
-/// Writes one tile for a region, with the worst state of its clusters.
-fn region_tile(html: &mut Html, region: &str, clusters: &[(&String, &ClusterRow)]) {
-    let worst = clusters.iter().map(|(_, row)| row.health()).min();
-    let tone = Tone::of_cluster(worst.unwrap_or(ClusterHealth::Ready));
-    let ready = clusters.iter().filter(|(_, row)| row.is_ready()).count();
-    let class = format_args!("cell named {}", tone.class());
-    let path = format!("/fleet?q={}", encode(region));
+/// Writes one tile for a region. A bar shows the shares of the colours among its clusters, and the edge has the colour of
+/// the worst cluster, or of the most frequent version.
+fn region_tile(
+    html: &mut Html,
+    names: (&str, &str),
+    path: &str,
+    clusters: &[(&String, &ClusterRow)],
+    palette: &Palette<'_>,
+) {
+    let mut counts = [0; CLASSES.len()];
+    for (_, row) in clusters {
+        let (class, _) = palette.of(row);
+        let position = CLASSES.iter().position(|of| *of == class);
+        if let Some(count) = position.and_then(|position| counts.get_mut(position)) {
+            *count += 1;
+        }
+    }
+    let present = || CLASSES.iter().zip(counts).filter(|(_, number)| *number > 0);
+    let edge = match palette {
+        Palette::Version(_) => present().max_by_key(|(_, number)| *number),
+        Palette::Health | Palette::Load => present().next(),
+    };
+    let class = format_args!("cell named {}", edge.map_or("neutral", |(class, _)| class));
     let attributes: [(&str, &dyn Display); 2] = [("class", &class), ("href", &path)];
     html.el("a", &attributes, |html| {
-        html.leaf(
-            "b",
-            &[],
-            if region.is_empty() {
-                "No region"
-            } else {
-                region
-            },
-        );
-        html.text(format_args!(
-            " {} of {} ready",
-            count(ready),
-            count(clusters.len())
-        ));
+        html.leaf("b", &[], region_label(names));
+        let ready = clusters.iter().filter(|(_, row)| row.is_ready()).count();
+        let ready = format_args!("{} of {} ready", count(ready), count(clusters.len()));
+        html.leaf("span", &[("class", &"sub")], ready);
+        let attributes: [(&str, &dyn Display); 4] = [
+            ("class", &"bar"),
+            ("viewBox", &"0 0 1000 10"),
+            ("preserveAspectRatio", &"none"),
+            ("aria-hidden", &"true"),
+        ];
+        html.el("svg", &attributes, |html| {
+            let mut end = 0;
+            for (class, number) in present() {
+                let start = end * 1000 / clusters.len().max(1);
+                end += number;
+                let width = end * 1000 / clusters.len().max(1) - start;
+                let class = format_args!("part {class}");
+                let attributes: [(&str, &dyn Display); 4] = [
+                    ("class", &class),
+                    ("x", &start),
+                    ("width", &width),
+                    ("height", &10),
+                ];
+                html.void("rect", &attributes);
+            }
+        });
     });
 }
 
 /// Writes the colours with their meaning and the number of clusters.
-fn legend(html: &mut Html, rows: &[(&String, &ClusterRow)], palette: &Palette<'_>) {
+fn legend(html: &mut Html, rows: &[(&String, &ClusterRow)], palette: &Palette<'_>, view: &View) {
     html.el("p", &[("class", &"legend")], |html| match palette {
         Palette::Health => {
             for health in ClusterHealth::WORST_FIRST {
                 let number = rows.iter().filter(|(_, row)| row.health() == health);
-                let (value, label) = health.names();
+                let (_, label) = health.names();
                 let label = format!("{} {}", count(number.count()), label.to_lowercase());
-                let path = format!("/fleet?state={value}");
+                let path = view.path_of_state(health);
                 key(html, Tone::of_cluster(health).class(), &label, Some(&path));
             }
         }
@@ -260,7 +290,7 @@ fn legend(html: &mut Html, rows: &[(&String, &ClusterRow)], palette: &Palette<'_
                 } else {
                     version
                 };
-                let path = format!("/fleet?colour=version&q={}", encode(version));
+                let path = view.path_of_version(version);
                 let label = format!("{name}: {}", count(*number));
                 key(html, version_class(place), &label, Some(&path));
             }

@@ -1,4 +1,5 @@
 use kube::runtime::watcher::Event;
+use serde_json::json;
 
 use super::*;
 
@@ -44,4 +45,36 @@ fn a_failed_watch_is_an_outage_until_it_works_again() {
     watches.note(0, &Connection::Works);
     assert_eq!(shared.store.read().outage(), None);
     assert!(versions.has_changed().unwrap());
+}
+
+#[test]
+fn bindings_are_diagnosed_once_for_all_cluster_events_before_a_tick() {
+    let shared = SharedState::default();
+    let mut watches = Watches::new(shared.clone());
+    let binding: ResourceBinding = serde_json::from_value(json!({
+        "metadata": {"namespace": "shop", "name": "web"},
+        "spec": {"resource": {"apiVersion": "v1", "kind": "ConfigMap", "name": "web"}, "placement": {},
+            "clusters": [{"name": "m1"}]},
+        "status": {"aggregatedStatus": [{"clusterName": "m1", "applied": true}]},
+    }))
+    .unwrap();
+    watches.on_namespaced_binding(Event::Apply(binding));
+    let verdict = || {
+        let store = shared.store.read();
+        let row = store.bindings.values().next().unwrap();
+        row.workload.verdict.clone()
+    };
+    let before = verdict();
+    for status in ["Unknown", "False", "True"] {
+        let cluster: Cluster = serde_json::from_value(json!({
+            "metadata": {"name": "m1"}, "spec": {"syncMode": "Push"},
+            "status": {"conditions": [{"type": "Ready", "status": status, "reason": "r", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+        }))
+        .unwrap();
+        watches.on_cluster(Event::Apply(cluster));
+        assert_eq!(verdict(), before);
+    }
+    watches.on_tick(Timestamp::now());
+    assert_ne!(verdict(), before);
 }
