@@ -170,7 +170,7 @@ impl Evidence<'_> {
             .filter(|changes| changes.clusters.contains(cluster));
         let found = of_cluster.find_map(|changes| {
             let mut fields = changes.fields.iter();
-            let image = fields.find(|change| change.field.ends_with(".image"))?;
+            let image = fields.find(|change| change.field.rsplit('.').next() == Some("image"))?;
             let new = image.new.as_ref()?.as_str()?;
             Some((changes.policies.join(" or "), new))
         });
