@@ -112,7 +112,7 @@ enum Command {
     Scheduler(Box<SchedulerArgs>),
     /// Serve admission webhooks for a control plane without karmada-webhook
     Webhook(Box<WebhookArgs>),
-    /// Tell whether a workload is well, where it is stuck, and why it is on its clusters; nothing is written
+    /// Tell whether a workload is well, where it is stuck, and why each cluster was or was not selected; nothing is written
     Explain(Box<ExplainArgs>),
     /// Show how the copies of a workload differ: in members, from the template, between clusters; nothing is written
     Diff(DiffArgs),

@@ -171,7 +171,7 @@ pub async fn run(args: ExplainArgs) -> Result<Explained, ExplainCommandError> {
     args.print(&found, report, decision_note)
 }
 
-/// Returns the smallest change that places a workload, and the smallest of another kind: a taint may have its reason.
+/// Returns the smallest change that places a workload, and the smallest of another kind, because a taint may be intended.
 fn alternatives(fixes: &[Fix]) -> Option<String> {
     let verb = |fix: &Fix| fix.summary.split(' ').next().map(str::to_owned);
     let first = fixes.first()?;

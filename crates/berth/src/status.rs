@@ -34,7 +34,7 @@ pub struct StatusArgs {
     #[arg(long, requires = "scope")]
     pub all: bool,
 
-    /// Exit with 3 if a workload is broken, stuck or degraded, or without a policy
+    /// Exit with 3 if a workload is broken, stuck or degraded, or if no policy selects it
     #[arg(long, requires = "scope")]
     pub exit_code: bool,
 
@@ -66,8 +66,8 @@ READY counts only replicas in clusters that are ready. CLUSTERS is the number of
 which the workload works, and of all its clusters. AGE is the time since which it is so. A
 resource that only follows the workloads that need it is marked as a dependency.
 
-The list contains the resources that a policy selects. Workloads that no policy selects stay in
-the control plane, and are named below the list.
+The list contains the resources that a policy has claimed. Workloads that no policy selects stay
+in the control plane, and are named below the list, if you may list them.
 
 Exit codes:
   0   the status is printed

@@ -28,13 +28,14 @@ impl WorkloadArgs {
     pub(crate) fn query(&self, default_namespace: &str) -> NameQuery {
         let mut namespace = self.namespace.clone();
         let (kind, text) = match &self.name_after_kind {
-            // `berth status` names workloads like this.
-            Some(name) if namespace.is_none() && self.name.contains('/') => {
-                let (of_kind, kind) = self.name.split_once('/').unwrap_or_default();
-                namespace = Some(of_kind.to_owned());
-                (Some(kind.to_owned()), name)
-            }
-            Some(name) => (Some(self.name.clone()), name),
+            Some(name) => match self.name.split_once('/') {
+                // `berth status` names workloads like this.
+                Some((of_kind, kind)) => {
+                    namespace.get_or_insert_with(|| of_kind.to_owned());
+                    (Some(kind.to_owned()), name)
+                }
+                None => (Some(self.name.clone()), name),
+            },
             None => (self.kind.clone(), &self.name),
         };
         NameQuery::new(text, kind, namespace, default_namespace)

@@ -6,6 +6,9 @@ use crate::finding::{Finding, Reason, Station};
 use crate::health::Health;
 use crate::migration::{Migration, MigrationState};
 
+/// The next action for a suspended workload.
+const RESUME: &str = "remove spec.suspension from the policy to go on";
+
 /// Returns what holds a placed binding back, or moves it.
 pub(crate) fn findings(binding: &Binding) -> Vec<Finding> {
     let mut found: Vec<Finding> = suspension(binding).into_iter().collect();
@@ -30,7 +33,16 @@ fn suspension(binding: &Binding) -> Option<Finding> {
     };
     let message = format!("dispatching to {clusters} is suspended");
     let found = new(Health::Waiting, Reason::DispatchingSuspended, message);
-    Some(found.with_fix("remove spec.suspension from the policy to go on"))
+    Some(found.with_fix(RESUME))
+}
+
+/// Returns the finding about a copy that is not applied because of a suspension.
+pub(crate) fn suspended_copy(cluster: &str) -> Finding {
+    let message = format!("it is not applied in {cluster}, because dispatching is suspended");
+    let reason = Reason::DispatchingSuspended;
+    Finding::new(Station::Apply, Health::Waiting, reason, message)
+        .in_cluster(cluster)
+        .with_fix(RESUME)
 }
 
 /// Reports whether the dispatching to a cluster is suspended.

@@ -169,10 +169,12 @@ impl Evidence<'_> {
             .iter()
             .filter(|changes| changes.clusters.contains(cluster));
         let found = of_cluster.find_map(|changes| {
-            let mut fields = changes.fields.iter();
+            let mut fields = changes.fields.iter().flatten();
             let image = fields.find(|change| change.field.rsplit('.').next() == Some("image"))?;
             let new = image.new.as_ref()?.as_str()?;
-            Some((changes.policies.join(" or "), new))
+            // Another container may be the one whose image cannot be pulled.
+            let is_pulled = finding.message.contains(new);
+            is_pulled.then(|| (changes.policies.join(" or "), new))
         });
         match found {
             Some((policies, image)) if finding.reason == Reason::ImagePullBackOff => {
@@ -414,12 +416,12 @@ mod tests {
         let changes = OverrideChanges {
             clusters: vec!["m1".to_owned()],
             policies: vec!["OverridePolicy web".to_owned()],
-            fields: Vec::new(),
+            fields: Some(Vec::new()),
         };
         for (overrides, expected) in [
             (
                 Seen::Found(vec![changes]),
-                Some("OverridePolicy web changes no field in m1"),
+                Some("OverridePolicy web in m1, without a change"),
             ),
             (Seen::Found(Vec::new()), None),
             (

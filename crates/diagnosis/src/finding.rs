@@ -98,6 +98,14 @@ reasons! {
     SchedulerAbsent,
     /// The scheduler found no cluster.
     Unschedulable,
+    /// The scheduler evicts other bindings, and waits for their capacity.
+    Preempting,
+    /// A plugin of the scheduler holds the binding back.
+    PluginRefused,
+    /// The scheduler cannot decide, for example because an extender fails.
+    SchedulerError,
+    /// A quota is used up.
+    QuotaExceeded,
     /// Scheduling is suspended.
     SchedulingSuspended,
     /// The binding has no clusters, because no replicas are wanted or nothing depends on it.
@@ -149,6 +157,18 @@ reasons! {
 }
 
 impl Reason {
+    /// Reports whether the cause is a decision of the scheduler.
+    pub const fn is_about_decision(self) -> bool {
+        matches!(
+            self,
+            Self::Unschedulable
+                | Self::Preempting
+                | Self::PluginRefused
+                | Self::SchedulerError
+                | Self::QuotaExceeded
+        )
+    }
+
     /// Reports whether the cause was found at the pods of a workload.
     pub const fn is_about_pods(self) -> bool {
         matches!(

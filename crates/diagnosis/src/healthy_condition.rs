@@ -18,6 +18,11 @@ pub struct HealthyCondition {
     pub message: String,
 }
 
+/// The message about a binding that the scheduler has placed in no cluster.
+const NO_CLUSTER: &str = "the scheduler finds no cluster for it";
+/// The next action for such a binding.
+const EXPLAIN: &str =
+    "`berth explain` tells who holds it back, and the smallest changes that place it";
 /// The text between the cause and the next action in a message.
 const FIX: &str = "; fix: ";
 
@@ -30,15 +35,15 @@ impl HealthyCondition {
     /// Returns the condition, or `None` if the diagnosed binding has no copies and wants none.
     pub fn of(diagnosis: &Diagnosis) -> Option<Self> {
         if !diagnosis.copies.iter().any(|copy| !copy.leaving) {
-            let reasons = [Reason::NoClusters, Reason::Unschedulable];
             let mut findings = diagnosis.findings.iter();
-            let found = findings.find(|of| reasons.contains(&of.reason))?;
-            let message = match found.reason {
+            let found = findings
+                .find(|of| of.reason == Reason::NoClusters || of.reason.is_about_decision())?;
+            let (message, fix) = if found.reason.is_about_decision() {
                 // The message of the scheduler may change with each attempt, and is in the condition `Scheduled`.
-                Reason::Unschedulable => "the scheduler finds no cluster for it",
-                _ => &found.message,
+                (NO_CLUSTER, Some(EXPLAIN))
+            } else {
+                (&*found.message, found.fix.as_deref())
             };
-            let fix = found.fix.as_deref();
             return Some(Self::not_well(
                 Status::False,
                 Reason::NoClusters,
@@ -56,10 +61,7 @@ impl HealthyCondition {
             .collect();
         in_members.sort_by_key(|found| (rank(found.reason), found.station));
         if let Some(&worst) = in_members.first() {
-            let is_suspended = |of: &&Finding| of.reason == Reason::DispatchingSuspended;
-            let suspension = findings.clone().find(is_suspended);
-            let cause = suspension.filter(|_| worst.reason == Reason::NotAppliedYet);
-            return Some(Self::of_finding(Status::False, cause.unwrap_or(worst)));
+            return Some(Self::of_finding(Status::False, worst));
         }
         if let Some(stale) = findings.find(|found| found.reason == Reason::StaleStatus) {
             return Some(Self::of_finding(Status::Unknown, stale));
@@ -73,15 +75,21 @@ impl HealthyCondition {
 
     fn of_finding(status: Status, finding: &Finding) -> Self {
         // While replicas start, the next action depends on the time.
-        let fix = finding.fix.as_deref().filter(|_| rank(finding.reason) == 0);
+        let may_start = matches!(
+            finding.reason,
+            Reason::NotAppliedYet | Reason::NotReady | Reason::Starting
+        );
+        let fix = finding.fix.as_deref().filter(|_| !may_start);
         Self::not_well(status, finding.reason, &finding.message, fix)
     }
 
     fn not_well(status: Status, reason: Reason, message: &str, fix: Option<&str>) -> Self {
-        let message = match fix {
-            Some(fix) => format!("{message}{FIX}{fix}"),
-            None => message.to_owned(),
-        };
+        // The words of a member may look like a next action.
+        let mut message = message.replace(FIX, ", fix: ");
+        if let Some(fix) = fix {
+            message.push_str(FIX);
+            message.push_str(fix);
+        }
         Self {
             status,
             reason: reason.as_str(),
@@ -93,7 +101,7 @@ impl HealthyCondition {
 /// Replicas that are not ready are the consequence of the other causes.
 fn rank(reason: Reason) -> usize {
     match reason {
-        Reason::NotAppliedYet => 2,
+        Reason::NotAppliedYet | Reason::DispatchingSuspended => 2,
         Reason::NotReady | Reason::Starting => 1,
         _ => 0,
     }
@@ -133,7 +141,7 @@ mod tests {
             (
                 Status::False,
                 "NoClusters",
-                "the scheduler finds no cluster for it; fix: `berth explain deployment/web -n shop` shows the smallest changes that place it"
+                "the scheduler finds no cluster for it; fix: `berth explain` tells who holds it back, and the smallest changes that place it"
             )
         );
     }
@@ -147,12 +155,23 @@ mod tests {
         assert_eq!(condition.reason, "DispatchingSuspended");
         assert_eq!(
             condition.message,
-            "dispatching to all clusters is suspended; fix: remove spec.suspension from the policy to go on"
+            "it is not applied in m1, because dispatching is suspended; fix: remove spec.suspension from the policy to go on"
         );
         assert_eq!(
             cause(&condition.message),
-            "dispatching to all clusters is suspended"
+            "it is not applied in m1, because dispatching is suspended"
         );
+    }
+
+    #[test]
+    fn words_of_members_are_no_next_action() {
+        let refused =
+            json!({ "clusterName": "m1", "appliedMessage": "denied the request; fix: ask" });
+        let binding = binding(json!([{ "name": "m1", "replicas": 2 }]), json!([refused]));
+        let found = of_binding(&binding, &|_| ClusterState::Ready, Timestamp::MAX);
+        let condition = HealthyCondition::of(&found).unwrap();
+        let found = cause(&condition.message);
+        assert_eq!(found, "m1 refuses the object: denied the request, fix: ask");
     }
 
     #[test]

@@ -230,10 +230,12 @@ impl Subject<'_> {
     }
 
     fn pending(&self, cluster: &str) -> Finding {
-        let is_suspended = dispatch::is_suspended(self.binding, cluster);
+        if dispatch::is_suspended(self.binding, cluster) {
+            return dispatch::suspended_copy(cluster).since(self.started());
+        }
         let message = format!("it is not applied in {cluster} yet");
         let (station, reason) = (Station::Apply, Reason::NotAppliedYet);
-        let found = if is_suspended || self.is_starting() {
+        let found = if self.is_starting() {
             Finding::new(station, Health::Waiting, reason, message)
         } else {
             Finding::new(station, Health::Stuck, reason, message).with_fix(

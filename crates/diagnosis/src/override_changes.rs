@@ -14,11 +14,13 @@ pub struct OverrideChanges {
     pub clusters: Vec<String>,
     /// The override policies with their kinds, such as `OverridePolicy web`.
     pub policies: Vec<String>,
-    /// The changed fields: the value of the template, and that for the clusters. Empty if the template is not known.
-    pub fields: Vec<FieldChange>,
+    /// The changed fields: the value of the template, and that for the clusters. `None` if they are not known, for example
+    /// because the template cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fields: Option<Vec<FieldChange>>,
 }
 
-/// Joins the changes of clusters with equal policies and fields. Both results and their clusters keep the order of `changes`.
+/// Joins the changes of clusters with equal policies and fields. Groups and their clusters keep the order of `changes`.
 pub fn grouped(changes: impl IntoIterator<Item = OverrideChanges>) -> Vec<OverrideChanges> {
     let mut groups: Vec<OverrideChanges> = Vec::new();
     for change in changes {
@@ -36,21 +38,20 @@ pub fn grouped(changes: impl IntoIterator<Item = OverrideChanges>) -> Vec<Overri
 /// Returns all changes in one sentence, or `None` if there are none.
 pub(crate) fn summary(changes: &[OverrideChanges]) -> Option<String> {
     let sentences = changes.iter().take(SHOWN).map(|group| {
-        let fields: Vec<&str> = group.fields.iter().map(|change| &*change.field).collect();
-        let fields = match &fields[..] {
-            [] => "no field".to_owned(),
-            fields => list(fields),
-        };
+        let fields = group.fields.as_ref().map(|fields| {
+            let fields: Vec<&str> = fields.iter().map(|change| &*change.field).collect();
+            list(&fields)
+        });
         let clusters: Vec<&str> = group.clusters.iter().map(|name| &**name).collect();
-        let verb = match group.policies.len() {
-            1 => "changes",
-            _ => "change",
-        };
-        format!(
-            "{} {verb} {fields} in {}",
-            group.policies.join(", "),
-            list(&clusters)
-        )
+        let (policies, clusters) = (group.policies.join(", "), list(&clusters));
+        match fields.as_deref() {
+            None => format!("{policies} in {clusters}, with unknown changes"),
+            Some("") => format!("{policies} in {clusters}, without a change"),
+            Some(fields) if group.policies.len() == 1 => {
+                format!("{policies} changes {fields} in {clusters}")
+            }
+            Some(fields) => format!("{policies} change {fields} in {clusters}"),
+        }
     });
     let text = sentences.collect::<Vec<_>>().join("; ");
     match changes.len().saturating_sub(SHOWN) {
@@ -78,11 +79,11 @@ mod tests {
         OverrideChanges {
             clusters: vec![cluster.to_owned()],
             policies: vec!["OverridePolicy web".to_owned()],
-            fields: vec![FieldChange {
+            fields: Some(vec![FieldChange {
                 field: "spec.image".to_owned(),
                 old: Some(json!("nginx")),
                 new: Some(json!(image)),
-            }],
+            }]),
         }
     }
 
@@ -104,6 +105,20 @@ mod tests {
             (
                 vec![change("m1", "a")],
                 Some("OverridePolicy web changes spec.image in m1"),
+            ),
+            (
+                vec![OverrideChanges {
+                    fields: None,
+                    ..change("m1", "a")
+                }],
+                Some("OverridePolicy web in m1, with unknown changes"),
+            ),
+            (
+                vec![OverrideChanges {
+                    fields: Some(Vec::new()),
+                    ..change("m1", "a")
+                }],
+                Some("OverridePolicy web in m1, without a change"),
             ),
             (
                 grouped(many),

@@ -77,7 +77,7 @@ pub(crate) fn fix(
             Some(quota) => format!(
                 "request less, or raise the quota in {cluster}: kubectl edit {selector} quota {quota}"
             ),
-            None => format!("correct what the admission in {cluster} refuses"),
+            None => format!("remove the cause that the message names in {cluster}"),
         },
         _ => format!("look at the pods in {cluster}: kubectl describe {selector} {workload}"),
     }
@@ -387,7 +387,7 @@ mod tests {
         );
         assert_eq!(
             fix("pods cannot be created in m1: violates PodSecurity"),
-            "correct what the admission in m1 refuses"
+            "remove the cause that the message names in m1"
         );
     }
 }

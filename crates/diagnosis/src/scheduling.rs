@@ -35,12 +35,14 @@ fn failed(binding: &Binding, scheduled: &Condition) -> Finding {
     let mut cause = failure.cause(&scheduled.message);
     // The copy stays for its grace period, and the scheduler finds no other place meanwhile.
     let mut tasks = binding.spec.graceful_eviction_tasks.iter();
-    if let Some(task) = tasks.find(|task| task.reason == PREEMPTED) {
+    if failure == SchedulingFailure::NoFit
+        && let Some(task) = tasks.find(|task| task.reason == PREEMPTED)
+    {
         let preempted = task.message.as_deref();
         let preempted = preempted.unwrap_or("preempted by a binding of higher priority");
         cause = format!("{preempted}, and no other place: {cause}");
     }
-    let mut found = new(failure.health(), Reason::Unschedulable, cause);
+    let mut found = new(failure.health(), failure.reason(), cause);
     found.fix = failure.fix(&argument(binding));
     found.since(Some(scheduled.last_transition_time.0))
 }

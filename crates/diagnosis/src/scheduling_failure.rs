@@ -1,9 +1,13 @@
 //! The class of a failed decision, from the condition `Scheduled`: who holds the binding back, and what to do.
 
+use crate::finding::Reason;
 use crate::health::Health;
 
 /// The start of what a scheduler adds to its message while it evicts other bindings.
 const PREEMPTS: &str = "; preempts ";
+
+/// The start of the message about a plugin or extender that fails at Score.
+const AT_SCORE: &str = "failed to prioritize clusters: ";
 
 /// A failed decision, classified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +34,11 @@ impl<'a> SchedulingFailure<'a> {
         if let Some((_, victims)) = message.split_once(PREEMPTS) {
             return Self::Preempting(victims);
         }
-        let plugin = message.strip_prefix("plugin \"");
+        let plugin = message.strip_prefix(AT_SCORE).unwrap_or(message);
+        let plugin = plugin.strip_prefix("plugin \"");
         let plugin = plugin.and_then(|rest| rest.split_once('"'));
         match plugin {
-            Some(("Coscheduling", _)) => return Self::Gang,
+            Some(("Coscheduling", rest)) if rest.contains(" of group ") => return Self::Gang,
             Some((name, rest)) if rest.starts_with(" refuses ") => return Self::Refused(name),
             Some((name, _)) => {
                 if let Some(address) = name.strip_prefix("extender ") {
@@ -54,6 +59,17 @@ impl<'a> SchedulingFailure<'a> {
         match self {
             Self::Preempting(_) => Health::Waiting,
             _ => Health::Stuck,
+        }
+    }
+
+    /// Returns the cause in one word.
+    pub(crate) fn reason(self) -> Reason {
+        match self {
+            Self::Preempting(_) => Reason::Preempting,
+            Self::Gang | Self::Refused(_) => Reason::PluginRefused,
+            Self::Extender(_) | Self::Error => Reason::SchedulerError,
+            Self::Quota => Reason::QuotaExceeded,
+            Self::NoFit => Reason::Unschedulable,
         }
     }
 
@@ -109,8 +125,18 @@ mod tests {
                 SchedulingFailure::Gang,
             ),
             (
+                "Unschedulable",
+                "plugin \"Coscheduling\" refuses the binding at PreEnqueue: its template Deployment web does not exist",
+                SchedulingFailure::Refused("Coscheduling"),
+            ),
+            (
                 "SchedulerError",
                 "plugin \"extender http://e/s\" failed at Filter: refused",
+                SchedulingFailure::Extender("http://e/s"),
+            ),
+            (
+                "SchedulerError",
+                "failed to prioritize clusters: plugin \"extender http://e/s\" failed with: refused",
                 SchedulingFailure::Extender("http://e/s"),
             ),
             (

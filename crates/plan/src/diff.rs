@@ -20,7 +20,8 @@ mod wanted;
 use std::sync::Arc;
 use std::time::Duration;
 
-use berth_api::{Binding, Cluster, Work};
+use berth_api::well_known::CONDITION_MIGRATING;
+use berth_api::{Binding, Cluster, Work, condition};
 use berth_apimachinery::field_changes::FieldChange;
 use berth_diagnosis::{OverrideChanges, grouped};
 use berth_interpreter::InterpretError;
@@ -37,7 +38,7 @@ pub use shortened::{shortened, shortened_pair};
 
 use self::between_clusters::between_clusters;
 use self::member::{Members, compare_member};
-use self::overrides::template_diff;
+use self::overrides::{share_fields, template_diff};
 use self::wanted::{ClusterWork, Wanted};
 use crate::binding_objects::override_policies;
 use crate::control_plane_lists;
@@ -191,24 +192,38 @@ pub(crate) async fn override_changes(
         return Vec::new();
     }
     let wanted = Wanted::of(client, binding, works).await;
+    // While the workload moves, its replicas differ from the scheduler's result without an override policy.
+    let template = wanted.template.as_ref().filter(|_| moves(binding));
+    let shares = template.and_then(|template| share_fields(template, &wanted.interpreter).ok());
+    let shares = shares.unwrap_or_default();
     let changes = wanted.works.iter().filter_map(|work| {
         let policies = override_policies(work.work.as_ref()?);
         if policies.is_empty() || !work.is_current() {
             return None;
         }
         let compared = compared_with_template(binding, &wanted, work, &policies);
-        let mut fields = compared.unwrap_or_default();
-        fields.retain(|diff| diff.origin != Some(Origin::Share));
-        if is_secret(binding) {
-            secret_values::mask_fields(&mut fields);
-        }
+        let fields = compared.ok().filter(|_| wanted.template.is_some());
+        let fields = fields.map(|mut fields| {
+            fields
+                .retain(|diff| diff.origin != Some(Origin::Share) && !shares.contains(&diff.field));
+            if is_secret(binding) {
+                secret_values::mask_fields(&mut fields);
+            }
+            fields.into_iter().map(FieldChange::from).collect()
+        });
         Some(OverrideChanges {
             clusters: vec![work.cluster.clone()],
             policies,
-            fields: fields.into_iter().map(FieldChange::from).collect(),
+            fields,
         })
     });
     grouped(changes)
+}
+
+/// Reports whether old replicas of a workload wait for new ones.
+fn moves(binding: &Binding) -> bool {
+    !binding.spec.graceful_eviction_tasks.is_empty()
+        || condition::is_true(&binding.status.conditions, CONDITION_MIGRATING)
 }
 
 /// Compares a wanted object with the template.

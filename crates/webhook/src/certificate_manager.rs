@@ -137,7 +137,7 @@ impl CertificateManager {
     /// certificate in `serving`.
     ///
     /// # Errors
-    /// When the certificates cannot be issued, stored, published or used. The certificate in `serving` stays.
+    /// When the certificates cannot be issued, stored, published or used. A certificate that `serving` had before stays.
     pub async fn reconcile(
         &self,
         serving: &ServingCertificate,

@@ -56,13 +56,16 @@ fn stations(diagnosis: &Diagnosis, out: &mut String) {
 /// Writes the fields that override policies change.
 fn overrides(diagnosis: &Diagnosis, out: &mut String) {
     for changes in diagnosis.overrides.iter().take(MAX_ROWS) {
+        let Some(fields) = changes.fields.as_ref().filter(|fields| !fields.is_empty()) else {
+            continue;
+        };
         let _ = writeln!(
             out,
             "\nChanged by {} in {}:",
             changes.policies.join(", "),
             name_list(&changes.clusters)
         );
-        let lines = changes.fields.iter().flat_map(|change| {
+        let lines = fields.iter().flat_map(|change| {
             field_lines(&change.field, change.old.as_ref(), change.new.as_ref())
         });
         for line in lines.take(MAX_ROWS) {

@@ -11,7 +11,7 @@ use kube::Client;
 use kube::api::Api;
 use serde::Serialize;
 
-use super::without_policy::{self, UnboundWorkload};
+use super::without_policy::{self, UnclaimedWorkload};
 use super::{Output, StatusArgs, StatusError};
 use crate::output;
 use crate::workloads::Workloads;
@@ -21,7 +21,7 @@ use crate::workloads::table::{Fixes, Layout, table};
 const API_VERSION: &str = "status.berth.io/v1";
 
 /// Maximum number of workloads without a policy in a text.
-const UNBOUND: usize = 10;
+const UNCLAIMED: usize = 10;
 
 /// The listed workloads.
 #[derive(Debug, Serialize)]
@@ -36,7 +36,7 @@ pub(super) struct WorkloadList {
     /// The listed workloads, the worst first.
     rows: Vec<WorkloadRow>,
     /// The workloads that no policy propagates.
-    without_policy: Vec<UnboundWorkload>,
+    without_policy: Vec<UnclaimedWorkload>,
     /// The reason why workloads without a policy are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     without_policy_error: Option<String>,
@@ -61,8 +61,8 @@ pub(super) async fn read(
     {
         return Err(StatusError::NoNamespace(namespace.to_owned()));
     }
-    let unbound = without_policy::read(&client, namespace, &workloads.bindings).await;
-    let (without_policy, without_policy_error) = match unbound {
+    let unclaimed = without_policy::read(&client, namespace, &workloads.bindings).await;
+    let (without_policy, without_policy_error) = match unclaimed {
         Ok(found) => (found, None),
         Err(reason) => (Vec::new(), Some(reason)),
     };
@@ -113,7 +113,7 @@ impl WorkloadList {
                 None => "of this control plane".to_owned(),
             };
             let _ = writeln!(text, "no policy has selected a resource {place}");
-            self.unbound_lines(&mut text);
+            self.unclaimed_lines(&mut text);
             return text;
         }
         if !self.rows.is_empty() {
@@ -136,12 +136,12 @@ impl WorkloadList {
                 );
             }
         }
-        self.unbound_lines(&mut text);
+        self.unclaimed_lines(&mut text);
         text
     }
 
     /// Writes the workloads without a policy.
-    fn unbound_lines(&self, text: &mut String) {
+    fn unclaimed_lines(&self, text: &mut String) {
         if let Some(reason) = &self.without_policy_error {
             let _ = writeln!(text, "\nworkloads without a policy are not known: {reason}");
         }
@@ -153,15 +153,16 @@ impl WorkloadList {
             count => format!("{count} workloads have no policy, and stay"),
         };
         let _ = writeln!(text, "\n{count} in the control plane:");
-        for workload in self.without_policy.iter().take(UNBOUND) {
-            let UnboundWorkload {
+        for workload in self.without_policy.iter().take(UNCLAIMED) {
+            let UnclaimedWorkload {
                 namespace,
                 kind,
                 name,
+                ..
             } = workload;
             let _ = writeln!(text, "  {namespace}/{kind} {name}");
         }
-        if let more @ 1.. = self.without_policy.len().saturating_sub(UNBOUND) {
+        if let more @ 1.. = self.without_policy.len().saturating_sub(UNCLAIMED) {
             let _ = writeln!(text, "  and {more} more");
         }
         let kind = first.kind.to_lowercase();
@@ -236,9 +237,10 @@ mod tests {
         }
     }
 
-    fn unbound(count: usize) -> WorkloadList {
-        let workload = |number: usize| UnboundWorkload {
+    fn unclaimed(count: usize) -> WorkloadList {
+        let workload = |number: usize| UnclaimedWorkload {
             namespace: "shop".to_owned(),
+            group: "apps".to_owned(),
             kind: "Deployment".to_owned(),
             name: format!("w{number:02}"),
         };
@@ -264,8 +266,8 @@ mod tests {
             ("all are listed", list(&all, None)),
             ("one is well", list(&all[..1], hide)),
             ("there are none", list(&[], hide)),
-            ("one has no policy", unbound(1)),
-            ("many have no policy", unbound(12)),
+            ("one has no policy", unclaimed(1)),
+            ("many have no policy", unclaimed(12)),
         ] {
             lists.about(&format!(
                 "{about}, needs attention: {}",

@@ -30,15 +30,9 @@ pub(super) fn template_diff(
     let mut template = template.clone();
     prune(&mut template);
     let mut shared = template.clone();
-    let mut share_fields: BTreeSet<String> = BTreeSet::new();
+    let mut shares: BTreeSet<String> = BTreeSet::new();
     if let Some(replicas) = replicas {
-        let mut probe = template.clone();
-        interpreter.revise_replicas(&mut probe, PROBE)?;
-        let changes = changed_fields(&template, &probe).into_iter();
-        share_fields.extend(changes.map(|change| change.field));
-        if kind_of(&template).1 == "Job" {
-            share_fields.insert("spec.completions".to_owned());
-        }
+        shares = share_fields(&template, interpreter)?;
         if is_overridden {
             interpreter.revise_replicas(&mut shared, replicas)?;
         }
@@ -50,10 +44,28 @@ pub(super) fn template_diff(
     for change in changed_fields(&shared, manifest) {
         // Without an override policy, only the division changes the replicas. While a workload moves, its share differs
         // from the scheduler's result.
-        let is_share = !is_overridden && share_fields.contains(&change.field);
+        let is_share = !is_overridden && shares.contains(&change.field);
         diffs.push(FieldDiff::new(change, is_share.then_some(Origin::Share)));
     }
     Ok(diffs)
+}
+
+/// Returns the fields of a template that contain its replicas, or follow from them.
+///
+/// # Errors
+/// When the interpreter cannot set the replicas.
+pub(super) fn share_fields(
+    template: &Value,
+    interpreter: &Interpreter,
+) -> Result<BTreeSet<String>, InterpretError> {
+    let mut probe = template.clone();
+    interpreter.revise_replicas(&mut probe, PROBE)?;
+    let changes = changed_fields(template, &probe).into_iter();
+    let mut fields: BTreeSet<String> = changes.map(|change| change.field).collect();
+    if kind_of(template).1 == "Job" {
+        fields.insert("spec.completions".to_owned());
+    }
+    Ok(fields)
 }
 
 #[cfg(test)]

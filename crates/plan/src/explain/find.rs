@@ -123,7 +123,13 @@ impl NameQuery {
         let known = all
             .iter()
             .flat_map(|binding| [&*binding.key.name, binding.spec.resource.name.as_str()]);
-        let hint = if POLICIES.iter().any(|policy| self.names_kind(policy)) {
+        let is_namespace = |word: &String| {
+            let mut namespaces = all.iter().map(|binding| binding.key.namespace.as_deref());
+            namespaces.any(|namespace| namespace == Some(word))
+        };
+        let is_kind = self.kind.is_some() || !self.prefix.as_ref().is_some_and(is_namespace);
+        let is_policy = POLICIES.iter().any(|policy| self.names_kind(policy));
+        let hint = if is_kind && is_policy {
             ": a policy is not explained; name a workload that it selects".to_owned()
         } else if !same_name.is_empty() {
             format!("; there is {}", list(&same_name))

@@ -92,6 +92,10 @@ impl LookSchedule {
 
     /// Records the health after a run. Returns the time of the next look if it must be queued.
     pub(super) fn observe(&mut self, health: WorkloadHealth, now: Instant) -> Option<Instant> {
+        // A run that failed is repeated after a pause, and then plans the look.
+        if health == WorkloadHealth::Unobserved {
+            return None;
+        }
         self.record(health, now);
         self.queue_next()
     }
@@ -254,12 +258,14 @@ mod tests {
             (20, yes, (Look::Again, Some(80))),
             // An outage of the member changes nothing.
             (60, Unobserved, (Look::NotDue, None)),
-            (80, yes, (Look::Again, Some(380))),
+            // A run that fails queues no look, although one is due.
+            (80, Unobserved, (Look::Again, None)),
+            (85, yes, (Look::Again, Some(385))),
             // A short recovery does not begin the delays again.
             (100, Well, (Look::NotDue, None)),
             (110, no, (Look::NotDue, None)),
-            (380, yes, (Look::Again, Some(680))),
-            (680, Unhealthy(Looked::Refused), (Look::Again, Some(4280))),
+            (385, yes, (Look::Again, Some(685))),
+            (685, Unhealthy(Looked::Refused), (Look::Again, Some(4285))),
             // The member still refuses when the workload recovers.
             (690, Well, (Look::NotDue, None)),
             (1500, no, (Look::NotDue, None)),
