@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use berth_api::{Binding, BindingKey, Cluster, ResourceBinding};
 use berth_component_base::list_watch;
@@ -774,11 +775,11 @@ fn pages_of_a_large_fleet_are_bounded() {
     let memory = resident_memory() - before;
     println!("{} bytes for each binding", memory / LARGE);
     let start = std::time::Instant::now();
-    store.diagnose_again(Timestamp::now());
+    store.diagnose_again(Timestamp::now(), Duration::MAX);
     println!("all bindings diagnosed: {:?}", start.elapsed());
     let start = std::time::Instant::now();
     store.remove_cluster("member-0007");
-    store.diagnose_again(Timestamp::now());
+    store.diagnose_again(Timestamp::now(), Duration::MAX);
     println!("one cluster removed: {:?}", start.elapsed());
     let policy = PolicyName {
         namespace: Some("team-042".into()),
