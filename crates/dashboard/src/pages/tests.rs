@@ -454,8 +454,30 @@ fn the_history_of_a_workload_names_the_command_that_undoes_an_eviction() {
     let name = BindingKey::new("shop", "crashing");
     let Document(page) = binding::page(&store, &name, &Err("no report".to_owned()));
     let undo = "berth uncordon --bring-back m02";
-    contains_in_order(&page, &["History", "1 removed, 1 added", undo, "1 removed"]);
+    let effect = "for the whole cluster";
+    contains_in_order(
+        &page,
+        &["History", "1 removed, 1 added", undo, effect, "1 removed"],
+    );
     assert_eq!(page.matches("uncordon").count(), 2, "{page}");
+    assert_eq!(page.matches(effect).count(), 2, "{page}");
+}
+
+#[test]
+fn the_history_of_a_scaled_workload_names_the_command_for_kinds_of_apps() {
+    let command = "kubectl --namespace shop scale deployment crashing --replicas=";
+    for (api_version, expected) in [("apps/v1", 1), ("example.com/v1", 0)] {
+        let mut store = small_store();
+        let now = Timestamp::now();
+        let mut scaled = deployment("crashing", &[("m01", 7)]);
+        scaled.spec.resource.api_version = api_version.to_owned();
+        scaled.spec.replicas += 1;
+        store.apply_binding(scaled, Some(now), now);
+        let name = BindingKey::new("shop", "crashing");
+        let Document(page) = binding::page(&store, &name, &Err("no report".to_owned()));
+        assert!(page.contains("the workload was scaled from"), "{page}");
+        assert_eq!(page.matches(command).count(), expected, "{page}");
+    }
 }
 
 #[test]

@@ -124,6 +124,8 @@ pub(crate) struct BindingRow {
     leaving: Box<[Box<str>]>,
     /// The replicas of the template.
     replicas: i32,
+    /// True if the kind of the workload belongs to `apps/v1`.
+    pub(crate) is_in_apps_v1: bool,
     /// The time of the last request for a new placement.
     requested_at: Option<Timestamp>,
     scheduled_at: Option<Timestamp>,
@@ -154,6 +156,7 @@ impl BindingRow {
             workload: WorkloadRow::of(&binding, clusters, now),
             leaving: leaving.map(Into::into).collect(),
             replicas: binding.spec.replicas,
+            is_in_apps_v1: binding.spec.resource.api_version == "apps/v1",
             requested_at: binding.spec.reschedule_triggered_at.as_ref().map(|at| at.0),
             scheduled_at: binding.status.last_scheduled_time.as_ref().map(|at| at.0),
             placed_with: None,
