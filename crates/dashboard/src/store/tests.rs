@@ -105,6 +105,23 @@ fn changes_after_the_first_list_are_recorded_as_moves() {
 }
 
 #[test]
+fn the_counts_and_the_list_of_the_last_hour_have_the_same_moves() {
+    let mut store = Store::default();
+    for minute in 0..5 {
+        apply(&mut store, "a", &[("m1", 2)], Some(at(60 * minute)));
+        apply(&mut store, "a", &[("m2", 2)], Some(at(60 * minute + 59)));
+    }
+    for second in 3500..3900 {
+        let listed = store.moves.in_last_hour(at(second)).count();
+        let counts = store.moves.of_last_hour(at(second));
+        assert_eq!(listed, counts.placed + counts.moved, "{second}");
+    }
+    assert_eq!(store.moves.in_last_hour(at(3599)).count(), 10);
+    assert_eq!(store.moves.in_last_hour(at(3600)).count(), 8);
+    assert_eq!(store.moves.in_last_hour(at(3840)).count(), 0);
+}
+
+#[test]
 fn a_dependency_counts_as_load_and_moves_silently() {
     let mut store = Store::default();
     let mut dependency = binding("config", &[], Value::Null);
