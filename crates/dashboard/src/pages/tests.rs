@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 use crate::binding_query::{PAGE_SIZE, Query};
-use crate::store::{ClusterRow, PolicyName, Store};
+use crate::store::{BindingRow, ClusterRow, PolicyName, Store};
 
 const HOSTILE: &str = "<script>alert(\"1\")</script>";
 
@@ -758,11 +758,14 @@ fn large_binding(index: usize) -> Binding {
     binding.into()
 }
 
-/// Returns the resident memory of the process in bytes.
-fn resident_memory() -> usize {
-    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let resident: usize = pages.split(' ').nth(1).unwrap().parse().unwrap();
-    resident * 4096
+/// Maximum number of bytes that the store needs for a binding with three clusters.
+const MAX_ROW: usize = 4096;
+
+/// Returns the resident memory of the process in bytes, or `None` if it is unknown.
+fn resident_memory() -> Option<usize> {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let resident: usize = pages.split(' ').nth(1)?.parse().ok()?;
+    Some(resident * 4096)
 }
 
 /// Returns a store with 5,000 clusters and 50,000 bindings. Each binding is placed on three clusters.
@@ -794,8 +797,13 @@ fn large_store() -> Store {
 fn pages_of_a_large_fleet_are_bounded() {
     let before = resident_memory();
     let mut store = large_store();
-    let memory = resident_memory() - before;
-    println!("{} bytes for each binding", memory / LARGE);
+    if let (Some(before), Some(after)) = (before, resident_memory()) {
+        let bytes = after.saturating_sub(before) / LARGE;
+        println!("{bytes} bytes for each binding");
+    }
+    let largest = store.bindings.values().map(BindingRow::size).max();
+    println!("{largest:?} bytes at most in a row and its encoded binding");
+    assert!(largest.unwrap() < MAX_ROW, "{largest:?}");
     let start = std::time::Instant::now();
     store.diagnose_again(Timestamp::now(), Duration::MAX);
     println!("all bindings diagnosed: {:?}", start.elapsed());

@@ -276,6 +276,12 @@ impl BindingRow {
         self.needed_by.is_some()
     }
 
+    /// Returns the number of bytes of the row and of its encoded binding.
+    #[cfg(test)]
+    pub(crate) fn size(&self) -> usize {
+        size_of::<Self>() + self.encoded.0.len()
+    }
+
     pub(crate) fn created(&self) -> Option<Timestamp> {
         self.created
     }
