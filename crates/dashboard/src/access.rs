@@ -1,4 +1,4 @@
-//! The access check of the dashboard: the token, the Host header and the method of a request.
+//! The access check of the dashboard: the token, the Host header, the method and the origin of a request.
 
 use std::hint::black_box;
 use std::net::{IpAddr, SocketAddr};
@@ -46,7 +46,7 @@ impl Access {
         )
     }
 
-    /// Checks the Host header, the method and the token of a request.
+    /// Checks the Host header, the method, the token and the origin of a request.
     pub(crate) fn check(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> AccessDecision {
         if !self.is_own_host(headers) {
             return AccessDecision::Refused(
@@ -76,10 +76,15 @@ impl Access {
             let pair = cookie.trim().split_once('=');
             pair.is_some_and(|(key, value)| key == name && self.is_token(value))
         });
-        if is_known {
-            AccessDecision::Granted
-        } else {
+        if !is_known {
             Self::unauthorized()
+        } else if is_of_other_page(headers) {
+            AccessDecision::Refused(
+                StatusCode::FORBIDDEN,
+                "request of another web page: open the address that berth printed in a new tab\n",
+            )
+        } else {
+            AccessDecision::Granted
         }
     }
 
@@ -123,6 +128,13 @@ impl Access {
         let is_name = name == expected || (self.address.ip().is_loopback() && name == "localhost");
         is_name && port.parse() == Ok(self.address.port())
     }
+}
+
+/// Reports whether a browser sends the request for a page of another origin. For a cookie with `SameSite`, all ports of a
+/// host are the same site. Programs other than browsers send no such header.
+fn is_of_other_page(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all("sec-fetch-site").iter();
+    values.any(|value| value != "same-origin" && value != "none")
 }
 
 fn pairs(uri: &Uri) -> impl Iterator<Item = &str> {
@@ -209,6 +221,34 @@ mod tests {
                 AccessDecision::Refused(status, _) => status.as_u16(),
             };
             assert_eq!(status, expected, "{method} {uri} {host} {cookie}");
+        }
+    }
+
+    #[test]
+    fn pages_of_other_origins_are_refused() {
+        for (site, expected) in [
+            (None, true),
+            (Some("same-origin"), true),
+            (Some("none"), true),
+            // A page on another port of the host.
+            (Some("same-site"), false),
+            (Some("cross-site"), false),
+            (Some(""), false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, "localhost:8080".parse().unwrap());
+            let cookie = "berth-dashboard-8080=secret";
+            headers.insert(header::COOKIE, cookie.parse().unwrap());
+            if let Some(site) = site {
+                headers.insert("Sec-Fetch-Site", site.parse().unwrap());
+            }
+            let uri = "/bindings/shop/web/members".parse().unwrap();
+            let decision = access().check(&Method::GET, &uri, &headers);
+            assert_eq!(decision == AccessDecision::Granted, expected, "{site:?}");
+            if !expected {
+                let refused = matches!(decision, AccessDecision::Refused(StatusCode::FORBIDDEN, _));
+                assert!(refused, "{site:?}: {decision:?}");
+            }
         }
     }
 

@@ -171,15 +171,26 @@ impl Dashboard {
             context.shared.clone(),
             ended.clone(),
         );
+        // Diagnoses of many bindings must not delay the responses. The server ends with this task, and the task ends
+        // with the server.
+        let end = ended.clone().drop_guard();
+        let watches = tokio::spawn(async move {
+            let _end = end;
+            watches.await;
+        });
+        let _end = ended.clone().drop_guard();
         let served = axum::serve(listener, router(context)).with_graceful_shutdown({
             let ended = ended.clone();
             async move { ended.cancelled().await }
         });
         let stop = async {
-            cancel.cancelled().await;
-            ended.cancel();
+            tokio::select! {
+                () = cancel.cancelled() => ended.cancel(),
+                () = ended.cancelled() => {}
+            }
         };
-        let (served, (), ()) = tokio::join!(served, watches, stop);
+        let (served, watched, ()) = tokio::join!(served, watches, stop);
+        watched.map_err(|error| DashboardError::Serve(error.into()))?;
         served.map_err(DashboardError::Serve)
     }
 }

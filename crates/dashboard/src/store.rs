@@ -2,7 +2,8 @@
 //!
 //! The task in `watches` changes the store. Requests only read it. The health of a workload comes from
 //! `berth-diagnosis`; the store only decides when a binding must be diagnosed again: after a change of the binding, after
-//! a change of a cluster with a copy, and at the time that the row names.
+//! a change of a cluster with a copy, and at the time that the row names. The last two may concern all bindings, so that
+//! their diagnosis is done in slices, and requests can read the store between two slices.
 
 mod binding_row;
 mod cluster_row;
@@ -11,6 +12,7 @@ mod moves;
 mod watches;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use berth_api::cluster::ResourceUsage;
 use berth_api::{Binding, BindingKey, BindingKind};
@@ -37,14 +39,17 @@ pub(crate) struct Store {
     pub(crate) bindings: BTreeMap<BindingKey, BindingRow>,
     pub(crate) moves: Moves,
     pub(crate) loads: BTreeMap<Box<str>, Load>,
-    /// True after the first lists of clusters, ResourceBindings and ClusterResourceBindings are complete.
+    /// True after the first lists of clusters, ResourceBindings and ClusterResourceBindings are complete, and each binding
+    /// is diagnosed with the listed clusters.
     pub(crate) has_synced: bool,
     /// The time at which the first lists were complete. Moves before this time are unknown.
     pub(crate) synced_at: Option<Timestamp>,
     pub(crate) connections: Connections,
     /// The clusters whose state has changed since the last call of [`Self::diagnose_again`].
     changed: BTreeSet<Box<str>>,
-    /// The earliest time at which a row may become outdated without a change.
+    /// The bindings that must be diagnosed again.
+    outdated: BTreeSet<BindingKey>,
+    /// The earliest time at which another row may become outdated without a change.
     next_change: Option<Timestamp>,
 }
 
@@ -64,6 +69,8 @@ impl Store {
         if let Some(old) = old {
             row.keep_inputs(old);
         }
+        self.outdated.remove(&name);
+        self.next_change = earlier(self.next_change, row.next_change());
         if old.is_some_and(|old| old.shows_the_same_as(&row)) {
             return false;
         }
@@ -82,7 +89,6 @@ impl Store {
                 after: row.targets.clone(),
             });
         }
-        self.expect_change(&row);
         self.count(&row, 1);
         if let Some(old) = self.bindings.insert(name, row) {
             self.count(&old, -1);
@@ -144,26 +150,51 @@ impl Store {
 
     /// Reports whether [`Self::diagnose_again`] has something to do.
     pub(crate) fn is_outdated(&self, now: Timestamp) -> bool {
+        !self.outdated.is_empty() || self.has_new_outdated(now)
+    }
+
+    fn has_new_outdated(&self, now: Timestamp) -> bool {
         !self.changed.is_empty() || self.next_change.is_some_and(|at| at <= now)
     }
 
-    /// Diagnoses the bindings again that have a copy in a changed cluster, or whose row was valid only until now.
-    pub(crate) fn diagnose_again(&mut self, now: Timestamp) {
-        let changed = std::mem::take(&mut self.changed);
-        self.next_change = None;
+    /// Diagnoses bindings again until the time `budget` has passed, but at least one unless it is zero: those that have a
+    /// copy in a changed cluster, and those whose row was valid only until now. Reports whether some remain for the next
+    /// call.
+    pub(crate) fn diagnose_again(&mut self, now: Timestamp, budget: Duration) -> bool {
+        if self.has_new_outdated(now) {
+            self.collect_outdated(now);
+        }
         let clusters = &self.clusters;
         let state = |name: &str| state_in(clusters, name);
-        let mut next = None;
-        for (key, row) in &mut self.bindings {
-            let is_due = row.workload.later.is_some_and(|later| later.at <= now);
+        let start = Instant::now();
+        let mut spent = Duration::ZERO;
+        while spent < budget
+            && let Some(key) = self.outdated.pop_first()
+        {
+            if let Some(row) = self.bindings.get_mut(&key) {
+                row.diagnose(&key, &state, now);
+                self.next_change = earlier(self.next_change, row.next_change());
+            }
+            spent = start.elapsed();
+        }
+        !self.outdated.is_empty()
+    }
+
+    /// Notes the bindings that have a copy in a changed cluster, or whose row was valid only until now.
+    fn collect_outdated(&mut self, now: Timestamp) {
+        let changed = std::mem::take(&mut self.changed);
+        self.next_change = None;
+        for (key, row) in &self.bindings {
+            let at = row.next_change();
+            let is_due = at.is_some_and(|at| at <= now);
             let is_concerned =
                 !changed.is_empty() && row.has_copy_in(|name| changed.contains(name));
             if is_due || is_concerned {
-                row.diagnose(key, &state, now);
+                self.outdated.insert(key.clone());
+            } else {
+                self.next_change = earlier(self.next_change, at);
             }
-            next = earlier(next, row.workload.later.map(|later| later.at));
         }
-        self.next_change = next;
     }
 
     /// Returns the whole diagnosis of a binding.
@@ -232,10 +263,6 @@ impl Store {
 
     fn state(&self, cluster: &str) -> ClusterState {
         state_in(&self.clusters, cluster)
-    }
-
-    fn expect_change(&mut self, row: &BindingRow) {
-        self.next_change = earlier(self.next_change, row.workload.later.map(|later| later.at));
     }
 
     fn count(&mut self, row: &BindingRow, sign: i64) {

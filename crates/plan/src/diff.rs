@@ -64,6 +64,9 @@ pub enum DiffError {
         /// The clusters with a copy, as a clause.
         clusters: String,
     },
+    /// The control plane did not return the wanted objects in time.
+    #[error("the control plane did not return the Works and the template within {} s; try again later", .0.as_secs())]
+    Late(Duration),
 }
 
 /// Compares the objects of the binding that a name selects, in all its clusters or in one. `forwarding` is the client
@@ -100,17 +103,21 @@ pub async fn diff(
 /// that the control plane forwards to members, and `cluster` returns the object of a cluster.
 ///
 /// # Errors
-/// Fails if the Works cannot be read. A member that cannot be read in time is part of the report.
+/// Fails if the Works cannot be read in time. A member that cannot be read in time is part of the report.
 pub async fn diff_within(
     limit: Duration,
     client: &Client,
     forwarding: &Client,
     binding: &Binding,
     cluster: impl Fn(&str) -> Option<Arc<Cluster>>,
-) -> Result<DiffReport, ExplainError> {
+) -> Result<DiffReport, DiffError> {
     let deadline = Instant::now() + limit;
-    let wanted = Wanted::read(client, binding).await?;
-    let access = MemberAccess::find(client, forwarding).await;
+    let read = async {
+        let wanted = Wanted::read(client, binding).await?;
+        Ok::<_, ExplainError>((wanted, MemberAccess::find(client, forwarding).await))
+    };
+    let read = tokio::time::timeout_at(deadline, read).await;
+    let (wanted, access) = read.map_err(|_| DiffError::Late(limit))??;
     Ok(compared(binding, wanted, access, cluster, Some(deadline)).await)
 }
 
@@ -151,8 +158,10 @@ async fn compared(
         .iter()
         .map(|work| cluster_diff(&members, binding, &wanted, work, cluster(&work.cluster)))
         .collect();
-    let compared = stream::iter(questions).buffered(CONCURRENT_MEMBERS);
-    let compared: Vec<ClusterDiff> = compared.collect().await;
+    // In their order, all members would have to wait for the slowest one.
+    let compared = stream::iter(questions).buffer_unordered(CONCURRENT_MEMBERS);
+    let mut compared: Vec<ClusterDiff> = compared.collect().await;
+    compared.sort_by(|a, b| a.cluster.cmp(&b.cluster));
     let between = between_clusters(&wanted.works);
     let mut notes = wanted.notes;
     if compared.is_empty() {
@@ -306,3 +315,6 @@ fn no_copy(name: &str, cluster: &str, binding: &Binding) -> DiffError {
         },
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use axum::response::Html as Document;
 
-use super::format::{clock, path};
+use super::format::{clock, count, path};
 use super::parts::{self, Column, text};
 use super::{DataState, Tab, frame, still_reading};
 use crate::binding_query::PAGE_SIZE;
@@ -32,6 +32,7 @@ pub(crate) fn page(store: &Store) -> Document<String> {
             &[("data-live", &"live"), ("aria-live", &"polite")],
             |html| {
                 still_reading(html, store);
+                let kept = store.moves.newest_first().count();
                 let mut moves = store.moves.newest_first().take(PAGE_SIZE).peekable();
                 if moves.peek().is_none() {
                     html.leaf(
@@ -41,6 +42,13 @@ pub(crate) fn page(store: &Store) -> Document<String> {
                     );
                 } else {
                     table(html, moves);
+                }
+                if kept > PAGE_SIZE {
+                    let text = format_args!(
+                        "The newest {PAGE_SIZE} of {} changes. The page of a workload lists its own.",
+                        count(kept)
+                    );
+                    html.leaf("p", &[("class", &"muted")], text);
                 }
             },
         );

@@ -237,8 +237,7 @@ fn changes(html: &mut Html, store: &Store, now: Timestamp) {
     }
     html.leaf("p", &[("class", &"summary")], summary);
     html.el("ul", &[("class", &"list")], |html| {
-        let recent = store.moves.newest_first();
-        for of in recent.take_while(|of| of.at >= now - RECENT).take(ROWS) {
+        for of in store.moves.in_last_hour(now).take(ROWS) {
             html.el("li", &[], |html| {
                 html.leaf("time", &[], clock(of.at));
                 html.text(" ");
@@ -250,5 +249,5 @@ fn changes(html: &mut Html, store: &Store, now: Timestamp) {
             });
         }
     });
-    html.leaf("a", &[("href", &"/live")], "All changes");
+    html.leaf("a", &[("href", &"/live")], "The newest changes");
 }

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use berth_api::{Binding, BindingKey, Cluster, ResourceBinding};
 use berth_component_base::list_watch;
@@ -6,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 use crate::binding_query::{PAGE_SIZE, Query};
-use crate::store::{ClusterRow, PolicyName, Store};
+use crate::store::{BindingRow, ClusterRow, PolicyName, Store};
 
 const HOSTILE: &str = "<script>alert(\"1\")</script>";
 
@@ -453,8 +454,30 @@ fn the_history_of_a_workload_names_the_command_that_undoes_an_eviction() {
     let name = BindingKey::new("shop", "crashing");
     let Document(page) = binding::page(&store, &name, &Err("no report".to_owned()));
     let undo = "berth uncordon --bring-back m02";
-    contains_in_order(&page, &["History", "1 removed, 1 added", undo, "1 removed"]);
+    let effect = "for the whole cluster";
+    contains_in_order(
+        &page,
+        &["History", "1 removed, 1 added", undo, effect, "1 removed"],
+    );
     assert_eq!(page.matches("uncordon").count(), 2, "{page}");
+    assert_eq!(page.matches(effect).count(), 2, "{page}");
+}
+
+#[test]
+fn the_history_of_a_scaled_workload_names_the_command_for_kinds_of_apps() {
+    let command = "kubectl --namespace shop scale deployment crashing --replicas=";
+    for (api_version, expected) in [("apps/v1", 1), ("example.com/v1", 0)] {
+        let mut store = small_store();
+        let now = Timestamp::now();
+        let mut scaled = deployment("crashing", &[("m01", 7)]);
+        scaled.spec.resource.api_version = api_version.to_owned();
+        scaled.spec.replicas += 1;
+        store.apply_binding(scaled, Some(now), now);
+        let name = BindingKey::new("shop", "crashing");
+        let Document(page) = binding::page(&store, &name, &Err("no report".to_owned()));
+        assert!(page.contains("the workload was scaled from"), "{page}");
+        assert_eq!(page.matches(command).count(), expected, "{page}");
+    }
 }
 
 #[test]
@@ -735,11 +758,14 @@ fn large_binding(index: usize) -> Binding {
     binding.into()
 }
 
-/// Returns the resident memory of the process in bytes.
-fn resident_memory() -> usize {
-    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let resident: usize = pages.split(' ').nth(1).unwrap().parse().unwrap();
-    resident * 4096
+/// Maximum number of bytes that the store needs for a binding with three clusters.
+const MAX_ROW: usize = 4096;
+
+/// Returns the resident memory of the process in bytes, or `None` if it is unknown.
+fn resident_memory() -> Option<usize> {
+    let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let resident: usize = pages.split(' ').nth(1)?.parse().ok()?;
+    Some(resident * 4096)
 }
 
 /// Returns a store with 5,000 clusters and 50,000 bindings. Each binding is placed on three clusters.
@@ -771,14 +797,19 @@ fn large_store() -> Store {
 fn pages_of_a_large_fleet_are_bounded() {
     let before = resident_memory();
     let mut store = large_store();
-    let memory = resident_memory() - before;
-    println!("{} bytes for each binding", memory / LARGE);
+    if let (Some(before), Some(after)) = (before, resident_memory()) {
+        let bytes = after.saturating_sub(before) / LARGE;
+        println!("{bytes} bytes for each binding");
+    }
+    let largest = store.bindings.values().map(BindingRow::size).max();
+    println!("{largest:?} bytes at most in a row and its encoded binding");
+    assert!(largest.unwrap() < MAX_ROW, "{largest:?}");
     let start = std::time::Instant::now();
-    store.diagnose_again(Timestamp::now());
+    store.diagnose_again(Timestamp::now(), Duration::MAX);
     println!("all bindings diagnosed: {:?}", start.elapsed());
     let start = std::time::Instant::now();
     store.remove_cluster("member-0007");
-    store.diagnose_again(Timestamp::now());
+    store.diagnose_again(Timestamp::now(), Duration::MAX);
     println!("one cluster removed: {:?}", start.elapsed());
     let policy = PolicyName {
         namespace: Some("team-042".into()),

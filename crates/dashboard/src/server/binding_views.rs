@@ -9,6 +9,7 @@ use berth_api::BindingKey;
 use berth_explain::{Limits, Report};
 use berth_plan::diff::{DiffReport, WantedReport, diff_within, wanted_diff};
 use berth_plan::explain::{SchedulerRecord, binding_report};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{
     Clients, Context, NOT_LISTED_YET, NamePath, Presence, SharedContext, not_found, not_listed_yet,
@@ -17,6 +18,9 @@ use crate::pages::binding;
 
 /// Maximum time for the comparison with all members of a workload.
 const COMPARISON_TIMEOUT: Duration = Duration::from_secs(45);
+
+/// Maximum time to wait for the end of another comparison.
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Maximum number of decisions about changed fleets, per page. The maximum of `berth explain` is higher, but a page has
 /// to be fast.
@@ -132,11 +136,7 @@ impl Context {
 
     /// Compares the objects in the members with the wanted objects. One comparison runs at a time.
     async fn compare_members(&self, name: &BindingKey) -> Result<DiffReport, String> {
-        let _permit = self
-            .comparisons
-            .acquire()
-            .await
-            .map_err(|of| of.to_string())?;
+        let _permit = comparison_permit(&self.comparisons).await?;
         let Clients {
             control_plane,
             forwarding,
@@ -173,5 +173,29 @@ impl Context {
             found
         });
         search.await.map_err(|error| error.to_string())?
+    }
+}
+
+/// Waits a short time for the permit of a comparison.
+async fn comparison_permit(comparisons: &Semaphore) -> Result<SemaphorePermit<'_>, String> {
+    let acquired = tokio::time::timeout(PERMIT_TIMEOUT, comparisons.acquire()).await;
+    let acquired =
+        acquired.map_err(|_| "another comparison is running; try again later".to_owned())?;
+    acquired.map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_comparison_does_not_wait_long_for_another_one() {
+        let comparisons = Semaphore::new(1);
+        let permit = comparison_permit(&comparisons).await.unwrap();
+        let second = tokio::time::timeout(2 * PERMIT_TIMEOUT, comparison_permit(&comparisons));
+        let refused = second.await.unwrap().map(drop).unwrap_err();
+        assert_eq!(refused, "another comparison is running; try again later");
+        drop(permit);
+        assert!(comparison_permit(&comparisons).await.is_ok());
     }
 }

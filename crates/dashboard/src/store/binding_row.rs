@@ -1,5 +1,7 @@
 //! The row of a binding in the store.
 
+use std::sync::Once;
+
 use berth_api::well_known::{
     CLUSTER_PROPAGATION_POLICY_NAME, PROPAGATION_POLICY_NAME, PROPAGATION_POLICY_NAMESPACE,
 };
@@ -8,6 +10,7 @@ use berth_diagnosis::{
     ClusterState, Diagnosis, Migration, MigrationState, WorkloadRow, of_binding,
 };
 use jiff::Timestamp;
+use tracing::warn;
 
 /// The clusters of a binding with their replicas, sorted by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -121,6 +124,8 @@ pub(crate) struct BindingRow {
     leaving: Box<[Box<str>]>,
     /// The replicas of the template.
     replicas: i32,
+    /// True if the kind of the workload belongs to `apps/v1`.
+    pub(crate) is_in_apps_v1: bool,
     /// The time of the last request for a new placement.
     requested_at: Option<Timestamp>,
     scheduled_at: Option<Timestamp>,
@@ -151,6 +156,7 @@ impl BindingRow {
             workload: WorkloadRow::of(&binding, clusters, now),
             leaving: leaving.map(Into::into).collect(),
             replicas: binding.spec.replicas,
+            is_in_apps_v1: binding.spec.resource.api_version == "apps/v1",
             requested_at: binding.spec.reschedule_triggered_at.as_ref().map(|at| at.0),
             scheduled_at: binding.status.last_scheduled_time.as_ref().map(|at| at.0),
             placed_with: None,
@@ -167,14 +173,25 @@ impl BindingRow {
         }
     }
 
-    /// Diagnoses the binding again.
+    /// Diagnoses the binding again. If the binding cannot be decoded, the last diagnosis remains.
     pub(super) fn diagnose(
         &mut self,
         key: &BindingKey,
         clusters: &dyn Fn(&str) -> ClusterState,
         now: Timestamp,
     ) {
-        self.workload = WorkloadRow::of(&self.encoded.decode(key), clusters, now);
+        match self.encoded.decode(key) {
+            Some(binding) => self.workload = WorkloadRow::of(&binding, clusters, now),
+            None => {
+                self.workload.health = self.workload.health_at(now);
+                self.workload.later.take_if(|later| later.at <= now);
+            }
+        }
+    }
+
+    /// Returns the time at which the row may become outdated without a change.
+    pub(super) fn next_change(&self) -> Option<Timestamp> {
+        self.workload.later.map(|later| later.at)
     }
 
     /// Keeps the inputs of the last placement of the old row, until the scheduler has used the new inputs.
@@ -206,14 +223,25 @@ impl BindingRow {
         self == other
     }
 
-    /// Returns the whole diagnosis of the binding.
+    /// Returns the whole diagnosis of the binding, or only the parts in the row if the binding cannot be decoded.
     pub(super) fn diagnosis(
         &self,
         key: &BindingKey,
         clusters: &dyn Fn(&str) -> ClusterState,
         now: Timestamp,
     ) -> Diagnosis {
-        of_binding(&self.encoded.decode(key), clusters, now)
+        let row = &self.workload;
+        self.encoded.decode(key).map_or_else(
+            || Diagnosis {
+                health: row.health_at(now),
+                verdict: row.verdict.clone(),
+                reason: row.reason,
+                fix: row.fix.clone(),
+                since: row.since,
+                ..Diagnosis::default()
+            },
+            |binding| of_binding(&binding, clusters, now),
+        )
     }
 
     /// Returns the clusters with a copy of the workload, with the assigned replicas. A cluster from which the copy leaves
@@ -248,6 +276,12 @@ impl BindingRow {
         self.needed_by.is_some()
     }
 
+    /// Returns the number of bytes of the row and of its encoded binding.
+    #[cfg(test)]
+    pub(crate) fn size(&self) -> usize {
+        size_of::<Self>() + self.encoded.0.len()
+    }
+
     pub(crate) fn created(&self) -> Option<Timestamp> {
         self.created
     }
@@ -273,13 +307,22 @@ impl EncodedBinding {
         Self(serde_json::to_vec(&parts).unwrap_or_default().into())
     }
 
-    fn decode(&self, key: &BindingKey) -> Binding {
-        let (metadata, spec, status) = serde_json::from_slice(&self.0).unwrap_or_default();
-        Binding {
-            key: key.clone(),
-            metadata,
-            spec,
-            status,
+    /// Returns the binding, or `None` if it cannot be decoded. The first such error is logged.
+    fn decode(&self, key: &BindingKey) -> Option<Binding> {
+        static LOGGED: Once = Once::new();
+        match serde_json::from_slice(&self.0) {
+            Ok((metadata, spec, status)) => Some(Binding {
+                key: key.clone(),
+                metadata,
+                spec,
+                status,
+            }),
+            Err(error) => {
+                LOGGED.call_once(|| {
+                    warn!(binding = %key, %error, "cannot decode a stored binding; its last diagnosis remains");
+                });
+                None
+            }
         }
     }
 }
@@ -287,12 +330,13 @@ impl EncodedBinding {
 #[cfg(test)]
 mod tests {
     use berth_api::ResourceBinding;
+    use berth_diagnosis::Later;
     use serde_json::json;
 
     use super::*;
 
-    #[test]
-    fn an_encoded_binding_keeps_all_fields_of_the_diagnosis() {
+    /// Returns a binding with all fields of the diagnosis.
+    fn binding() -> Binding {
         let time = "2026-01-01T00:00:00Z";
         let binding: ResourceBinding = serde_json::from_value(json!({
             "metadata": {"namespace": "shop", "name": "web", "creationTimestamp": time, "deletionTimestamp": time,
@@ -309,9 +353,36 @@ mod tests {
                     "status": {"readyReplicas": 1}}, {"clusterName": "m2", "applied": true}]},
         }))
         .unwrap();
-        let binding = berth_diagnosis::trimmed(binding.into());
-        let decoded = EncodedBinding::of(&binding).decode(&binding.key);
+        berth_diagnosis::trimmed(binding.into())
+    }
+
+    #[test]
+    fn an_encoded_binding_keeps_all_fields_of_the_diagnosis() {
+        let binding = binding();
+        let decoded = EncodedBinding::of(&binding).decode(&binding.key).unwrap();
         assert_eq!(decoded, binding);
         assert!(decoded.metadata.deletion_timestamp.is_some());
+    }
+
+    #[test]
+    fn a_row_remains_if_its_binding_cannot_be_decoded() {
+        let binding = binding();
+        let (key, now) = (binding.key.clone(), Timestamp::UNIX_EPOCH);
+        let clusters = |_: &str| ClusterState::Missing;
+        let mut row = BindingRow::of(binding, &clusters, now);
+        row.encoded = EncodedBinding(b"{".as_slice().into());
+        let (health, verdict) = (row.workload.health, row.workload.verdict.clone());
+        let at = now;
+        row.workload.later = Some(Later { at, health });
+        row.diagnose(&key, &clusters, now);
+        assert_eq!(row.workload.name, "web");
+        assert_eq!(
+            (row.workload.health, &row.workload.verdict),
+            (health, &verdict)
+        );
+        // The row is not outdated again and again.
+        assert_eq!(row.next_change(), None);
+        let found = row.diagnosis(&key, &clusters, now);
+        assert_eq!((found.health, found.verdict), (health, verdict));
     }
 }

@@ -179,11 +179,18 @@ impl Moves {
         self.last.iter().rev()
     }
 
-    /// Returns the numbers of all moves of the last hour.
+    /// Returns the kept moves of the last hour, the newest first. The hour begins at a full minute, as that of
+    /// [`Self::of_last_hour`].
+    pub(crate) fn in_last_hour(&self, now: Timestamp) -> impl Iterator<Item = &Move> {
+        self.newest_first()
+            .take_while(move |of| is_in_last_hour(minute(of.at), now))
+    }
+
+    /// Returns the numbers of all moves of the last hour, also of those that are no longer kept.
     pub(crate) fn of_last_hour(&self, now: Timestamp) -> MoveCounts {
         let mut sum = MoveCounts::default();
-        let first = minute(now) - MINUTES;
-        for (_, counts) in self.minutes.iter().filter(|(minute, _)| *minute > first) {
+        let minutes = self.minutes.iter();
+        for (_, counts) in minutes.filter(|(minute, _)| is_in_last_hour(*minute, now)) {
             sum.placed += counts.placed;
             sum.moved += counts.moved;
             sum.removed += counts.removed;
@@ -213,6 +220,10 @@ impl Moves {
         }
         self.last.push_back(change);
     }
+}
+
+fn is_in_last_hour(of: i64, now: Timestamp) -> bool {
+    of > minute(now) - MINUTES
 }
 
 fn minute(at: Timestamp) -> i64 {

@@ -105,6 +105,23 @@ fn changes_after_the_first_list_are_recorded_as_moves() {
 }
 
 #[test]
+fn the_counts_and_the_list_of_the_last_hour_have_the_same_moves() {
+    let mut store = Store::default();
+    for minute in 0..5 {
+        apply(&mut store, "a", &[("m1", 2)], Some(at(60 * minute)));
+        apply(&mut store, "a", &[("m2", 2)], Some(at(60 * minute + 59)));
+    }
+    for second in 3500..3900 {
+        let listed = store.moves.in_last_hour(at(second)).count();
+        let counts = store.moves.of_last_hour(at(second));
+        assert_eq!(listed, counts.placed + counts.moved, "{second}");
+    }
+    assert_eq!(store.moves.in_last_hour(at(3599)).count(), 10);
+    assert_eq!(store.moves.in_last_hour(at(3600)).count(), 8);
+    assert_eq!(store.moves.in_last_hour(at(3840)).count(), 0);
+}
+
+#[test]
 fn a_dependency_counts_as_load_and_moves_silently() {
     let mut store = Store::default();
     let mut dependency = binding("config", &[], Value::Null);
@@ -217,21 +234,95 @@ fn a_lost_cluster_changes_the_health_of_the_workloads_there() {
     }
     apply(&mut store, "a", &[("m1", 2)], None);
     apply(&mut store, "b", &[("m2", 2)], None);
-    store.diagnose_again(now);
+    store.diagnose_again(now, Duration::MAX);
     assert_eq!(store.health(now).to_string(), "2 well");
     assert_eq!(store.usable(|row| row.cpu).0.free(), 6000);
     assert!(!store.is_outdated(now));
     store.apply_cluster("m1".to_owned(), cluster("Unknown"));
     assert!(store.is_outdated(now));
-    store.diagnose_again(now);
+    store.diagnose_again(now, Duration::MAX);
     assert_eq!(store.health(now).to_string(), "1 broken, 1 well");
     assert_eq!(store.bindings[&name("a")].workload.health, Health::Broken);
     // The free capacity of a lost cluster does not count.
     let (cpu, lost) = store.usable(|row| row.cpu);
     assert_eq!((cpu.free(), lost), (3000, 1));
     store.remove_cluster("m2");
-    store.diagnose_again(now);
+    store.diagnose_again(now, Duration::MAX);
     assert_eq!(store.health(now).to_string(), "1 broken, 1 waiting");
+}
+
+/// Returns a store with two ready clusters and bindings that are not diagnosed with them yet.
+fn outdated_store() -> Store {
+    let mut store = Store::default();
+    for number in 0..100 {
+        let binding = format!("a{number:02}");
+        apply(&mut store, &binding, &[("m1", 2), ("m2", 1)], None);
+    }
+    for name in ["m1", "m2"] {
+        store.apply_cluster(name.to_owned(), cluster("True"));
+    }
+    store
+}
+
+/// Diagnoses one binding.
+fn diagnose_one(store: &mut Store, now: Timestamp) {
+    let before = store.outdated.len();
+    store.diagnose_again(now, Duration::from_nanos(1));
+    assert_eq!(store.outdated.len(), before - 1);
+}
+
+#[test]
+fn a_diagnosis_in_slices_has_the_result_of_one_pass() {
+    let now = at(3600);
+    let (mut whole, mut sliced) = (outdated_store(), outdated_store());
+    assert!(!whole.diagnose_again(now, Duration::MAX));
+    assert!(sliced.diagnose_again(now, Duration::ZERO));
+    assert_eq!(sliced.outdated.len(), 100);
+    assert_ne!(sliced.bindings, whole.bindings);
+    while !sliced.outdated.is_empty() {
+        assert!(sliced.is_outdated(now));
+        diagnose_one(&mut sliced, now);
+    }
+    assert!(!sliced.is_outdated(now));
+    assert_eq!(sliced.bindings, whole.bindings);
+    assert_eq!(sliced.next_change, whole.next_change);
+    assert_eq!(sliced.health(now).to_string(), "100 well");
+}
+
+#[test]
+fn a_cluster_that_changes_between_slices_changes_rows_that_are_done() {
+    let now = at(3600);
+    let mut store = outdated_store();
+    store.diagnose_again(now, Duration::ZERO);
+    for _ in 0..50 {
+        diagnose_one(&mut store, now);
+    }
+    store.apply_cluster("m1".to_owned(), cluster("Unknown"));
+    while store.is_outdated(now) {
+        store.diagnose_again(now, Duration::MAX);
+    }
+    assert_eq!(store.health(now).to_string(), "100 degraded");
+}
+
+#[test]
+fn a_binding_that_changes_between_slices_is_not_diagnosed_twice() {
+    let now = at(3600);
+    let mut store = outdated_store();
+    store.diagnose_again(now, Duration::ZERO);
+    // A binding whose row stays the same, and one whose row may change by itself.
+    apply(&mut store, "a00", &[("m1", 2), ("m2", 1)], None);
+    let mut starting = binding("a01", &[("m1", 2)], json!({}));
+    starting.status.aggregated_status[0].status = Some(json!({"replicas": 2, "readyReplicas": 0}));
+    store.apply_binding(starting, None, at(10));
+    assert_eq!(store.outdated.len(), 98);
+    assert_eq!(
+        store.next_change,
+        store.bindings[&name("a01")].next_change()
+    );
+    store.remove_binding(&name("a02"), now);
+    assert!(!store.diagnose_again(at(20), Duration::MAX));
+    assert!(!store.bindings.contains_key(&name("a02")));
+    assert!(store.next_change.is_some());
 }
 
 #[test]
@@ -241,12 +332,12 @@ fn a_row_is_diagnosed_again_when_replicas_may_no_longer_be_starting() {
     let mut starting = binding("a", &[("m1", 2)], json!({}));
     starting.status.aggregated_status[0].status = Some(json!({"replicas": 2, "readyReplicas": 0}));
     store.apply_binding(starting, None, at(10));
-    store.diagnose_again(at(10));
+    store.diagnose_again(at(10), Duration::MAX);
     assert_eq!(store.health(at(10)).to_string(), "1 waiting");
     assert!(!store.is_outdated(at(60)));
     assert!(store.is_outdated(at(180)));
     assert_eq!(store.health(at(180)).to_string(), "1 broken");
-    store.diagnose_again(at(180));
+    store.diagnose_again(at(180), Duration::MAX);
     let row = &store.bindings[&name("a")].workload;
     assert_eq!((row.health, row.later), (Health::Broken, None));
     assert!(!store.is_outdated(at(180)));

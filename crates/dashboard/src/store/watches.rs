@@ -26,6 +26,8 @@ use super::{ClusterRow, Store};
 
 /// Interval of the search for rows that are outdated. Changes of many clusters within this time cause one search.
 const TICK: Duration = Duration::from_millis(250);
+/// Maximum time for which the diagnosis of outdated rows keeps requests from the store.
+const SLICE: Duration = Duration::from_millis(20);
 /// Time between two announcements of an outage.
 const AGE_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 /// Maximum pause between two requests after failures.
@@ -90,7 +92,11 @@ pub(crate) async fn run_watches(client: Client, shared: SharedState, cancel: Can
     loop {
         tokio::select! {
             () = cancel.cancelled() => return,
-            _ = ticks.tick() => watches.on_tick(Timestamp::now()),
+            _ = ticks.tick() => {
+                if watches.on_tick(Timestamp::now()) {
+                    ticks.reset_immediately();
+                }
+            }
             Some(event) = clusters.next() => watches.on_cluster(event),
             Some(event) = namespaced.next() => watches.on_namespaced_binding(event),
             Some(event) = cluster_scoped.next() => watches.on_cluster_scoped_binding(event),
@@ -111,6 +117,8 @@ struct Watches {
     cluster_scoped: BindingWatch,
     /// The last time at which an outage was announced.
     announced: Option<Timestamp>,
+    /// Maximum time for the diagnosis of outdated rows, per tick.
+    slice: Duration,
 }
 
 impl Watches {
@@ -121,22 +129,20 @@ impl Watches {
             namespaced: BindingWatch::new(BindingKind::Namespaced),
             cluster_scoped: BindingWatch::new(BindingKind::Cluster),
             announced: None,
+            slice: SLICE,
         }
     }
 
     fn on_cluster(&mut self, event: Event<Cluster>) {
         self.clusters.on_event(&self.shared, event);
-        self.update_has_synced();
     }
 
     fn on_namespaced_binding(&mut self, event: Event<ResourceBinding>) {
         self.namespaced.on_event(&self.shared, event);
-        self.update_has_synced();
     }
 
     fn on_cluster_scoped_binding(&mut self, event: Event<ClusterResourceBinding>) {
         self.cluster_scoped.on_event(&self.shared, event);
-        self.update_has_synced();
     }
 
     fn note(&self, index: usize, connection: &Connection) {
@@ -152,32 +158,38 @@ impl Watches {
         }
     }
 
-    /// Diagnoses the bindings again whose row is outdated. During an outage, announces a change from time to time, so
-    /// that open pages show the age of the data.
-    fn on_tick(&mut self, now: Timestamp) {
-        if self.shared.store.read().is_outdated(now) {
-            self.shared.change(|store| store.diagnose_again(now));
-        }
+    /// Diagnoses a part of the bindings whose row is outdated, and reports whether some remain. During an outage, announces
+    /// a change from time to time, so that open pages show the age of the data.
+    fn on_tick(&mut self, now: Timestamp) -> bool {
         let is_due = self.announced.is_none_or(|at| now >= at + AGE_INTERVAL);
         if is_due && self.shared.store.read().outage().is_some() {
             self.announced = Some(now);
             self.shared.announce();
         }
+        // Until all clusters are listed, most rows would soon be outdated again.
+        self.has_listed() && self.diagnose_again(now)
     }
 
-    /// Sets [`Store::has_synced`] after the first list of each kind is complete.
-    fn update_has_synced(&self) {
-        let has_synced = self.clusters.has_synced
-            && self.namespaced.has_synced
-            && self.cluster_scoped.has_synced;
-        if has_synced && !self.shared.store.read().has_synced {
-            let now = Timestamp::now();
-            self.shared.change(|store| {
-                store.diagnose_again(now);
-                store.has_synced = true;
-                store.synced_at = Some(now);
-            });
+    /// Reports whether the first list of each kind is complete.
+    const fn has_listed(&self) -> bool {
+        self.clusters.has_listed && self.namespaced.has_listed && self.cluster_scoped.has_listed
+    }
+
+    /// Diagnoses a part of the bindings whose row is outdated, and reports whether some remain. Sets
+    /// [`Store::has_synced`] when none remains.
+    fn diagnose_again(&self, now: Timestamp) -> bool {
+        let store = self.shared.store.read();
+        if store.has_synced && !store.is_outdated(now) {
+            return false;
         }
+        drop(store);
+        let mut remains = false;
+        self.shared.change(|store| {
+            store.synced_at.get_or_insert(now);
+            remains = store.diagnose_again(now, self.slice);
+            store.has_synced |= !remains;
+        });
+        remains
     }
 }
 
@@ -208,7 +220,7 @@ struct ClusterWatch {
     /// Names of the clusters in the current list.
     listed: BTreeSet<String>,
     /// True after the first list is complete.
-    has_synced: bool,
+    has_listed: bool,
 }
 
 impl ClusterWatch {
@@ -223,7 +235,7 @@ impl ClusterWatch {
             }
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);
-                self.has_synced = true;
+                self.has_listed = true;
                 shared.change(|store| {
                     let deleted = store.clusters.keys().filter(|name| !listed.contains(*name));
                     for name in deleted.cloned().collect::<Vec<_>>() {
@@ -254,7 +266,7 @@ struct BindingWatch {
     /// Names of the bindings in the current list.
     listed: BTreeSet<BindingKey>,
     /// True after the first list is complete. The first list records no moves.
-    has_synced: bool,
+    has_listed: bool,
 }
 
 impl BindingWatch {
@@ -262,7 +274,7 @@ impl BindingWatch {
         Self {
             kind,
             listed: BTreeSet::new(),
-            has_synced: false,
+            has_listed: false,
         }
     }
 
@@ -276,12 +288,12 @@ impl BindingWatch {
             Event::InitApply(object) => {
                 let binding = Binding::from(object);
                 self.listed.insert(binding.key.clone());
-                let moved_at = self.has_synced.then_some(now);
+                let moved_at = self.has_listed.then_some(now);
                 shared.store.write().apply_binding(binding, moved_at, now);
             }
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);
-                self.has_synced = true;
+                self.has_listed = true;
                 shared.change(|store| store.retain_bindings(self.kind, &listed, now));
             }
             Event::Apply(object) => {

@@ -49,6 +49,8 @@ enum MemberError {
     Timeout,
     #[error("no response before the end of the time for all members")]
     Deadline,
+    #[error("not asked: the time for all members has ended")]
+    NotAsked,
 }
 
 /// Compares a wanted object with the object in its member. Also returns remarks.
@@ -58,19 +60,31 @@ pub(super) async fn compare_member(
     name: &str,
     cluster: Option<&Cluster>,
 ) -> (MemberDiff, Vec<String>) {
-    let end = Instant::now() + MEMBER_TIMEOUT;
-    let (end, late) = match members.deadline {
-        Some(deadline) if deadline < end => (deadline, MemberError::Deadline),
-        _ => (end, MemberError::Timeout),
-    };
-    let compared = tokio::time::timeout_at(end, compare(members, manifest, name, cluster));
-    match compared.await.unwrap_or(Err(late)) {
+    match compare_in_time(members, manifest, name, cluster).await {
         Ok(result) => result,
         Err(error) => {
             let reason = error.to_string();
             (MemberDiff::Unreadable { reason }, Vec::new())
         }
     }
+}
+
+async fn compare_in_time(
+    members: &Members<'_>,
+    manifest: &Value,
+    name: &str,
+    cluster: Option<&Cluster>,
+) -> Result<(MemberDiff, Vec<String>), MemberError> {
+    let now = Instant::now();
+    let end = now + MEMBER_TIMEOUT;
+    let (end, late) = match members.deadline {
+        // The timeout would send the first request before it looks at the time.
+        Some(deadline) if deadline <= now => return Err(MemberError::NotAsked),
+        Some(deadline) if deadline < end => (deadline, MemberError::Deadline),
+        _ => (end, MemberError::Timeout),
+    };
+    let compared = tokio::time::timeout_at(end, compare(members, manifest, name, cluster));
+    compared.await.unwrap_or(Err(late))
 }
 
 async fn compare(

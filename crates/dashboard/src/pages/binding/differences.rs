@@ -20,6 +20,9 @@ const MAX_NAMES: usize = 6;
 /// Maximum number of clusters in the folded list of a row.
 const MAX_FOLDED: usize = 500;
 
+/// Maximum number of characters of a text of a member.
+const MAX_TEXT: usize = 500;
+
 /// Writes how the wanted objects differ from the template and from each other.
 pub(super) fn wanted(html: &mut Html, report: &WantedReport, members_path: &str) {
     html.leaf("h2", &[], "Differences");
@@ -121,6 +124,10 @@ fn between_clusters(html: &mut Html, report: &WantedReport) {
 /// Writes how the objects in the members differ from the wanted objects.
 pub(super) fn members(html: &mut Html, report: &DiffReport, at: Timestamp) {
     let all = report.clusters.len();
+    if all == 0 {
+        notes_of_all(html, &report.notes);
+        return;
+    }
     let groups = MemberGroups::of(report);
     let differ = groups.differ.len() + groups.absent.len() + groups.unwanted.len();
     let unreadable: usize = groups.unreadable.values().map(Vec::len).sum();
@@ -209,22 +216,31 @@ fn notes_by_cluster<'a>(
     let mut notes: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (cluster, of_cluster) in of_clusters {
         for note in of_cluster {
-            notes
-                .entry(note.clone())
-                .or_default()
-                .push(cluster.to_owned());
+            notes.entry(cut(note)).or_default().push(cluster.to_owned());
         }
     }
     if !notes.is_empty() {
         html.leaf("h3", &[], "Remarks");
         reasons(html, "Remarks by cluster", &notes, all);
     }
-    if !of_all.is_empty() {
+    notes_of_all(html, of_all);
+}
+
+fn notes_of_all(html: &mut Html, notes: &[String]) {
+    if !notes.is_empty() {
         html.el("ul", &[("class", &"muted")], |html| {
-            for note in of_all {
+            for note in notes {
                 html.leaf("li", &[], note);
             }
         });
+    }
+}
+
+/// Returns the start of a text. Members choose some of the texts, so that these may be long.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_TEXT) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
     }
 }
 

@@ -20,7 +20,7 @@ const MAX_CLUSTERS: usize = 8;
 const PRECISION: SignedDuration = SignedDuration::from_secs(1);
 /// Maximum time between a decision and the move that it causes.
 const MAX_DELAY: SignedDuration = SignedDuration::from_secs(10);
-/// Kinds whose replicas `kubectl scale` sets.
+/// Kinds of `apps/v1` whose replicas `kubectl scale` sets.
 const SCALABLE: [&str; 3] = ["Deployment", "ReplicaSet", "StatefulSet"];
 
 /// Writes the reason for which old copies wait, the eviction tasks, and the clusters to which the binding may return.
@@ -222,26 +222,34 @@ fn undo(html: &mut Html, of: &Move, row: &BindingRow) {
     let may_return_to = migration.map_or(&[][..], |migration| &migration.may_return_to);
     let left =
         |cluster: &&String| of.before.get(cluster).is_some() && of.after.get(cluster).is_none();
-    let mut commands: Vec<String> = may_return_to
-        .iter()
-        .filter(left)
-        .map(|cluster| format!("berth uncordon --bring-back {cluster}"))
-        .collect();
+    let returns = may_return_to.iter().filter(left).map(|cluster| {
+        let command = format!("berth uncordon --bring-back {cluster}");
+        let effect = format!(
+            "for the whole cluster: ends its maintenance, and has all workloads drained from {cluster} placed again"
+        );
+        (command, Some(effect))
+    });
+    let mut commands: Vec<(String, Option<String>)> = returns.collect();
     let workload = &row.workload;
     if let Cause::Scaled { before, .. } = of.cause
+        && row.is_in_apps_v1
         && SCALABLE.contains(&&*workload.kind)
     {
-        commands.push(format!(
+        let command = format!(
             "kubectl --namespace {} scale {} {} --replicas={before}",
             workload.namespace,
             workload.kind.to_lowercase(),
             workload.name
-        ));
+        );
+        commands.push((command, None));
     }
     if commands.is_empty() {
         html.leaf("span", &[("class", &"muted")], "-");
     }
-    for command in commands {
+    for (command, effect) in commands {
         html.leaf("code", &[], command);
+        if let Some(effect) = effect {
+            html.leaf("span", &[("class", &"sub")], effect);
+        }
     }
 }

@@ -7,6 +7,8 @@ use berth_plan::diff::{
 };
 use serde_json::Value;
 
+use super::cut;
+
 /// A change of a field, with the clusters that have it.
 pub(super) struct Change {
     pub(super) field: String,
@@ -138,7 +140,11 @@ impl MemberGroups {
                 MemberDiff::Unreadable { reason } => {
                     // Without the name of the cluster, equal reasons have equal texts.
                     let reason = reason.replace(&format!("cluster {name}"), "the cluster");
-                    groups.unreadable.entry(reason).or_default().push(name);
+                    groups
+                        .unreadable
+                        .entry(cut(&reason))
+                        .or_default()
+                        .push(name);
                 }
             }
         }

@@ -104,6 +104,52 @@ fn equal_objects_have_no_table() {
     }
 }
 
+/// Returns the page of a comparison with members.
+fn members_page(clusters: Vec<ClusterDiff>, notes: &[&str]) -> String {
+    let report = DiffReport {
+        api_version: String::new(),
+        kind: String::new(),
+        binding: ComparedBinding {
+            kind: "ResourceBinding",
+            name: "shop/web".to_owned(),
+            resource_kind: "Deployment".to_owned(),
+            resource_name: "web".to_owned(),
+        },
+        clusters,
+        between_clusters: Vec::new(),
+        notes: notes.iter().map(|note| (*note).to_owned()).collect(),
+    };
+    let mut html = Html::default();
+    super::members(&mut html, &report, Timestamp::UNIX_EPOCH);
+    html.into_string()
+}
+
+#[test]
+fn a_comparison_without_clusters_has_only_its_note() {
+    let page = members_page(Vec::new(), &["no cluster has a copy"]);
+    assert!(page.contains("no cluster has a copy"), "{page}");
+    for unexpected in ["verdict", "0 of 0", "Compared"] {
+        assert!(!page.contains(unexpected), "{unexpected}: {page}");
+    }
+}
+
+#[test]
+fn long_texts_of_members_are_cut_and_grouped() {
+    let clusters = (0..20).map(|index| ClusterDiff {
+        cluster: format!("m{index:03}"),
+        member: MemberDiff::Unreadable {
+            reason: format!("{}{index}", "é".repeat(600)),
+        },
+        template: Vec::new(),
+        override_policies: Vec::new(),
+        notes: vec![format!("{}{index}", "ü".repeat(600))],
+    });
+    let page = members_page(clusters.collect(), &[]);
+    for character in ["é", "ü"] {
+        assert_eq!(page.matches(character).count(), MAX_TEXT, "{page}");
+    }
+}
+
 #[test]
 fn the_comparison_with_members_groups_changes_and_errors() {
     let paused = || vec![field("spec.paused", json!(false), json!(true), None)];
@@ -123,22 +169,7 @@ fn the_comparison_with_members_groups_changes_and_errors() {
         override_policies: Vec::new(),
         notes: Vec::new(),
     });
-    let report = DiffReport {
-        api_version: String::new(),
-        kind: String::new(),
-        binding: ComparedBinding {
-            kind: "ResourceBinding",
-            name: "shop/web".to_owned(),
-            resource_kind: "Deployment".to_owned(),
-            resource_name: "web".to_owned(),
-        },
-        clusters: clusters.collect(),
-        between_clusters: Vec::new(),
-        notes: Vec::new(),
-    };
-    let mut html = Html::default();
-    super::members(&mut html, &report, Timestamp::UNIX_EPOCH);
-    let page = html.into_string();
+    let page = members_page(clusters.collect(), &[]);
     for expected in [
         "verdict failed",
         "186 of 200 copies equal the wanted object, 12 differ, 2 cannot be read",
