@@ -23,6 +23,7 @@ const LAYERS: &[&[&str]] = &[
         "berth-component-base",
         "berth-diagnosis",
         "berth-engine",
+        "berth-estimator-protocol",
         "berth-interpreter",
     ],
     &[

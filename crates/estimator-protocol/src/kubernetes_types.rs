@@ -53,13 +53,13 @@ struct WireRequirement {
 }
 
 /// Encodes a `resource.Quantity`, as its canonical text.
-pub(super) fn quantity(quantity: Quantity) -> Vec<u8> {
+pub fn quantity(quantity: Quantity) -> Vec<u8> {
     let text = Some(quantity.to_string());
     WireQuantity { text }.encode_to_vec()
 }
 
 /// Encodes a `v1.Toleration`.
-pub(super) fn toleration(toleration: &Toleration) -> Vec<u8> {
+pub fn toleration(toleration: &Toleration) -> Vec<u8> {
     let Toleration {
         key,
         operator,
@@ -78,7 +78,7 @@ pub(super) fn toleration(toleration: &Toleration) -> Vec<u8> {
 }
 
 /// Encodes a `v1.NodeSelector`.
-pub(super) fn node_selector(selector: &NodeSelector) -> Vec<u8> {
+pub fn node_selector(selector: &NodeSelector) -> Vec<u8> {
     let requirements = |list: &Option<Vec<NodeSelectorRequirement>>| {
         let list = list.as_deref().unwrap_or_default().iter();
         list.map(requirement).collect()

@@ -1,0 +1,9 @@
+//! The gRPC protocol of Karmada's estimators, which the scheduler's client and the estimator's server share.
+//!
+//! - [`wire`] contains the generated messages, the client and the trait of the server.
+//! - [`kubernetes_types`] encodes the Kubernetes types that the messages contain as bytes.
+//!
+//! The crate must not contain connections, and knows nothing about estimates.
+
+pub mod kubernetes_types;
+pub mod wire;
