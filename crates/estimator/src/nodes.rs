@@ -51,8 +51,8 @@ impl Nodes {
         let slot = self.slot(name);
         self.without_node.remove(name);
         self.slots.insert(name.to_owned(), slot);
-        let none = BTreeMap::new();
-        let labels = node.metadata.labels.as_ref().unwrap_or(&none);
+        let no_labels = BTreeMap::new();
+        let labels = node.metadata.labels.as_ref().unwrap_or(&no_labels);
         for (key, column) in &mut self.labels {
             let value = labels.get(key);
             if column.get(slot) != value {

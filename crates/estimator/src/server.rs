@@ -107,18 +107,18 @@ async fn serve_connection(
     server: EstimatorServer<EstimatorService>,
     stopping: CancellationToken,
 ) {
-    let served = http2::Builder::new(TokioExecutor::new())
+    let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS)
         .keep_alive_interval(PING_INTERVAL)
         .keep_alive_timeout(PING_TIMEOUT)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(server));
-    tokio::pin!(served);
+    tokio::pin!(connection);
     let ended = tokio::select! {
-        ended = served.as_mut() => ended,
+        ended = connection.as_mut() => ended,
         () = stopping.cancelled() => {
-            served.as_mut().graceful_shutdown();
-            served.await
+            connection.as_mut().graceful_shutdown();
+            connection.await
         }
     };
     if let Err(error) = ended {

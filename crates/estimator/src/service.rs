@@ -47,7 +47,7 @@ impl EstimatorService {
             .unwrap_or_default();
         match &result {
             Ok(estimate) => {
-                tracing::debug!(method, object, estimate, ?duration, "answered a request")
+                tracing::debug!(method, object, estimate, ?duration, "answered a request");
             }
             Err(error) => tracing::warn!(method, object, %error, "cannot answer a request"),
         }
@@ -113,3 +113,6 @@ impl Estimator for EstimatorService {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests;

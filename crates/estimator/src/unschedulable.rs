@@ -42,8 +42,8 @@ pub struct Workloads {
     deployments: HashMap<Key, DeploymentRecord>,
     /// ReplicaSets by the UID of the owner.
     replica_sets: OwnedIndex<ReplicaSetRecord>,
-    /// Times since which pods are unschedulable, by the UID of the owner. `None` stands for an unknown time.
-    pods: OwnedIndex<Option<Timestamp>>,
+    /// Times since which pods are unschedulable, by the UID of the owner.
+    pods: OwnedIndex<Timestamp>,
 }
 
 #[derive(Debug)]
@@ -159,7 +159,7 @@ impl Workloads {
         let pods = self
             .pods
             .of(&current.uid)
-            .filter(|(_, since)| since.is_none_or(|since| now.duration_since(since) > threshold));
+            .filter(|(_, since)| now.duration_since(**since) > threshold);
         Ok(i32::try_from(pods.count()).unwrap_or(i32::MAX))
     }
 }
@@ -176,13 +176,14 @@ fn controller(metadata: &ObjectMeta) -> Option<String> {
     Some(owner.uid.clone())
 }
 
-/// Returns the time since which a pod is unschedulable. The inner option is `None` if the time is unknown.
-fn unschedulable_since(pod: &Pod) -> Option<Option<Timestamp>> {
+/// Returns the time since which a pod is unschedulable. An unknown time becomes the earliest one.
+fn unschedulable_since(pod: &Pod) -> Option<Timestamp> {
     let conditions = pod.status.as_ref()?.conditions.as_deref()?;
     let condition = conditions.iter().find(|it| it.type_ == "PodScheduled")?;
     let is_unschedulable =
         condition.status == "False" && condition.reason.as_deref() == Some("Unschedulable");
-    is_unschedulable.then(|| condition.last_transition_time.as_ref().map(|time| time.0))
+    let since = condition.last_transition_time.as_ref();
+    is_unschedulable.then(|| since.map_or(Timestamp::MIN, |time| time.0))
 }
 
 /// Returns a hash of a pod template. Templates that differ only in the label [`TEMPLATE_HASH`] and in empty fields have

@@ -224,7 +224,9 @@ proptest! {
         events in prop::collection::vec(event(), 0..40), cpu in 0_i64..3, zone in prop::option::of("[xy]"),
     ) {
         let mut objects = Objects::default();
-        events.iter().for_each(|event| objects.apply(event));
+        for event in &events {
+            objects.apply(event);
+        }
         let zone = zone.as_deref();
         let expected = place_one_by_one(objects.free(zone), cpu);
         prop_assert_eq!(max_replicas(&objects.state(), cpu, zone), expected);
