@@ -28,6 +28,7 @@ const LAYERS: &[&[&str]] = &[
     ],
     &[
         "berth-controllers",
+        "berth-estimator",
         "berth-explain",
         "berth-expression",
         "berth-webhook",
