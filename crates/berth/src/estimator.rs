@@ -1,5 +1,5 @@
-//! `berth estimator`: counts the replicas that fit into one member cluster, for the schedulers of its control plane. The
-//! command replaces karmada-scheduler-estimator.
+//! `berth estimator`: counts the replicas that fit into one member cluster, for the schedulers of its control plane.
+//! The command replaces karmada-scheduler-estimator.
 
 pub mod flags;
 

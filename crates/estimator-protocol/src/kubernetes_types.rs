@@ -1,5 +1,5 @@
-//! The protobuf encoding of Kubernetes types. The encoded bytes equal the bytes that Kubernetes itself writes, and all bytes
-//! that Kubernetes writes can be decoded.
+//! The protobuf encoding of Kubernetes types. The encoded bytes equal the bytes that Kubernetes itself writes, and all
+//! bytes that Kubernetes writes can be decoded.
 //!
 //! Kubernetes encodes an empty string unless the field is a pointer. Therefore string fields are optional here, and an
 //! empty string is `Some`.

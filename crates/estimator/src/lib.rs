@@ -4,8 +4,8 @@
 //! API server of the member ── watches ──> ClusterState <── EstimatorService <── gRPC ── schedulers
 //! ```
 //!
-//! The core is pure: [`ClusterState`] follows events about objects, and answers requests. It has no clients, no tasks and
-//! no clock.
+//! The core is pure: [`ClusterState`] follows events about objects, and answers requests. It has no clients, no tasks
+//! and no clock.
 //!
 //! | module | contents |
 //! |---|---|

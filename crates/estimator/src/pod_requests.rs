@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::{Container, PodSpec};
 /// Returns the requests of a pod for the resources that schedulers count, in the units of these resources.
 ///
 /// The request for a resource is the larger of two amounts: the sum over the containers and sidecars, and the maximum
-/// over the init containers, each with the sidecars that start before it. Requests of the whole pod replace this amount,
-/// and the overhead is added.
+/// over the init containers, each with the sidecars that start before it. Requests of the whole pod replace this
+/// amount, and the overhead is added.
 pub(crate) fn of(pod: &PodSpec) -> Vec<(String, i64)> {
     let requests = |container: &Container| {
         let resources = container.resources.as_ref();

@@ -64,8 +64,8 @@ impl Quotas {
         self.0.retain(|_, quotas| !quotas.is_empty());
     }
 
-    /// Returns the number of pods of a template that the quotas of a namespace allow. The empty namespace stands for all
-    /// namespaces. `None` stands for no limit.
+    /// Returns the number of pods of a template that the quotas of a namespace allow. The empty namespace stands for
+    /// all namespaces. `None` stands for no limit.
     pub(crate) fn max_replicas(
         &self,
         namespace: &str,
@@ -135,8 +135,8 @@ impl Quota {
         self.scopes.is_empty() || template.is_some_and(|it| self.applies_to(&it.priority_class))
     }
 
-    /// Returns the number of times that the free amounts contain the requests, after the assumed workloads of a namespace.
-    /// No request fits if these workloads exceed the quota. `None` stands for no limit.
+    /// Returns the number of times that the free amounts contain the requests, after the assumed workloads of a
+    /// namespace. No request fits if these workloads exceed the quota. `None` stands for no limit.
     fn limit(
         &self,
         namespace: &str,

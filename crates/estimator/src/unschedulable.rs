@@ -1,7 +1,7 @@
 //! The pods of workloads that the cluster's scheduler cannot place.
 //!
-//! Pods are found through their owners: a Deployment owns ReplicaSets, and each ReplicaSet owns pods. As in Karmada, only
-//! the ReplicaSet with the Deployment's current pod template counts, and Deployments are the only supported kind.
+//! Pods are found through their owners: a Deployment owns ReplicaSets, and each ReplicaSet owns pods. As in Karmada,
+//! only the ReplicaSet with the Deployment's current pod template counts, and Deployments are the only supported kind.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

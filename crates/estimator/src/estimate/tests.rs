@@ -24,8 +24,8 @@ pub(crate) fn pod(name: &str, node: &str, requests: Value) -> Pod {
     .unwrap()
 }
 
-/// Returns three nodes with 8 cpu, 16Gi and 11 pods each. Pods leave 2 cpu, 6Gi and 8 pods on the first node, and 3 cpu,
-/// 5Gi and 9 pods on the second node.
+/// Returns three nodes with 8 cpu, 16Gi and 11 pods each. Pods leave 2 cpu, 6Gi and 8 pods on the first node, and
+/// 3 cpu, 5Gi and 9 pods on the second node.
 fn cluster(specs: [Value; 3], labels: [Value; 3]) -> ClusterState {
     let mut state = ClusterState::default();
     for (index, (spec, labels)) in specs.into_iter().zip(labels).enumerate() {

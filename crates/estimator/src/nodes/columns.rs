@@ -55,7 +55,8 @@ impl<V: Eq + Hash> ValueColumn<V> {
         self.identifiers.is_empty()
     }
 
-    /// Removes the nodes from a selection whose value does not satisfy the condition. `None` stands for an absent value.
+    /// Removes the nodes from a selection whose value does not satisfy the condition. `None` stands for an absent
+    /// value.
     pub(super) fn restrict(&self, selection: &mut [bool], condition: impl Fn(Option<&V>) -> bool) {
         let verdicts: Vec<bool> = self
             .values
