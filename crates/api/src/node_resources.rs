@@ -1,8 +1,8 @@
 //! The resources of nodes that schedulers count, and the units of their amounts.
 //!
-//! Amounts of cpu are in thousandths. Amounts of other resources are in whole units, rounded up. Schedulers count native
-//! resources of nodes (such as `memory`) and scalar resources (such as `nvidia.com/gpu`). They ignore other resources,
-//! such as `storage`.
+//! Amounts of cpu are in thousandths. Amounts of other resources are in whole units, rounded up. Schedulers count
+//! native resources of nodes (such as `memory`) and scalar resources (such as `nvidia.com/gpu`). They ignore other
+//! resources, such as `storage`.
 
 use crate::label_selector::validate_label_key;
 use crate::quantity::Quantity;
@@ -21,8 +21,8 @@ pub fn is_counted(resource: &str) -> bool {
     matches!(resource, "cpu" | "memory" | "ephemeral-storage" | "pods") || is_scalar(resource)
 }
 
-/// Reports whether a resource is an extended resource, such as `nvidia.com/gpu`. Device plugins and administrators define
-/// extended resources.
+/// Reports whether a resource is an extended resource, such as `nvidia.com/gpu`. Device plugins and administrators
+/// define extended resources.
 pub fn is_extended(resource: &str) -> bool {
     resource.contains('/')
         && !resource.contains("kubernetes.io/")

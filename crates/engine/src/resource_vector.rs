@@ -1,5 +1,5 @@
-//! Resource vectors of nodes and pods for the first-fit simulation, which estimates capacity from resource models. Amounts
-//! are in the units of `berth_api::node_resources`.
+//! Resource vectors of nodes and pods for the first-fit simulation, which estimates capacity from resource models.
+//! Amounts are in the units of `berth_api::node_resources`.
 
 use std::collections::BTreeMap;
 
