@@ -17,7 +17,7 @@ const NO_EXECUTE: &str = "NoExecute";
 const NAME_FIELD: &str = "metadata.name";
 
 /// The condition that a pod template sets on nodes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct NodeClaim {
     /// Labels that nodes must have.
     pub(crate) node_selector: BTreeMap<String, String>,
@@ -27,14 +27,14 @@ pub(crate) struct NodeClaim {
 }
 
 /// A term of a node affinity. A node must satisfy all of its requirements.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct AffinityTerm {
     pub(crate) labels: Vec<LabelRequirement>,
     pub(crate) fields: Vec<FieldRequirement>,
 }
 
 /// A requirement on a field of a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FieldRequirement {
     key: String,
     value: String,

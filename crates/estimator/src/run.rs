@@ -74,7 +74,7 @@ pub async fn run(
     let running = cancel.child_token();
     let _end_of_tasks = running.clone().drop_guard();
     let member = Member::follow(&client, options.rules, &running);
-    let metrics = RequestMetrics::default();
+    let metrics = RequestMetrics::for_all_methods();
     // The endpoints stop after the gRPC server has stopped.
     let serving = CancellationToken::new();
     let _end_of_serving = serving.clone().drop_guard();

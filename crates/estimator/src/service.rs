@@ -10,7 +10,10 @@ use parking_lot::RwLock;
 use tonic::{Request, Response, Status};
 
 use crate::estimate::{ClusterState, Rules};
-use crate::metrics::RequestMetrics;
+use crate::metrics::{
+    GET_UNSCHEDULABLE_REPLICAS, MAX_AVAILABLE_COMPONENT_SETS, MAX_AVAILABLE_REPLICAS,
+    RequestMetrics,
+};
 
 /// The service of one member cluster.
 #[derive(Clone, Debug)]
@@ -63,7 +66,7 @@ impl Estimator for EstimatorService {
         request: Request<pb::MaxAvailableReplicasRequest>,
     ) -> Result<Response<pb::MaxAvailableReplicasResponse>, Status> {
         let message = request.get_ref();
-        let method = "MaxAvailableReplicas";
+        let method = MAX_AVAILABLE_REPLICAS;
         let max_replicas = self.answer(method, &request, &message.cluster, |state| {
             let estimate = state.max_replicas(message, self.rules);
             estimate.map_err(|error| format!("failed to estimate replicas: {error}"))
@@ -78,7 +81,7 @@ impl Estimator for EstimatorService {
         request: Request<pb::MaxAvailableComponentSetsRequest>,
     ) -> Result<Response<pb::MaxAvailableComponentSetsResponse>, Status> {
         let message = request.get_ref();
-        let method = "MaxAvailableComponentSets";
+        let method = MAX_AVAILABLE_COMPONENT_SETS;
         let max_sets = self.answer(method, &request, &message.cluster, |state| {
             let estimate = state.max_component_sets(message, self.rules);
             estimate.map_err(|error| format!("failed to estimate component sets: {error}"))
@@ -93,7 +96,7 @@ impl Estimator for EstimatorService {
         request: Request<pb::UnschedulableReplicasRequest>,
     ) -> Result<Response<pb::UnschedulableReplicasResponse>, Status> {
         let message = request.get_ref();
-        let method = "GetUnschedulableReplicas";
+        let method = GET_UNSCHEDULABLE_REPLICAS;
         let unschedulable_replicas = self.answer(method, &request, &message.cluster, |state| {
             let resource = message.resource.as_ref().ok_or("resource is nil")?;
             let pb::ObjectReference {

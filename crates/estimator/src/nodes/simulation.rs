@@ -1,6 +1,10 @@
 //! A simulated placement of pods on a copy of the free resources of the nodes: first fit, in the order of node names.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use super::{Nodes, PODS};
+use crate::node_claim::NodeClaim;
 use crate::pod_template::PodTemplate;
 
 /// The free resources of all nodes. Placed pods reduce them.
@@ -17,8 +21,8 @@ pub(crate) struct Simulation {
 pub(crate) struct Demand {
     /// The requested amounts with the index of the resource in the simulation. Amounts are positive.
     requests: Vec<(usize, i64)>,
-    /// The nodes that satisfy the claim, in ascending order.
-    nodes: Vec<usize>,
+    /// The nodes that satisfy the claim, in ascending order. Demands with equal claims share them.
+    nodes: Arc<[usize]>,
     /// Index in `nodes` of the first node on which a pod may still fit. Free resources never grow.
     first: usize,
     /// The number of pods.
@@ -42,26 +46,37 @@ impl Nodes {
             Some(column) => self.slots.values().map(|slot| column.free(*slot)).collect(),
             None => vec![0; self.slots.len()],
         };
+        let mut nodes_of: HashMap<&NodeClaim, Arc<[usize]>> = HashMap::new();
         let demands = templates.iter().map(|(template, replicas)| {
-            let selection = self.select(&template.claim);
-            let nodes = self.slots.values().enumerate();
-            let nodes = nodes.filter(|(_, slot)| selection[**slot]);
+            let claim = &template.claim;
+            let nodes = nodes_of
+                .entry(claim)
+                .or_insert_with(|| self.nodes_of(claim));
             let requests = template.requests.iter().filter_map(|(resource, amount)| {
                 let index = resources.binary_search(&resource.as_str()).ok()?;
                 Some((index, *amount))
             });
             Demand {
                 requests: requests.collect(),
-                nodes: nodes.map(|(node, _)| node).collect(),
+                nodes: Arc::clone(nodes),
                 first: 0,
                 replicas: *replicas,
             }
         });
+        let demands = demands.collect();
         let simulation = Simulation {
             free: resources.iter().map(|resource| column(resource)).collect(),
             pods: column(PODS),
         };
-        (simulation, demands.collect())
+        (simulation, demands)
+    }
+
+    /// Returns the nodes that satisfy a claim, by their position in the order of names.
+    fn nodes_of(&self, claim: &NodeClaim) -> Arc<[usize]> {
+        let selection = self.select(claim);
+        let nodes = self.slots.values().enumerate();
+        let selected = nodes.filter(|(_, slot)| selection[**slot]);
+        selected.map(|(node, _)| node).collect()
     }
 }
 
