@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Writes crates/scheduler/src/estimator/wire/*.rs from crates/scheduler/proto. `--check` changes nothing and fails when a
-# file is stale.
+# Writes crates/estimator-protocol/src/wire/*.rs from crates/estimator-protocol/proto. `--check` changes nothing and
+# fails when a file is stale.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-committed=crates/scheduler/src/estimator/wire
+committed=crates/estimator-protocol/src/wire
 
 case "${1:-}" in
 "" | --check) ;;

@@ -3,8 +3,8 @@
 
 #![no_main]
 
+use berth_estimator_protocol::wire::pb;
 use berth_scheduler::decode_extender_response;
-use berth_scheduler::estimator::wire::pb;
 use libfuzzer_sys::fuzz_target;
 use prost::Message;
 

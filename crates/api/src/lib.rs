@@ -20,6 +20,7 @@
 //! | [`names`], [`well_known`] | derived names; labels, annotations, finalizers, namespaces |
 //! | [`go_json`], [`go_zero`] | JSON as Go's encoder writes it |
 //! | [`pod_requests`], [`quantity`] | resource requests of pods; resource quantities |
+//! | [`node_resources`] | resources of nodes that schedulers count, and their units |
 //! | [`condition`], [`condition_message`] | status conditions; length of their messages |
 //! | [`feature_gates`] | the feature gates of all programs |
 //!
@@ -67,6 +68,7 @@ pub mod interpreter_customization;
 pub mod interpreter_webhook;
 pub mod manifest;
 pub mod names;
+pub mod node_resources;
 mod open_enum;
 pub mod override_policy;
 pub mod placement;

@@ -25,3 +25,21 @@ pub struct Toleration {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toleration_seconds: Option<i64>,
 }
+
+impl Toleration {
+    /// Reports whether the toleration applies to a taint. As in Kubernetes, an unknown operator tolerates nothing.
+    pub fn tolerates(&self, key: &str, value: &str, effect: &str) -> bool {
+        let is_or_empty = |field: &Option<String>, text: &str| {
+            let field = field.as_deref().filter(|field| !field.is_empty());
+            field.is_none_or(|field| field == text)
+        };
+        if !is_or_empty(&self.effect, effect) || !is_or_empty(&self.key, key) {
+            return false;
+        }
+        match self.operator.as_deref().unwrap_or_default() {
+            "" | "Equal" => self.value.as_deref().unwrap_or_default() == value,
+            "Exists" => true,
+            _ => false,
+        }
+    }
+}

@@ -29,6 +29,7 @@ use crate::diff::{self, DiffArgs, DiffCommandError};
 use crate::down::{self, DownArgs};
 use crate::drain::uncordon::{self, UncordonArgs};
 use crate::drain::{self, DrainArgs, DrainError};
+use crate::estimator::{self, EstimatorArgs};
 use crate::explain::{self, ExplainArgs, ExplainCommandError};
 use crate::fault_injection::{self, Fault, FaultArgs};
 use crate::interpret::{self, InterpretArgs};
@@ -112,6 +113,8 @@ enum Command {
     Scheduler(Box<SchedulerArgs>),
     /// Serve admission webhooks for a control plane without karmada-webhook
     Webhook(Box<WebhookArgs>),
+    /// Answer requests of schedulers about the free capacity of one member, without karmada-scheduler-estimator
+    Estimator(Box<EstimatorArgs>),
     /// Tell whether a workload is well, where it is stuck, and why each cluster was or was not selected; nothing is written
     Explain(Box<ExplainArgs>),
     /// Show how the copies of a workload differ: in members, from the template, between clusters; nothing is written
@@ -135,7 +138,10 @@ impl Cli {
     /// `kubectl berth`.
     fn run(self, program_name: &'static str, out_of_tree: Registry) -> ExitCode {
         let default_level = match self.command {
-            Command::Controllers(_) | Command::Scheduler(_) | Command::Webhook(_) => "info",
+            Command::Controllers(_)
+            | Command::Scheduler(_)
+            | Command::Webhook(_)
+            | Command::Estimator(_) => "info",
             // The error of the command already contains the message that kube's client would log.
             Command::Join(_)
             | Command::Unjoin(_)
@@ -160,7 +166,10 @@ impl Cli {
             };
             logging::log_start(&program, VERSION);
         }
-        if matches!(self.command, Command::Scheduler(_) | Command::Webhook(_)) {
+        if matches!(
+            self.command,
+            Command::Scheduler(_) | Command::Webhook(_) | Command::Estimator(_)
+        ) {
             logging::log_panics();
         }
         let failure = match runtime::run(self.command.run(program_name, out_of_tree)) {
@@ -224,6 +233,7 @@ impl Command {
             Self::Controllers(_) => Some("controllers"),
             // The scheduler says itself that it starts, when its options are valid.
             Self::Webhook(_) => Some("webhook"),
+            Self::Estimator(_) => Some("estimator"),
             _ => None,
         }
     }
@@ -289,6 +299,7 @@ impl Command {
                     })
             }
             Self::Webhook(args) => webhook::run(*args, cancel).await.map_err(Failure::run),
+            Self::Estimator(args) => estimator::run(*args, cancel).await.map_err(Failure::run),
             Self::Version => {
                 // `kubectl berth version` prints the same line as `berth version`.
                 let name = program_name.trim_start_matches("kubectl ");

@@ -10,6 +10,7 @@
 //! - [`fault_injection`]: the commands that make simulated members of `berth up` unreachable.
 //! - [`controllers`]: the controllers, and the flags of `berth controllers`.
 //! - [`webhook`]: the admission webhooks, and the flags of `berth webhook`.
+//! - [`estimator`]: the estimator of a member, and the flags of `berth estimator`.
 //! - [`join`], [`clusters`], [`drain`]: the commands that register and manage members, and move workloads away from them.
 //! - [`explain`], [`simulate`], [`replay`]: scheduling decisions about one binding, about manifests or after a change,
 //!   and from a decision log.
@@ -31,6 +32,7 @@ pub mod diff;
 pub mod down;
 pub mod drain;
 pub mod engine_flags;
+pub mod estimator;
 pub mod explain;
 pub mod fault_injection;
 mod field_lines;

@@ -16,6 +16,8 @@ pub enum Component {
     Controllers,
     /// `berth webhook`.
     Webhook,
+    /// `berth estimator`.
+    Estimator,
     /// `berth simulate`.
     Simulate,
     /// The simulated workloads of `berth up`.
@@ -31,6 +33,7 @@ impl Component {
             Self::Scheduler => "berth-scheduler",
             Self::Controllers => "berth-controllers",
             Self::Webhook => "berth-webhook",
+            Self::Estimator => "berth-estimator",
             Self::Simulate => "berth-simulate",
             Self::Simulator => "berth-simulator",
             Self::CommandLine => "berth",

@@ -1,12 +1,9 @@
 //! Resource vectors of nodes and pods for the first-fit simulation, which estimates capacity from resource models.
-//!
-//! Amounts of cpu are in thousandths. Amounts of other resources are in whole units, rounded up. The simulation counts
-//! native resources of nodes (such as `memory`) and scalar resources (such as `nvidia.com/gpu`). It ignores other
-//! resources, such as `storage`.
+//! Amounts are in the units of `berth_api::node_resources`.
 
 use std::collections::BTreeMap;
 
-use berth_api::label_selector::validate_label_key;
+use berth_api::node_resources::{in_units, is_counted};
 use berth_api::quantity::Quantity;
 
 /// The pod limit of a node in a resource model.
@@ -77,29 +74,6 @@ impl NodeShape {
     }
 }
 
-/// Returns a quantity in the unit of its resource: in thousandths for cpu, or in whole units for other resources.
-pub(crate) fn in_units(resource: &str, quantity: Quantity) -> i64 {
-    if resource == "cpu" {
-        quantity.milli_value()
-    } else {
-        quantity.value()
-    }
-}
-
-/// Reports whether the simulation counts a resource: a native resource of nodes, or a scalar resource.
-fn is_counted(resource: &str) -> bool {
-    matches!(resource, "cpu" | "memory" | "ephemeral-storage" | "pods") || is_scalar(resource)
-}
-
-fn is_scalar(resource: &str) -> bool {
-    resource.contains("kubernetes.io/")
-        || resource.starts_with("hugepages-")
-        || resource.starts_with("attachable-volumes-")
-        || (resource.contains('/')
-            && !resource.starts_with("requests.")
-            && validate_label_key(&format!("requests.{resource}")).is_ok())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,24 +83,6 @@ mod tests {
             .iter()
             .map(|&(resource, text)| (resource, Quantity::parse(text).unwrap()))
             .collect()
-    }
-
-    #[test]
-    fn the_simulation_counts_only_native_and_scalar_resources() {
-        for (resource, expected) in [
-            ("cpu", true),
-            ("memory", true),
-            ("ephemeral-storage", true),
-            ("nvidia.com/gpu", true),
-            ("hugepages-2Mi", true),
-            ("attachable-volumes-aws-ebs", true),
-            ("node.kubernetes.io/thing", true),
-            ("storage", false),
-            ("requests.nvidia.com/gpu", false),
-            ("Bad_Prefix/gpu", false),
-        ] {
-            assert_eq!(is_counted(resource), expected, "{resource}");
-        }
     }
 
     #[test]

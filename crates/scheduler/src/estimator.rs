@@ -12,7 +12,7 @@
 //!   answer, it uses the general estimate, which depends only on the status of the Cluster object.
 //! - [`ConnectionPool`] keeps one connection to the estimator of each cluster. Each connection has its own task.
 //! - [`AnswerCache`] passes the answers to the engine, which runs synchronously and never waits for a call.
-//! - [`wire`] contains the generated types of the gRPC protocol, and `request` builds the messages from a binding.
+//! - `request` builds the messages of the protocol, which is in the crate `berth-estimator-protocol`, from a binding.
 //!
 //! This module must not depend on the scheduler's task, its queue, its plugins or its writes.
 
@@ -21,7 +21,6 @@ mod answers;
 mod client;
 mod connection;
 mod connection_pool;
-mod kubernetes_types;
 mod last_known;
 mod metrics;
 mod open_connection;
@@ -29,7 +28,6 @@ mod options;
 mod request;
 mod resolve;
 mod tls;
-pub mod wire;
 
 pub use answer_cache::{AccurateEstimator, AnswerCache, Unanswered};
 pub use answers::{Answer, Answers, NoAnswer, NoAnswerKind};

@@ -23,10 +23,12 @@ const LAYERS: &[&[&str]] = &[
         "berth-component-base",
         "berth-diagnosis",
         "berth-engine",
+        "berth-estimator-protocol",
         "berth-interpreter",
     ],
     &[
         "berth-controllers",
+        "berth-estimator",
         "berth-explain",
         "berth-expression",
         "berth-webhook",

@@ -40,6 +40,10 @@ Standbys export these metrics, too.";
 const WEBHOOK: &str = "\
 `berth webhook` exports these metrics at `/metrics` of `--metrics-bind-address`, as karmada-webhook does.";
 
+const ESTIMATOR: &str = "\
+`berth estimator` exports these metrics at `/metrics` of `--metrics-bind-address`. karmada-scheduler-estimator exports
+them, too.";
+
 const API_SERVER: &str = "\
 The API server of `berth up` exports these metrics at its address. [Control plane](control-plane.md#metrics) describes
 the necessary permission. kube-apiserver exports these metrics, too, and many others.";
@@ -156,6 +160,25 @@ async fn webhook_families(bare: &BareControlPlane) -> Families {
     parse(&text)
 }
 
+/// Returns the metric families of an estimator that has sent requests to its member.
+async fn estimator_families(bare: &BareControlPlane) -> Families {
+    let port = free_port();
+    let arguments = ["--cluster-name=m1", "--server-port=0"];
+    let estimator = start("estimator", bare, port, &arguments);
+    let families = eventually("samples of all families", async || {
+        let families = parse(&scrape(port).await.map_err(|error| error.to_string())?);
+        let has_samples = |families: &Families| families.values().all(|family| family.samples > 0);
+        if has_samples(&families) {
+            Ok(families)
+        } else {
+            Err("a family has no sample".to_owned())
+        }
+    })
+    .await;
+    drop(estimator);
+    families
+}
+
 /// Returns the configuration of an interpreter webhook for Secrets. No server listens at the URL of the webhook.
 fn unreachable_webhook() -> Value {
     json!({
@@ -255,9 +278,10 @@ async fn the_page_lists_the_metrics_of_the_programs() {
     let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
     let api_server = parse(&bare.client.request_text(request).await.unwrap());
     let webhook = webhook_families(&bare).await;
+    let estimator = estimator_families(&bare).await;
     bare.stop().await;
     let controllers = controller_families().await;
-    let all = [&scheduler, &api_server, &controllers, &webhook];
+    let all = [&scheduler, &api_server, &controllers, &webhook, &estimator];
     for (name, family) in all.into_iter().flatten() {
         // Only the samples of a family show its labels.
         assert!(
@@ -271,6 +295,7 @@ async fn the_page_lists_the_metrics_of_the_programs() {
         section("Scheduler", SCHEDULER, &scheduler),
         section("Controllers", CONTROLLERS, &controllers),
         section("Webhooks", WEBHOOK, &webhook),
+        section("Estimators", ESTIMATOR, &estimator),
         section("API server", API_SERVER, &api_server),
     ]
     .concat();

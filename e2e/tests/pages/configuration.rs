@@ -176,7 +176,7 @@ fn gates_table() -> String {
         let effect = match (effect, name) {
             (Some((_, effect)), _) => effect,
             (None, "ResourceQuotaEstimate") => {
-                "replica requirements include namespace and priority class"
+                "replica requirements include namespace and priority class; ResourceQuotas limit the answers of `berth estimator`"
             }
             (None, _) => "",
         };
@@ -328,7 +328,7 @@ fn flags_reference() -> String {
         .collect();
     // The components of the control plane precede the other commands.
     commands.sort_by_key(|command| {
-        !["scheduler", "controllers", "webhook"].contains(&command.get_name())
+        !["scheduler", "controllers", "webhook", "estimator"].contains(&command.get_name())
     });
     for command in commands {
         command_reference(&format!("berth {}", command.get_name()), command, &mut text);

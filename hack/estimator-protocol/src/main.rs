@@ -1,5 +1,5 @@
-//! A program that generates the Rust code for the protocol of estimators. It compiles `crates/scheduler/proto` into the
-//! given folder.
+//! A program that generates the Rust code for the protocol of estimators. It compiles
+//! `crates/estimator-protocol/proto` into the given folder.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ const PACKAGE: &str = "github.com.karmada_io.karmada.pkg.estimator";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out: PathBuf = env::args_os().nth(1).ok_or("usage: estimator-protocol FOLDER")?.into();
-    let files = protox::compile(["service.proto"], ["crates/scheduler/proto"])?;
+    let files = protox::compile(["service.proto"], ["crates/estimator-protocol/proto"])?;
     tonic_prost_build::configure()
         // Maps are ordered, so that equal messages have equal bytes.
         .btree_map(".")

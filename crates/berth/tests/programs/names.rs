@@ -63,6 +63,7 @@ const COMMANDS: &[&str] = &[
     "controllers",
     "scheduler",
     "webhook",
+    "estimator",
     "explain",
     "simulate",
     "replay",

@@ -4,8 +4,8 @@ use berth_test_requirements::needs;
 use berth_test_transcripts::{Transcript, assert_snapshot};
 use std::net::SocketAddr;
 
-use berth_scheduler::estimator::wire::pb;
-use berth_scheduler::estimator::wire::service::estimator_server::{Estimator, EstimatorServer};
+use berth_estimator_protocol::wire::pb;
+use berth_estimator_protocol::wire::service::estimator_server::{Estimator, EstimatorServer};
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::service::TowerToHyperService;

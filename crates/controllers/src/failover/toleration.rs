@@ -118,27 +118,12 @@ pub(super) fn tolerates_all(placement: Option<&Placement>, taints: &[Taint]) -> 
     taints.all(|taint| {
         let value = taint.value.as_deref().unwrap_or_default();
         let mut tolerations = tolerations.iter();
-        tolerations.any(|toleration| matches(toleration, &taint.key, value, &taint.effect))
+        tolerations.any(|toleration| toleration.tolerates(&taint.key, value, &taint.effect))
     })
 }
 
 fn tolerates(toleration: &Toleration, taint: &EvictingTaint) -> bool {
-    matches(toleration, &taint.key, &taint.value, NO_EXECUTE)
-}
-
-fn matches(toleration: &Toleration, key: &str, value: &str, effect: &str) -> bool {
-    let is_or_empty = |field: &Option<String>, text: &str| {
-        let field = field.as_deref().filter(|field| !field.is_empty());
-        field.is_none_or(|field| field == text)
-    };
-    if !is_or_empty(&toleration.effect, effect) || !is_or_empty(&toleration.key, key) {
-        return false;
-    }
-    match toleration.operator.as_deref().unwrap_or_default() {
-        "" | "Equal" => toleration.value.as_deref().unwrap_or_default() == value,
-        "Exists" => true,
-        _ => false,
-    }
+    toleration.tolerates(&taint.key, &taint.value, NO_EXECUTE)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use berth_api::node_resources::in_units;
 use berth_api::quantity::Quantity;
 
 use super::assumed::{Assumed, AssumedWorkload, Demand};
@@ -12,7 +13,7 @@ use crate::fleet::Snapshot;
 use crate::fleet::cluster_block::{BLOCK, Block};
 use crate::fleet::row::Row;
 use crate::request::{EarlierRequest, Request, ResourceRequest};
-use crate::resource_vector::{PodShape, in_units};
+use crate::resource_vector::PodShape;
 
 /// An estimator that divides the free amount of each resource by the amount that one replica requests.
 #[derive(Clone, Debug)]

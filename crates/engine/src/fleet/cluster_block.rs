@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
+use berth_api::node_resources::in_units;
+
 use super::capacity::Models;
 use super::row::Row;
-use crate::resource_vector::in_units;
 
 /// The number of clusters in a block.
 pub(crate) const BLOCK: usize = 128;

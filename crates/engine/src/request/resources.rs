@@ -1,9 +1,10 @@
 //! Resource requests of replicas, parsed from the resource lists of a binding.
 
 use berth_api::cluster::ResourceList;
+use berth_api::node_resources::in_units;
 use berth_api::quantity::{Quantity, QuantityError};
 
-use crate::resource_vector::{PodShape, in_units};
+use crate::resource_vector::PodShape;
 
 /// The reason why a resource request is malformed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use berth_component_base::user_agent::Component;
+use berth_estimator_protocol::wire::service::estimator_client::EstimatorClient;
 use berth_https_client::tls::TlsError;
 use http::header::USER_AGENT;
 use http::{HeaderValue, Request, Response, Uri};
@@ -24,7 +25,6 @@ use tonic::body::Body;
 use super::options::Tls;
 use super::resolve::Address;
 use super::tls;
-use super::wire::service::estimator_client::EstimatorClient;
 
 /// Time limit for connecting to one address.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -8,11 +8,10 @@ use berth_api::binding::{BindingSpec, Component, NodeClaim};
 use berth_api::cluster::ResourceList;
 use berth_api::quantity::QuantityError;
 use berth_engine::estimate::Unit;
+use berth_estimator_protocol::kubernetes_types;
+use berth_estimator_protocol::wire::pb;
 use prost::Message as _;
 use tonic::metadata::{Ascii, MetadataValue};
-
-use super::kubernetes_types;
-use super::wire::pb;
 
 /// A resource quantity of a binding that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use berth_scheduler::estimator::wire::pb;
-use berth_scheduler::estimator::wire::service::estimator_server::{Estimator, EstimatorServer};
+use berth_estimator_protocol::wire::pb;
+use berth_estimator_protocol::wire::service::estimator_server::{Estimator, EstimatorServer};
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::service::TowerToHyperService;

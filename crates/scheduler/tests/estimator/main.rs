@@ -1,5 +1,5 @@
-//! Tests of the estimator client with fake estimator servers. The client finds the servers through Services of an
-//! embedded control plane.
+//! Tests of the estimator client with fake estimator servers, and with the estimator of Berth. The client finds the
+//! servers through Services of an embedded control plane.
 
 #![expect(
     clippy::unwrap_used,
@@ -13,5 +13,6 @@ mod decision;
 mod fake;
 mod fixture;
 mod secured;
+mod server;
 mod service;
 mod wire;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use berth_api::binding::BindingSpec;
 use berth_engine::estimate::Unit;
-use berth_scheduler::estimator::wire::service::estimator_server;
+use berth_estimator_protocol::wire::service::estimator_server;
 use berth_scheduler::estimator::{AssumedWork, EstimateRequest};
 use prost::Message;
 use serde_json::json;
@@ -236,7 +236,7 @@ async fn component_sets_and_assumed_workloads_are_encoded() {
         panic!("another method was called");
     };
     assert_eq!(request.namespace, "lab");
-    let names = |components: &[berth_scheduler::estimator::wire::pb::Component]| -> Vec<_> {
+    let names = |components: &[berth_estimator_protocol::wire::pb::Component]| -> Vec<_> {
         components
             .iter()
             .map(|component| (component.name.clone(), component.replicas))

@@ -1,0 +1,139 @@
+//! Answers to requests, from the state of the cluster.
+
+use berth_estimator_protocol::kubernetes_types::DecodeError;
+use berth_estimator_protocol::wire::pb;
+
+use crate::nodes::{Demand, Nodes, Simulation};
+use crate::pod_template::{AssumedWorkload, Component, PodTemplate};
+use crate::quota::Quotas;
+use crate::unschedulable::Workloads;
+
+/// The rules that feature gates switch on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// ResourceQuotas limit the estimates (gate ResourceQuotaEstimate).
+    pub quotas: bool,
+    /// Assumed workloads of requests reduce the estimates (gate SchedulingOvercommitProtection).
+    pub assumed_workloads: bool,
+}
+
+/// The state of a cluster, updated with each event about an object.
+#[derive(Debug, Default)]
+pub struct ClusterState {
+    /// Nodes and the pods on them.
+    pub nodes: Nodes,
+    /// Deployments and their unschedulable pods.
+    pub workloads: Workloads,
+    /// ResourceQuotas.
+    pub quotas: Quotas,
+}
+
+impl ClusterState {
+    /// Returns the number of replicas that fit into the cluster.
+    ///
+    /// # Errors
+    /// When the request contains malformed bytes.
+    pub fn max_replicas(
+        &self,
+        request: &pb::MaxAvailableReplicasRequest,
+        rules: Rules,
+    ) -> Result<i32, DecodeError> {
+        if self.nodes.count() == 0 {
+            return Ok(0);
+        }
+        let requirements = request.replica_requirements.as_ref();
+        let template = requirements.map(PodTemplate::decode).transpose()?;
+        let assumed = assumed(&request.assumed_workloads, rules)?;
+        let without_requirements = PodTemplate::default();
+        let wanted = template.as_ref().unwrap_or(&without_requirements);
+        let (simulation, demands) = self.after_assumed(&assumed, &[(wanted, 1)]);
+        let on_nodes: i64 = demands
+            .iter()
+            .map(|demand| simulation.max_pods(demand))
+            .sum();
+        let on_nodes = i32::try_from(on_nodes).unwrap_or(i32::MAX);
+        let namespace = requirements.map_or("", |it| it.namespace.as_str());
+        let by_quotas = template
+            .filter(|_| rules.quotas)
+            .and_then(|template| self.quotas.max_replicas(namespace, &template, &assumed));
+        Ok(on_nodes.min(by_quotas.unwrap_or(i32::MAX)))
+    }
+
+    /// Returns the number of complete sets of components that fit into the cluster.
+    ///
+    /// # Errors
+    /// When the request contains malformed bytes.
+    pub fn max_component_sets(
+        &self,
+        request: &pb::MaxAvailableComponentSetsRequest,
+        rules: Rules,
+    ) -> Result<i32, DecodeError> {
+        if self.nodes.count() == 0 {
+            return Ok(0);
+        }
+        let components = Component::decode_all(&request.components)?;
+        if components.is_empty() {
+            return Ok(i32::MAX);
+        }
+        let assumed = assumed(&request.assumed_workloads, rules)?;
+        let by_quotas = if rules.quotas {
+            self.quotas
+                .max_sets(&request.namespace, &components, &assumed)
+        } else {
+            None
+        };
+        let most = by_quotas.unwrap_or(i32::MAX);
+        let without_requirements = PodTemplate::default();
+        let wanted: Vec<_> = templates(&components, &without_requirements).collect();
+        let (mut simulation, mut demands) = self.after_assumed(&assumed, &wanted);
+        Ok(simulation.place_sets(&mut demands, most))
+    }
+
+    /// Places one set of each assumed workload. Returns the resources that are left, and the demands of `wanted`.
+    fn after_assumed(
+        &self,
+        assumed: &[AssumedWorkload],
+        wanted: &[(&PodTemplate, i64)],
+    ) -> (Simulation, Vec<Demand>) {
+        let without_requirements = PodTemplate::default();
+        let all = assumed
+            .iter()
+            .flat_map(|workload| templates(&workload.components, &without_requirements))
+            .chain(wanted.iter().copied());
+        let (mut simulation, mut demands) = self.nodes.simulation(&all.collect::<Vec<_>>());
+        let mut rest = demands.as_mut_slice();
+        for workload in assumed {
+            let (set, following) = rest.split_at_mut(workload.components.len());
+            // A workload that does not fit is probably running already, so that its pods are counted on their nodes.
+            simulation.place_sets(set, 1);
+            rest = following;
+        }
+        let of_wanted = demands.split_off(demands.len() - wanted.len());
+        (simulation, of_wanted)
+    }
+}
+
+/// Returns the template and the number of pods of each component.
+fn templates<'a>(
+    components: &'a [Component],
+    without_requirements: &'a PodTemplate,
+) -> impl Iterator<Item = (&'a PodTemplate, i64)> {
+    components.iter().map(move |component| {
+        let template = component.template.as_ref().unwrap_or(without_requirements);
+        (template, component.replicas)
+    })
+}
+
+fn assumed(
+    workloads: &[pb::AssumedWorkload],
+    rules: Rules,
+) -> Result<Vec<AssumedWorkload>, DecodeError> {
+    if rules.assumed_workloads {
+        AssumedWorkload::decode_all(workloads)
+    } else {
+        Ok(Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! Karmada's scheduler-estimator: a server beside a member cluster that counts the replicas that fit into the cluster.
+//!
+//! ```text
+//! API server of the member ── watches ──> ClusterState <── EstimatorService <── gRPC ── schedulers
+//! ```
+//!
+//! The core is pure: [`ClusterState`] follows events about objects, and answers requests. It has no clients, no tasks
+//! and no clock.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `estimate` | [`ClusterState`], and its answers to requests |
+//! | `nodes` | nodes with their free resources; the simulated placement of pods |
+//! | `node_claim` | the condition that a pod template sets on nodes |
+//! | `pod_template` | templates, components and assumed workloads, decoded from requests |
+//! | `pod_requests` | the resource requests of a pod |
+//! | `quota` | limits by ResourceQuotas |
+//! | `unschedulable` | the unschedulable pods of workloads |
+//! | `owned_index` | objects by their name and by their owner |
+//! | `run` | assembly of the parts below: [`run`] |
+//! | `watches` | watches of the member, which update the state |
+//! | `service` | the gRPC service |
+//! | `server`, `tls` | listener, connections and TLS of the gRPC server |
+//! | `metrics` | metrics of requests |
+//!
+//! The crate must not contain policies, bindings and decisions, and must not depend on the scheduler.
+
+// The derives of metric labels expand to paths into this name.
+extern crate berth_metrics as prometheus_client;
+
+mod estimate;
+mod metrics;
+mod node_claim;
+mod nodes;
+mod owned_index;
+mod pod_requests;
+mod pod_template;
+mod quota;
+mod run;
+mod server;
+mod service;
+mod tls;
+mod unschedulable;
+mod watches;
+
+pub use estimate::{ClusterState, Rules};
+pub use run::{EstimatorAddresses, EstimatorOptions, StartError, run};
+pub use tls::{TlsError, TlsFiles};

@@ -1,0 +1,132 @@
+//! A simulated placement of pods on a copy of the free resources of the nodes: first fit, in the order of node names.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{Nodes, PODS};
+use crate::node_claim::NodeClaim;
+use crate::pod_template::PodTemplate;
+
+/// The free resources of all nodes. Placed pods reduce them.
+#[derive(Debug)]
+pub(crate) struct Simulation {
+    /// The free amounts by resource and node.
+    free: Vec<Vec<i64>>,
+    /// The free numbers of pods by node.
+    pods: Vec<i64>,
+}
+
+/// Equal pods to place, prepared for a [`Simulation`].
+#[derive(Clone, Debug)]
+pub(crate) struct Demand {
+    /// The requested amounts with the index of the resource in the simulation. Amounts are positive.
+    requests: Vec<(usize, i64)>,
+    /// The nodes that satisfy the claim, in ascending order. Demands with equal claims share them.
+    nodes: Arc<[usize]>,
+    /// Index in `nodes` of the first node on which a pod may still fit. Free resources never grow.
+    first: usize,
+    /// The number of pods.
+    replicas: i64,
+}
+
+impl Nodes {
+    /// Copies the free resources that pods of these templates need. Returns a demand for each template and number of
+    /// pods.
+    pub(crate) fn simulation(
+        &self,
+        templates: &[(&PodTemplate, i64)],
+    ) -> (Simulation, Vec<Demand>) {
+        let mut resources: Vec<&str> = templates
+            .iter()
+            .flat_map(|(template, _)| template.requests.keys().map(String::as_str))
+            .collect();
+        resources.sort_unstable();
+        resources.dedup();
+        let column = |resource: &str| match self.resources.get(resource) {
+            Some(column) => self.slots.values().map(|slot| column.free(*slot)).collect(),
+            None => vec![0; self.slots.len()],
+        };
+        let mut nodes_of: HashMap<&NodeClaim, Arc<[usize]>> = HashMap::new();
+        let demands = templates.iter().map(|(template, replicas)| {
+            let claim = &template.claim;
+            let nodes = nodes_of
+                .entry(claim)
+                .or_insert_with(|| self.nodes_of(claim));
+            let requests = template.requests.iter().filter_map(|(resource, amount)| {
+                let index = resources.binary_search(&resource.as_str()).ok()?;
+                Some((index, *amount))
+            });
+            Demand {
+                requests: requests.collect(),
+                nodes: Arc::clone(nodes),
+                first: 0,
+                replicas: *replicas,
+            }
+        });
+        let demands = demands.collect();
+        let simulation = Simulation {
+            free: resources.iter().map(|resource| column(resource)).collect(),
+            pods: column(PODS),
+        };
+        (simulation, demands)
+    }
+
+    /// Returns the nodes that satisfy a claim, by their position in the order of names.
+    fn nodes_of(&self, claim: &NodeClaim) -> Arc<[usize]> {
+        let selection = self.select(claim);
+        let nodes = self.slots.values().enumerate();
+        let selected = nodes.filter(|(_, slot)| selection[**slot]);
+        selected.map(|(node, _)| node).collect()
+    }
+}
+
+impl Simulation {
+    /// Returns the number of pods of a demand that fit on all nodes together.
+    pub(crate) fn max_pods(&self, demand: &Demand) -> i64 {
+        let nodes = demand.nodes.iter();
+        nodes.fold(0, |sum: i64, node| {
+            sum.saturating_add(self.fits(demand, *node))
+        })
+    }
+
+    /// Places complete sets of pods until no further set fits or there are `most` sets. A set contains the pods of all
+    /// demands. Returns the number of sets. The pods of an incomplete set stay placed.
+    pub(crate) fn place_sets(&mut self, demands: &mut [Demand], most: i32) -> i32 {
+        if demands.iter().all(|demand| demand.replicas <= 0) {
+            return most;
+        }
+        let mut sets = 0;
+        while sets < most && demands.iter_mut().all(|demand| self.place(demand)) {
+            sets += 1;
+        }
+        sets
+    }
+
+    /// Places the pods of a demand. Reports whether all of them fit.
+    fn place(&mut self, demand: &mut Demand) -> bool {
+        let mut needed = demand.replicas.max(0);
+        let mut index = demand.first;
+        while needed > 0 && index < demand.nodes.len() {
+            let node = demand.nodes[index];
+            let placed = self.fits(demand, node).min(needed);
+            self.pods[node] -= placed;
+            for (resource, amount) in &demand.requests {
+                self.free[*resource][node] -= amount * placed;
+            }
+            needed -= placed;
+            if needed > 0 {
+                index += 1;
+            }
+        }
+        demand.first = index;
+        needed == 0
+    }
+
+    /// Returns the number of pods of a demand that fit on a node.
+    fn fits(&self, demand: &Demand, node: usize) -> i64 {
+        let requests = demand.requests.iter();
+        requests.fold(self.pods[node], |fits, (resource, amount)| {
+            fits.min(self.free[*resource][node] / amount)
+        })
+    }
+}
