@@ -30,9 +30,9 @@ pub(super) fn template_diff(
     let mut template = template.clone();
     prune(&mut template);
     let mut shared = template.clone();
-    let mut shares: BTreeSet<String> = BTreeSet::new();
+    let mut divided: BTreeSet<String> = BTreeSet::new();
     if let Some(replicas) = replicas {
-        shares = share_fields(&template, interpreter)?;
+        divided = share_fields(&template, interpreter)?;
         if is_overridden {
             interpreter.revise_replicas(&mut shared, replicas)?;
         }
@@ -44,7 +44,7 @@ pub(super) fn template_diff(
     for change in changed_fields(&shared, manifest) {
         // Without an override policy, only the division changes the replicas. While a workload moves, its share differs
         // from the scheduler's result.
-        let is_share = !is_overridden && shares.contains(&change.field);
+        let is_share = !is_overridden && divided.contains(&change.field);
         diffs.push(FieldDiff::new(change, is_share.then_some(Origin::Share)));
     }
     Ok(diffs)
