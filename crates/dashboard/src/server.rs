@@ -189,8 +189,8 @@ impl Dashboard {
                 () = ended.cancelled() => {}
             }
         };
-        let (served, watched, ()) = tokio::join!(served, watches, stop);
-        watched.map_err(|error| DashboardError::Serve(error.into()))?;
+        let (served, joined, ()) = tokio::join!(served, watches, stop);
+        joined.map_err(|error| DashboardError::Serve(error.into()))?;
         served.map_err(DashboardError::Serve)
     }
 }

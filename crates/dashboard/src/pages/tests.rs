@@ -481,6 +481,26 @@ fn the_history_of_a_scaled_workload_names_the_command_for_kinds_of_apps() {
 }
 
 #[test]
+fn the_live_page_names_the_number_of_changes_that_it_leaves_out() {
+    let mut store = small_store();
+    let now = Timestamp::now();
+    let mut move_to = |cluster: &str| {
+        let moved = deployment("crashing", &[(cluster, 2)]);
+        store.apply_binding(moved, Some(now), now);
+        live::page(&store).0
+    };
+    let note = "The newest 100 of ";
+    let mut page = String::new();
+    for _ in 0..PAGE_SIZE / 2 {
+        move_to("m01");
+        page = move_to("m03");
+    }
+    assert!(!page.contains(note), "{page}");
+    let page = move_to("m01");
+    assert!(page.contains("The newest 100 of 101 changes."), "{page}");
+}
+
+#[test]
 fn the_page_of_a_cluster_shows_its_workloads_and_what_would_leave() {
     let store = small_store();
     let object: Cluster = serde_json::from_value(json!({

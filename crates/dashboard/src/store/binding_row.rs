@@ -180,12 +180,11 @@ impl BindingRow {
         clusters: &dyn Fn(&str) -> ClusterState,
         now: Timestamp,
     ) {
-        match self.encoded.decode(key) {
-            Some(binding) => self.workload = WorkloadRow::of(&binding, clusters, now),
-            None => {
-                self.workload.health = self.workload.health_at(now);
-                self.workload.later.take_if(|later| later.at <= now);
-            }
+        if let Some(binding) = self.encoded.decode(key) {
+            self.workload = WorkloadRow::of(&binding, clusters, now);
+        } else {
+            self.workload.health = self.workload.health_at(now);
+            self.workload.later.take_if(|later| later.at <= now);
         }
     }
 
