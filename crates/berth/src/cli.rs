@@ -289,14 +289,13 @@ impl Command {
                 .await
                 .map_err(Failure::run),
             Self::Controllers(args) => {
-                controllers::run(args, cancel)
-                    .await
-                    .map_err(|error| match error {
-                        ControllersError::Options(error) => Failure::usage(error),
-                        ControllersError::Lease(error) => Failure::usage(error),
-                        ControllersError::Tracing(error) => Failure::usage(error),
-                        error => Failure::run(error),
-                    })
+                let ran = controllers::run(args, cancel).await;
+                ran.map_err(|error| match error {
+                    ControllersError::Options(error) => Failure::usage(error),
+                    ControllersError::Lease(error) => Failure::usage(error),
+                    ControllersError::Tracing(error) => Failure::usage(error),
+                    error => Failure::run(error),
+                })
             }
             Self::Webhook(args) => webhook::run(*args, cancel).await.map_err(Failure::run),
             Self::Estimator(args) => estimator::run(*args, cancel).await.map_err(Failure::run),

@@ -86,7 +86,7 @@ impl<'a> SchedulingFailure<'a> {
         let fix = match self {
             Self::Preempting(_) => return None,
             Self::Gang => {
-                "create the missing workloads of the group, make room for the one that does not fit, or lower the label minAvailable"
+                "create the missing workloads of the group, make room for a workload that does not fit, or lower the label minAvailable"
                     .to_owned()
             }
             Self::Extender(address) => format!(
