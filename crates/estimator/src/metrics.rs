@@ -97,9 +97,9 @@ mod tests {
 
     #[test]
     fn requests_are_counted_by_method_and_result() {
-        let metrics = RequestMetrics::default();
+        let metrics = RequestMetrics::for_all_methods();
         metrics.answered(
-            "MaxAvailableReplicas",
+            MAX_AVAILABLE_REPLICAS,
             &Ok::<_, ()>(1),
             Duration::from_millis(3),
         );
