@@ -17,7 +17,7 @@
 //! | `quota` | limits by ResourceQuotas |
 //! | `unschedulable` | the unschedulable pods of workloads |
 //! | `owned_index` | objects by their name and by their owner |
-//! | `run` | assembly of the parts below: [`run`] |
+//! | `run` | assembly of the parts below: [`run()`] |
 //! | `watches` | watches of the member, which update the state |
 //! | `service` | the gRPC service |
 //! | `server`, `tls` | listener, connections and TLS of the gRPC server |
