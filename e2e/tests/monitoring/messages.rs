@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::{in_repository, read};
 
 /// Crates whose messages users see in conditions and events.
-const CRATES: [&str; 4] = ["api", "engine", "scheduler", "controllers"];
+const CRATES: [&str; 5] = ["api", "engine", "scheduler", "controllers", "diagnosis"];
 /// Minimum length of a part of a message that is searched for. Shorter parts occur in the sources by chance.
 const SHORTEST: usize = 4;
 

@@ -5,7 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use berth_api::well_known::WORK_PERMANENT_ID;
 use serde_json::Value;
 
-use super::difference::VOLATILE;
+/// Metadata that changes with every write.
+pub(super) const VOLATILE: [&str; 3] = ["resourceVersion", "managedFields", "generation"];
 
 /// Hashes of a manifest and of the object that resulted from applying the manifest. The object also contains the
 /// server's defaults, which are no drift: the object is up to date while both hashes stay equal.

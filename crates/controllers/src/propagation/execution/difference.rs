@@ -11,6 +11,7 @@ use berth_apimachinery::field_changes::{FieldChange, field_changes};
 use berth_interpreter::{InterpretError, Interpreter};
 use serde_json::Value;
 
+use super::applied_state::VOLATILE;
 pub use super::ownership::is_managed;
 use super::ownership::retain_id;
 
@@ -18,8 +19,6 @@ use super::ownership::retain_id;
 const MAX_FIELDS: usize = 5;
 /// Maximum length of a field's path in a message.
 const MAX_FIELD_LENGTH: usize = 120;
-/// Metadata that changes with every write.
-pub(super) const VOLATILE: [&str; 3] = ["resourceVersion", "managedFields", "generation"];
 /// Objects whose keys are chosen by users, so that a server adds no defaults to them.
 const FREE_KEYS: [&str; 9] = [
     "data",
