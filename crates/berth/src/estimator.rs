@@ -30,6 +30,11 @@ pub enum EstimatorError {
 pub async fn run(args: EstimatorArgs, cancel: CancellationToken) -> Result<(), EstimatorError> {
     let gates = args.feature_gates.ineffective();
     ignored_flags::log_ineffective(&[args.without_effect.names(), &gates].concat());
+    if args.tls_is_incomplete() {
+        tracing::warn!(
+            "the server uses plain text, and verifies no clients: TLS needs --grpc-auth-cert-file and --grpc-auth-key-file"
+        );
+    }
     let target = Target {
         kubeconfig: args
             .kubeconfig

@@ -133,6 +133,16 @@ impl EstimatorArgs {
         }
     }
 
+    /// Reports whether flags of TLS have no effect, because certificate or key is missing.
+    pub(crate) fn tls_is_incomplete(&self) -> bool {
+        let files = [
+            &self.grpc_auth_cert_file,
+            &self.grpc_auth_key_file,
+            &self.grpc_client_ca_file,
+        ];
+        self.tls().is_none() && files.iter().any(|file| !file.is_empty())
+    }
+
     /// Returns the TLS files. As in Karmada, the server uses plain text unless both certificate and key are set.
     fn tls(&self) -> Option<TlsFiles> {
         if self.grpc_auth_cert_file.is_empty() || self.grpc_auth_key_file.is_empty() {
@@ -204,6 +214,18 @@ mod tests {
     #[test]
     fn clients_need_a_certificate_only_if_they_are_verified() {
         let files = "--cluster-name=m1 --grpc-auth-cert-file=c --grpc-auth-key-file=k";
+        for (line, incomplete) in [
+            ("--cluster-name=m1", false),
+            (files, false),
+            ("--cluster-name=m1 --grpc-auth-cert-file=c", true),
+            ("--cluster-name=m1 --grpc-client-ca-file=ca", true),
+        ] {
+            assert_eq!(
+                parse(line).unwrap().tls_is_incomplete(),
+                incomplete,
+                "{line}"
+            );
+        }
         for (line, uses_tls, verifies_clients) in [
             (files.to_owned(), true, false),
             (format!("{files} --grpc-client-ca-file=ca"), true, true),

@@ -260,6 +260,16 @@ impl Situation {
         text.replace("NS", self.name)
     }
 
+    /// A part of the text of `berth explain` after the first lines.
+    fn details(&self) -> &'static str {
+        match self.name {
+            "override-refused" => {
+                "Changed by OverridePolicy change in member1:\n  - spec.selector.matchLabels.app: \"web\""
+            }
+            _ => "",
+        }
+    }
+
     /// Reports whether a binding shows the situation. The others are at the template and its policy.
     fn is_shown_by_binding(&self) -> bool {
         !self.name.starts_with("template-") && !self.name.starts_with("policy-")
@@ -365,6 +375,23 @@ fn create(up: &Up) {
     );
 }
 
+/// Waits until `berth status` names the Deployment of a namespace as one that no policy selects.
+fn is_named_without_policy(up: &Up, namespace: &str) {
+    until(&format!("{namespace}: the status"), || {
+        let status = ["status", namespace, "--exit-code"];
+        let output = berth(up.home.path(), &status).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let expected = format!(
+            "1 workload has no policy, and stays in the control plane:\n  {namespace}/Deployment web\n"
+        );
+        if text.contains(&expected) && output.status.code() == Some(3) {
+            Ok(())
+        } else {
+            Err(format!("{:?}: {text}", output.status))
+        }
+    });
+}
+
 #[needs(kubectl)]
 #[test]
 fn the_cause_and_the_next_action_are_in_the_first_lines() {
@@ -392,12 +419,15 @@ fn the_cause_and_the_next_action_are_in_the_first_lines() {
             let errors = String::from_utf8_lossy(&output.stderr).into_owned();
             let first: Vec<&str> = text.lines().take(3).collect();
             let first = first.join("\n");
-            if first.contains(&line) && first.contains(fix) {
+            if first.contains(&line) && first.contains(fix) && text.contains(situation.details()) {
                 Ok(())
             } else {
                 Err(format!("{text}{errors}"))
             }
         });
+        if name.starts_with("policy-") {
+            is_named_without_policy(&up, name);
+        }
         if !situation.is_shown_by_binding() {
             continue;
         }

@@ -92,7 +92,7 @@ fn measure(what: &str, count: usize, mut run: impl FnMut(usize)) {
 
 #[test]
 #[ignore = "prints a measurement"]
-fn answers_about_a_large_cluster_are_fast() {
+fn measure_answers_about_a_large_cluster() {
     let before = berth_metrics::process::resident_memory().unwrap_or_default();
     let mut state = cluster();
     let after = berth_metrics::process::resident_memory().unwrap_or_default();

@@ -4,6 +4,7 @@ use std::future::pending;
 use std::sync::Mutex;
 
 use berth_api::ResourceBinding;
+use berth_api::well_known::APPLIED_OVERRIDES;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use kube::client::Body;
@@ -180,6 +181,27 @@ async fn the_comparison_with_members_masks_the_values_of_a_secret() {
     let variation = &report.between_clusters[0];
     let fields = [&fields[0].field, &of.template[0].field, &variation.field];
     assert_eq!(fields, ["data.password"; 3]);
+}
+
+#[tokio::test]
+async fn the_changes_by_overrides_mask_the_values_of_a_secret() {
+    let servers = Arc::new(FakeServers::new(2));
+    let (client, binding) = (servers.client(), servers.binding());
+    let mut works = crate::binding_objects::works(&client, &binding)
+        .await
+        .unwrap();
+    assert_eq!(override_changes(&client, &binding, works.clone()).await, []);
+    for (_, work) in &mut works {
+        let applied = json!([{"policyName": "web", "overriders": {}}]).to_string();
+        let annotations = work.metadata.annotations.get_or_insert_default();
+        annotations.insert(APPLIED_OVERRIDES.to_owned(), applied);
+    }
+    let changes = override_changes(&client, &binding, works).await;
+    let text = format!("{changes:?}");
+    assert!(!text.contains("plain"), "{text}");
+    let changed = changes[0].fields.as_ref().unwrap();
+    assert_eq!(changed[0].field, "data.password");
+    assert_eq!(changes[0].policies, ["OverridePolicy web"]);
 }
 
 #[tokio::test]
