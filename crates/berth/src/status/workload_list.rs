@@ -168,7 +168,7 @@ impl WorkloadList {
         let kind = first.kind.to_lowercase();
         let _ = writeln!(
             text,
-            "`berth explain {kind}/{} -n {}` names the policy that nearly selects it",
+            "`berth explain {kind}/{} -n {}` tells why",
             first.name, first.namespace
         );
     }
