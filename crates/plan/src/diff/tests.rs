@@ -196,12 +196,12 @@ async fn the_changes_by_overrides_mask_the_values_of_a_secret() {
         let annotations = work.metadata.annotations.get_or_insert_default();
         annotations.insert(APPLIED_OVERRIDES.to_owned(), applied);
     }
-    let changes = override_changes(&client, &binding, works).await;
-    let text = format!("{changes:?}");
+    let groups = override_changes(&client, &binding, works).await;
+    let text = format!("{groups:?}");
     assert!(!text.contains("plain"), "{text}");
-    let changed = changes[0].fields.as_ref().unwrap();
-    assert_eq!(changed[0].field, "data.password");
-    assert_eq!(changes[0].policies, ["OverridePolicy web"]);
+    let fields = groups[0].fields.as_ref().unwrap();
+    assert_eq!(fields[0].field, "data.password");
+    assert_eq!(groups[0].policies, ["OverridePolicy web"]);
 }
 
 #[tokio::test]
