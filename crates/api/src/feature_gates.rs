@@ -39,6 +39,9 @@ pub struct EngineGates {
     /// EstimateGrownRequests (specific to Berth): replicas that still run with a smaller request count with the new
     /// request.
     pub estimate_grown_requests: bool,
+    /// NodePoolEstimate (specific to Berth): estimates use the summary of a cluster's nodes, if `berth controllers` write
+    /// it, and respect node selectors, node affinities and taints.
+    pub node_pool_estimate: bool,
     /// FollowMemberAPIs (specific to Berth): a resource leaves a cluster that no longer serves its kind.
     #[serde(rename = "FollowMemberAPIs")]
     pub follow_member_apis: bool,
@@ -71,6 +74,7 @@ impl Default for EngineGates {
             min_groups_in_division: false,
             no_scale_up_on_taints: false,
             estimate_grown_requests: false,
+            node_pool_estimate: true,
             follow_member_apis: false,
         }
     }

@@ -21,6 +21,7 @@
 //! | [`go_json`], [`go_zero`] | JSON as Go's encoder writes it |
 //! | [`pod_requests`], [`quantity`] | resource requests of pods; resource quantities |
 //! | [`node_resources`] | resources of nodes that schedulers count, and their units |
+//! | [`node_pools`], [`node_requirements`] | summary of a cluster's nodes; requirements of pod templates on nodes |
 //! | [`condition`], [`condition_message`] | status conditions; length of their messages |
 //! | [`feature_gates`] | the feature gates of all programs |
 //!
@@ -68,6 +69,8 @@ pub mod interpreter_customization;
 pub mod interpreter_webhook;
 pub mod manifest;
 pub mod names;
+pub mod node_pools;
+pub mod node_requirements;
 pub mod node_resources;
 mod open_enum;
 pub mod override_policy;

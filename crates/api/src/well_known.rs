@@ -100,6 +100,9 @@ pub const WAITING_FOR_REPLICAS: &str = "WaitingForReplicas";
 pub const LAST_HEALTHY_COPY: &str = "LastHealthyCopy";
 /// Reason of the condition [`CONDITION_MIGRATING`]: a workload that needs the resource has not left yet.
 pub const WAITING_FOR_WORKLOAD: &str = "WaitingForWorkload";
+/// Annotation of Clusters, specific to Berth: the nodes of the cluster by pool, as the JSON of
+/// [`NodePools`](crate::node_pools::NodePools).
+pub const NODE_POOLS: &str = "capacity.berth/node-pools";
 /// Condition of Clusters, specific to Berth: evictions from clusters that are not ready are paused, because too many
 /// clusters became not ready at the same time.
 pub const CONDITION_EVICTIONS_PAUSED: &str = "EvictionsPaused";

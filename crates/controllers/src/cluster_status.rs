@@ -8,11 +8,12 @@
 //! ```
 //!
 //! Each task owns the state of its member, so that a slow or unreachable member does not delay other members. The
-//! modules `readiness`, `summary` and `model_grades` compute the content of the status and send no requests.
+//! modules `readiness`, `summary`, `model_grades` and `node_pools` compute what is written, and send no requests.
 
 pub mod apis;
 mod member;
 mod model_grades;
+mod node_pools;
 mod probe;
 mod readiness;
 mod status_writer;
@@ -48,6 +49,8 @@ pub struct ClusterStatusOptions {
     pub failure_threshold: Duration,
     /// True to watch the nodes and pods of the members and report their summaries.
     pub resource_modeling: bool,
+    /// True to summarise the watched nodes by pool, in an annotation of the Cluster.
+    pub node_pools: bool,
 }
 
 impl Default for ClusterStatusOptions {
@@ -57,6 +60,7 @@ impl Default for ClusterStatusOptions {
             success_threshold: Duration::from_secs(30),
             failure_threshold: Duration::from_secs(30),
             resource_modeling: true,
+            node_pools: true,
         }
     }
 }

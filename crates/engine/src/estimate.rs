@@ -3,7 +3,7 @@
 mod assumed;
 mod component_sets;
 mod general;
-mod models;
+mod nodes;
 
 use std::fmt::Debug;
 

@@ -8,6 +8,7 @@ mod affinity;
 mod api_numbers;
 pub(crate) mod capacity;
 pub(crate) mod cluster_block;
+pub(crate) mod node_pools;
 pub(crate) mod row;
 mod snapshot;
 pub(crate) mod symbols;
@@ -209,7 +210,7 @@ impl Fleet {
             .collect();
         let (taint_list, taints) = self.taint_list(taints);
         let (capacity, capacity_error) =
-            status.map_or_else(Default::default, |status| Capacity::read(spec, status));
+            status.map_or_else(Default::default, |status| Capacity::read(cluster, status));
         self.number_resources(&capacity);
         let capacity = match old {
             Some(old) if *old.capacity == capacity => Arc::clone(&old.capacity),

@@ -60,7 +60,7 @@ impl Plugins {
             filters.push(Filter::Binding(Arc::new(WorkloadAntiAffinity)));
         }
         let locality: Arc<dyn Score> = Arc::new(ClusterLocality);
-        let general = GeneralEstimator::new(gates.customized_cluster_resource_modeling);
+        let general = GeneralEstimator::new(gates);
         let general: Arc<dyn Estimator> = Arc::new(general);
         Self {
             pre_filters: Vec::new(),

@@ -9,6 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use berth_api::binding::{BindingSpec, BindingStatus};
+use berth_api::node_requirements::NodeRequirements;
 use berth_api::{Binding, BindingKey};
 
 pub use placement::{CompiledPlacement, CompiledToleration, Constraint, SpreadBy, Strategy, Term};
@@ -84,6 +85,8 @@ pub struct ComponentRequest {
     pub replicas: i32,
     /// The resource request of each replica.
     pub request: ResourceRequest,
+    /// The requirements of each replica on nodes.
+    pub nodes: NodeRequirements,
 }
 
 /// The clusters of the other workloads in the affinity groups of a workload (feature gate WorkloadAffinity).
@@ -117,6 +120,8 @@ pub struct Request {
     replicas: i64,
     /// The resource request of each replica. `None` if the binding has no replica requirements.
     requirements: Option<ResourceRequest>,
+    /// The requirements of each replica on nodes.
+    nodes: NodeRequirements,
     components: Vec<ComponentRequest>,
     /// The current clusters of the workload (`spec.clusters`), with their current replicas and without duplicates.
     current: Vec<(String, i64)>,
@@ -158,17 +163,22 @@ impl Request {
             .map(|requirements| resources(&requirements.resource_request))
             .transpose()?;
         let components = spec.components.iter().map(|component| {
-            let request = match &component.replica_requirements {
+            let requirements = component.replica_requirements.as_ref();
+            let request = match requirements {
                 Some(requirements) => resources(&requirements.resource_request)?,
                 None => ResourceRequest::default(),
             };
+            let claim = requirements.and_then(|requirements| requirements.node_claim.as_ref());
             Ok(ComponentRequest {
                 name: component.name.clone(),
                 replicas: component.replicas,
                 request,
+                nodes: NodeRequirements::new(claim),
             })
         });
         let components = components.collect::<Result<_, RequestError>>()?;
+        let requirements_of_replica = spec.replica_requirements.as_ref();
+        let claim = requirements_of_replica.and_then(|it| it.node_claim.as_ref());
         let mut current: Vec<(String, i64)> = Vec::with_capacity(spec.clusters.len());
         for cluster in &spec.clusters {
             if !current.iter().any(|(name, _)| *name == cluster.name) {
@@ -181,6 +191,7 @@ impl Request {
             ties: TieOrder::of_uid(spec.resource.uid.as_deref().unwrap_or_default()),
             replicas: i64::from(spec.replicas).max(0),
             requirements,
+            nodes: NodeRequirements::new(claim),
             components,
             current,
             evicting: spec
@@ -246,6 +257,11 @@ impl Request {
     /// Returns the resource request of each replica, or `None` if the binding has no replica requirements.
     pub fn requirements(&self) -> Option<&ResourceRequest> {
         self.requirements.as_ref()
+    }
+
+    /// Returns the requirements of each replica on nodes.
+    pub fn nodes(&self) -> &NodeRequirements {
+        &self.nodes
     }
 
     /// Returns the components of a workload with several pod templates.

@@ -61,6 +61,17 @@ impl NodeShape {
             })
     }
 
+    /// Returns the free resources of the node after `pods` pods are removed.
+    pub(crate) fn with(&self, pod: &PodShape, pods: i64) -> Self {
+        let mut more = self.clone();
+        more.pods = more.pods.saturating_add(pods);
+        for (resource, amount) in &pod.requests {
+            let free = more.free.entry(resource.clone()).or_default();
+            *free = free.saturating_add(amount.saturating_mul(pods));
+        }
+        more
+    }
+
     /// Returns the free resources of the node after `pods` pods are placed. Amounts are at least 0.
     pub(crate) fn without(&self, pod: &PodShape, pods: i64) -> Self {
         let mut left = self.clone();

@@ -200,6 +200,11 @@ const GATES: &[(&str, Stage, Effect)] = &[
         Set(|gates, on| gates.engine.follow_member_apis = on),
     ),
     (
+        "NodePoolEstimate",
+        Stage::Own,
+        Set(|gates, on| gates.engine.node_pool_estimate = on),
+    ),
+    (
         "RoutineEvents",
         Stage::Own,
         Set(|gates, on| gates.routine_events = on),

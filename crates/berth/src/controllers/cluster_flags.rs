@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use berth_api::feature_gates::EngineGates;
 use berth_apimachinery::go_bool::go_bool;
 use berth_component_base::go_duration::go_duration;
 use berth_controllers::cluster::HeartbeatOptions;
@@ -69,7 +70,7 @@ impl ClusterArgs {
     }
 
     /// Returns the options of the cluster status controller.
-    pub(super) fn status_options(&self) -> ClusterStatusOptions {
+    pub(super) fn status_options(&self, gates: EngineGates) -> ClusterStatusOptions {
         ClusterStatusOptions {
             update_frequency: self
                 .cluster_status_update_frequency
@@ -77,6 +78,7 @@ impl ClusterArgs {
             success_threshold: self.cluster_success_threshold,
             failure_threshold: self.cluster_failure_threshold,
             resource_modeling: self.enable_cluster_resource_modeling,
+            node_pools: gates.node_pool_estimate,
         }
     }
 }

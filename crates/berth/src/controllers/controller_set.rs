@@ -5,7 +5,8 @@
 //! This module does not know which of the two commands runs the set, or where the API server is.
 
 use berth_api::feature_gates::{ControllerGates, FeatureGates};
-use berth_controllers::cluster_status;
+use berth_controllers::cluster::HeartbeatOptions;
+use berth_controllers::cluster_status::{self, ClusterStatusOptions};
 use berth_controllers::detector::{self, DetectorOptions, OptionsError};
 use berth_controllers::failover::{self, FailoverOptions};
 use berth_controllers::monitor::Monitor;
@@ -22,7 +23,6 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use super::DetectorArgs;
-use super::cluster_flags::ClusterArgs;
 use super::failover_flags::{FailoverArgs, MemberKind};
 use super::propagation_flags::PropagationArgs;
 use super::selection::{Controller, Selection};
@@ -91,7 +91,8 @@ pub struct ControllerSet {
     detector: DetectorOptions,
     propagation: PropagationOptions,
     selection: Selection,
-    clusters: ClusterArgs,
+    heartbeat: HeartbeatOptions,
+    cluster_status: ClusterStatusOptions,
     failover: FailoverOptions,
     taint_policies: taint_policy::Effect,
     gates: ControllerGates,
@@ -136,7 +137,8 @@ impl ControllerSet {
                     .then_some(flags.failover.graceful_eviction_timeout),
                 ..flags.propagation.options(gates)
             },
-            clusters: flags.clusters.clone(),
+            heartbeat: flags.clusters.heartbeat_options(),
+            cluster_status: flags.clusters.status_options(gates.engine),
             failover: FailoverOptions {
                 taint_eviction,
                 application_failover: selection.has(Controller::ApplicationFailover),
@@ -176,7 +178,7 @@ impl ControllerSet {
         let (client, monitor, cancel) = inputs();
         let clusters = run_cluster_controllers(
             client,
-            self.clusters,
+            (self.heartbeat, self.cluster_status),
             self.selection,
             detector_options,
             monitor,
@@ -254,7 +256,7 @@ async fn run_selected_binding_controllers(
 /// that the detector skips.
 async fn run_cluster_controllers(
     client: Client,
-    args: ClusterArgs,
+    (heartbeat, status): (HeartbeatOptions, ClusterStatusOptions),
     selection: Selection,
     detector: DetectorOptions,
     monitor: Monitor,
@@ -263,10 +265,9 @@ async fn run_cluster_controllers(
     let is_selected = |controller| selection.has(controller);
     let cluster = async {
         if is_selected(Controller::Cluster) {
-            let options = args.heartbeat_options();
             Box::pin(cluster::run(
                 client.clone(),
-                options,
+                heartbeat,
                 monitor.clone(),
                 cancel.clone(),
             ))
@@ -274,15 +275,9 @@ async fn run_cluster_controllers(
         }
         Ok(())
     };
-    let status = async {
+    let collector = async {
         if is_selected(Controller::ClusterStatus) {
-            cluster_status::run(
-                client.clone(),
-                args.status_options(),
-                monitor.clone(),
-                cancel.clone(),
-            )
-            .await;
+            cluster_status::run(client.clone(), status, monitor.clone(), cancel.clone()).await;
         }
         Ok(())
     };

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_api::cluster::{ClusterSpec, ClusterStatus};
+use berth_api::node_pools::NodePools;
 use berth_api::{Cluster, condition};
 use berth_apimachinery::dynamic_object::decode_event;
 use berth_component_base::list_watch::{self, Budget, Limits};
@@ -23,8 +24,8 @@ use tokio::time::MissedTickBehavior;
 
 use super::readiness::{ProbeResult, Readiness};
 use super::status_writer::{self, StatusUpdate};
-use super::summary_input::{NodeResources, PodResources, weigh_node, weigh_pod};
-use super::{ClusterStatusOptions, apis, model_grades, probe, summary};
+use super::summary_input::{NodeResources, PodResources, requested_by_node, weigh_node, weigh_pod};
+use super::{ClusterStatusOptions, apis, model_grades, node_pools, probe, summary};
 use crate::member_client::{self, MemberClientError};
 use crate::monitor::Monitor;
 
@@ -132,6 +133,15 @@ fn version_of(secret: &Secret) -> SecretVersion {
     (metadata.uid.clone(), metadata.resource_version.clone())
 }
 
+/// The collected data of a member.
+struct Collected {
+    status: ClusterStatus,
+    /// Status, reason and message of the condition `CompleteAPIEnablements`.
+    complete_apis: (bool, &'static str, String),
+    /// The nodes by pool, or `None` if they are unknown.
+    node_pools: Option<NodePools>,
+}
+
 /// The objects of one kind, by namespace and name.
 struct Store<T> {
     objects: BTreeMap<String, T>,
@@ -200,6 +210,7 @@ impl Member {
             .readiness
             .accept(ready.status, was_ready, since, now, &self.options);
         let mut update = StatusUpdate::default();
+        let mut node_pools = None;
         if accepted {
             update
                 .conditions
@@ -208,9 +219,10 @@ impl Member {
         if result == ProbeResult::Ready && accepted {
             let collected = tokio::time::timeout(probe::COLLECT_TIMEOUT, self.collect()).await;
             let (complete, reason, message) = match collected {
-                Ok(Some((collected, complete_apis))) => {
-                    update.collected = Some(collected);
-                    complete_apis
+                Ok(Some(collected)) => {
+                    update.collected = Some(collected.status);
+                    node_pools = collected.node_pools;
+                    collected.complete_apis
                 }
                 // This function runs again as soon as the first lists are complete.
                 Ok(None) => return,
@@ -229,7 +241,7 @@ impl Member {
             ));
             update.conditions.extend(self.limits_condition());
         }
-        match status_writer::write(&self.control_plane, &self.cluster, &update).await {
+        match self.write(&update, node_pools.as_ref()).await {
             Ok(Some(cluster)) => {
                 if let Some(end) = self.write_failure.ended(Instant::now()) {
                     let (cluster, failures) = (self.cluster.name_any(), end.failures);
@@ -252,6 +264,28 @@ impl Member {
         let cluster = self.cluster.name_any();
         self.monitor
             .cluster_status_collected(&cluster, since.elapsed());
+    }
+
+    /// Writes the nodes by pool and the status. Returns the written Cluster, or `None` if nothing was written.
+    ///
+    /// The status comes last: schedulers read from it that the member reports the workloads that they have placed. The
+    /// nodes must show these workloads by then. A failed write of the nodes does not delay the status.
+    async fn write(
+        &mut self,
+        update: &StatusUpdate,
+        node_pools: Option<&NodePools>,
+    ) -> Result<Option<Cluster>, kube::Error> {
+        let client = &self.control_plane;
+        let annotated = match node_pools {
+            Some(pools) => status_writer::write_node_pools(client, &self.cluster, pools).await,
+            None => Ok(None),
+        };
+        let cluster = match &annotated {
+            Ok(Some(annotated)) => annotated,
+            _ => &self.cluster,
+        };
+        let written = status_writer::write(client, cluster, update).await?;
+        Ok(written.or(annotated?))
     }
 
     /// Logs a failed write of the status. The client logs outages of the control plane.
@@ -361,7 +395,7 @@ impl Member {
 
     /// Collects the version, APIs and summaries of the member, and the condition `CompleteAPIEnablements`. Returns
     /// `None` before the first lists of nodes and pods are complete. When they take too long, the last summaries stay.
-    async fn collect(&mut self) -> Option<(ClusterStatus, (bool, &'static str, String))> {
+    async fn collect(&mut self) -> Option<Collected> {
         let connection = self.connection.as_mut()?;
         let has_synced = connection.has_synced();
         connection.is_awaited = !has_synced;
@@ -370,8 +404,9 @@ impl Member {
         }
         let client = connection.client.clone();
         let (version, served) = tokio::join!(probe::version(&client), apis::discover(&client));
-        let condition = apis::condition(&served);
+        let complete_apis = apis::condition(&served);
         let connection = self.connection.as_ref()?;
+        let mut node_pools = None;
         let mut status = ClusterStatus {
             kubernetes_version: version,
             api_enablements: served.enablements,
@@ -383,13 +418,21 @@ impl Member {
             status.resource_summary = last.resource_summary;
         } else if connection.has_resources {
             let (nodes, pods) = (&connection.nodes.objects, &connection.pods.objects);
+            let requested = requested_by_node(pods);
             let mut resources = summary::resources(nodes, pods);
             let models = &self.cluster.spec.resource_models;
-            resources.allocatable_modelings = model_grades::count_nodes(models, nodes, pods);
+            resources.allocatable_modelings = model_grades::count_nodes(models, nodes, &requested);
+            if self.options.node_pools {
+                node_pools = Some(node_pools::summarise(nodes, &requested));
+            }
             status.node_summary = Some(summary::nodes(nodes));
             status.resource_summary = Some(resources);
         }
-        Some((status, condition))
+        Some(Collected {
+            status,
+            complete_apis,
+            node_pools,
+        })
     }
 }
 

@@ -3,27 +3,17 @@
 use std::collections::{BTreeMap, HashMap};
 
 use berth_api::cluster::{AllocatableModeling, ResourceModel};
-use berth_api::pod_requests::{Amounts, add};
-use berth_api::quantity::Quantity;
+use berth_api::pod_requests::Amounts;
 
-use super::summary_input::{NodeResources, PodResources};
+use super::summary_input::NodeResources;
 
-/// Counts the nodes in each grade, in the order of the models. The grade of a node is the last grade whose minimums are
+/// Counts the nodes in each grade, in the order of the models. `requested` contains the requests of the pods on each node. The grade of a node is the last grade whose minimums are
 /// reached by the free resources of the node. A node that is below all grades or cannot take another pod has no grade.
 pub(super) fn count_nodes(
     models: &[ResourceModel],
     nodes: &BTreeMap<String, NodeResources>,
-    pods: &BTreeMap<String, PodResources>,
+    requested: &HashMap<&str, Amounts>,
 ) -> Vec<AllocatableModeling> {
-    let mut requested: HashMap<&str, Amounts> = HashMap::new();
-    let one_pod = Amounts::from([("pods".to_owned(), Quantity::from_integer(1))]);
-    for pod in pods.values().filter(|pod| !pod.finished) {
-        if let Some(node) = &pod.node {
-            let requested = requested.entry(node).or_default();
-            add(requested, &pod.requests);
-            add(requested, &one_pod);
-        }
-    }
     let mut counts: Vec<AllocatableModeling> = models
         .iter()
         .map(|model| AllocatableModeling {
@@ -82,7 +72,9 @@ fn grade(models: &[ResourceModel], free: &Amounts) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use berth_api::cluster::ResourceModelRange;
+    use berth_api::quantity::Quantity;
 
+    use super::super::summary_input::{PodResources, requested_by_node};
     use super::*;
 
     fn model(grade: u64, cpu: &str, memory: &str) -> ResourceModel {
@@ -107,6 +99,7 @@ mod tests {
                 entry("pods", pods),
             ]
             .into(),
+            ..NodeResources::default()
         }
     }
 
@@ -137,7 +130,7 @@ mod tests {
             ("1".to_owned(), pod("a", "1")),
             ("2".to_owned(), pod("d", "5")),
         ]);
-        let counts: Vec<(u64, i64)> = count_nodes(&models, &nodes, &pods)
+        let counts: Vec<(u64, i64)> = count_nodes(&models, &nodes, &requested_by_node(&pods))
             .iter()
             .map(|m| (m.grade, m.count))
             .collect();
@@ -147,6 +140,6 @@ mod tests {
     #[test]
     fn without_models_there_are_no_counts() {
         let nodes = BTreeMap::from([("a".to_owned(), node("8", "32Gi", "1"))]);
-        assert_eq!(count_nodes(&[], &nodes, &BTreeMap::new()), []);
+        assert_eq!(count_nodes(&[], &nodes, &HashMap::new()), []);
     }
 }

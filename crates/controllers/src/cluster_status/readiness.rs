@@ -160,6 +160,7 @@ mod tests {
         success_threshold: Duration::from_secs(20),
         failure_threshold: Duration::from_secs(30),
         resource_modeling: true,
+        node_pools: true,
     };
 
     #[test]

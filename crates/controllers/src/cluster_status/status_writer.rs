@@ -1,6 +1,9 @@
-//! The writer of a Cluster's status. It writes only the fields that differ, and keeps the conditions of other clients.
+//! The writer of a Cluster's status and of the annotation with its nodes. It writes only the fields that differ, and
+//! keeps the conditions of other clients.
 
 use berth_api::cluster::ClusterStatus;
+use berth_api::node_pools::NodePools;
+use berth_api::well_known::NODE_POOLS;
 use berth_api::{Cluster, condition};
 use berth_apimachinery::conflict_retry::Attempts;
 use berth_apimachinery::merge_diff::merge_diff;
@@ -46,6 +49,26 @@ pub(super) async fn write(
         }
     }
     Ok(None)
+}
+
+/// Writes the nodes by pool into the annotation of a Cluster. Returns the written Cluster, or `None` if the annotation
+/// already has this value.
+pub(super) async fn write_node_pools(
+    client: &Client,
+    cluster: &Cluster,
+    pools: &NodePools,
+) -> Result<Option<Cluster>, kube::Error> {
+    let text = serde_json::to_string(pools).map_err(kube::Error::SerdeError)?;
+    if cluster.annotations().get(NODE_POOLS) == Some(&text) {
+        return Ok(None);
+    }
+    let clusters: Api<Cluster> = Api::all(client.clone());
+    let patch = Patch::Merge(json!({ "metadata": { "annotations": { NODE_POOLS: text } } }));
+    let parameters = PatchParams::default();
+    let written = clusters
+        .patch(&cluster.name_any(), &parameters, &patch)
+        .await?;
+    Ok(Some(written))
 }
 
 /// Returns the merge patch that applies an update to a status, or `None` if the update changes nothing.

@@ -79,6 +79,7 @@ mod tests {
         let node = |ready| NodeResources {
             ready,
             allocatable: amounts(&[("cpu", "3500m"), ("memory", "4Gi"), ("pods", "10")]),
+            ..NodeResources::default()
         };
         let all = BTreeMap::from([("a".to_owned(), node(true)), ("b".to_owned(), node(false))]);
         let pod = |node: Option<&str>, finished| PodResources {

@@ -1,16 +1,26 @@
 //! The fields of nodes and pods that the summaries need. The controller stores these fields instead of whole objects to
 //! save memory for large members.
 
-use berth_api::pod_requests::{self, Amounts, amounts};
+use std::collections::{BTreeMap, HashMap};
+
+use berth_api::node_pools::NodeTaint;
+use berth_api::pod_requests::{self, Amounts, add, amounts};
+use berth_api::quantity::Quantity;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::DynamicObject;
 use serde_json::Value;
+
+/// Key of the taint that corresponds to `spec.unschedulable` of a node.
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 /// The resources of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NodeResources {
     pub(crate) ready: bool,
     pub(crate) allocatable: Amounts,
+    pub(crate) labels: BTreeMap<String, String>,
+    /// The taints that keep pods away, sorted.
+    pub(crate) taints: Vec<NodeTaint>,
 }
 
 /// The resources of a pod.
@@ -31,8 +41,49 @@ impl NodeResources {
         Self {
             ready: ready.is_some_and(|condition| condition.status == "True"),
             allocatable: amounts(status.allocatable.as_ref()),
+            labels: node.metadata.labels.clone().unwrap_or_default(),
+            taints: taints(node),
         }
     }
+}
+
+/// Returns the taints of a node that keep pods away, sorted. A cordoned node has the taint of cordoned nodes.
+fn taints(node: &Node) -> Vec<NodeTaint> {
+    let spec = node.spec.as_ref();
+    let taints = spec.and_then(|spec| spec.taints.as_ref());
+    let taints = taints.into_iter().flatten();
+    let mut repelling: Vec<NodeTaint> = taints
+        .filter(|taint| matches!(&*taint.effect, "NoSchedule" | "NoExecute"))
+        .map(|taint| NodeTaint {
+            key: taint.key.clone(),
+            value: taint.value.clone().unwrap_or_default(),
+            effect: taint.effect.clone(),
+        })
+        .collect();
+    if spec.and_then(|spec| spec.unschedulable) == Some(true) {
+        repelling.push(NodeTaint {
+            key: UNSCHEDULABLE.to_owned(),
+            effect: "NoSchedule".to_owned(),
+            ..NodeTaint::default()
+        });
+    }
+    repelling.sort_unstable();
+    repelling.dedup();
+    repelling
+}
+
+/// Sums the requests of the unfinished pods on each node. The number of pods is the resource `pods`.
+pub(super) fn requested_by_node(pods: &BTreeMap<String, PodResources>) -> HashMap<&str, Amounts> {
+    let mut requested: HashMap<&str, Amounts> = HashMap::new();
+    let one_pod = Amounts::from([("pods".to_owned(), Quantity::from_integer(1))]);
+    for pod in pods.values().filter(|pod| !pod.finished) {
+        if let Some(node) = &pod.node {
+            let requested = requested.entry(node).or_default();
+            add(requested, &pod.requests);
+            add(requested, &one_pod);
+        }
+    }
+    requested
 }
 
 impl PodResources {
@@ -54,7 +105,11 @@ const BASE_WEIGHT: usize = 256;
 
 /// Returns the approximate size of the stored fields of a node.
 pub(super) fn weigh_node(node: &DynamicObject, _: usize) -> usize {
-    BASE_WEIGHT + weigh_amounts(&node.data["status"]["allocatable"])
+    let labels = node.metadata.labels.iter().flatten();
+    let labels: usize = labels
+        .map(|(key, value)| key.len() + value.len() + 64)
+        .sum();
+    BASE_WEIGHT + labels + weigh_amounts(&node.data["status"]["allocatable"])
 }
 
 /// Returns the approximate size of the stored fields of a pod.

@@ -36,6 +36,11 @@ pub(crate) struct Adjustments {
 }
 
 impl Adjustments {
+    /// Reports whether there are no corrections.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty()
+    }
+
     /// No corrections for a cluster.
     pub(crate) const NONE: &Self = &Self {
         added: Vec::new(),

@@ -3,25 +3,26 @@
 
 use std::collections::BTreeMap;
 
+use berth_api::node_requirements::NodeRequirements;
 use berth_api::quantity::Quantity;
 
 use super::assumed::{Adjustments, Demand};
 use super::bounded;
-use super::models::{Modelling, Nodes};
+use super::nodes::{NodeReports, Pods};
 use crate::fleet::row::Row;
 use crate::request::ComponentRequest;
 use crate::resource_vector::PodShape;
 
 /// The resource requests of one set of components.
 #[derive(Clone, Debug)]
-pub(crate) struct ComponentSet {
+pub(crate) struct ComponentSet<'a> {
     pods: i64,
     resources: BTreeMap<String, Quantity>,
-    shapes: Vec<(i64, PodShape)>,
+    shapes: Vec<(i64, PodShape, &'a NodeRequirements)>,
 }
 
-impl ComponentSet {
-    pub(crate) fn new(components: &[ComponentRequest]) -> Self {
+impl<'a> ComponentSet<'a> {
+    pub(crate) fn new(components: &'a [ComponentRequest]) -> Self {
         let mut resources: BTreeMap<String, Quantity> = BTreeMap::new();
         for component in components {
             for amount in component.request.amounts() {
@@ -36,14 +37,17 @@ impl ComponentSet {
             resources,
             shapes: components
                 .iter()
-                .map(|component| (i64::from(component.replicas), component.request.pod_shape()))
+                .map(|component| {
+                    let replicas = i64::from(component.replicas);
+                    (replicas, component.request.pod_shape(), &component.nodes)
+                })
                 .collect(),
         }
     }
 
     /// Returns the number of sets that fit into a cluster. Quantities are compared by value, regardless of their
     /// notation.
-    pub(crate) fn fit(&self, row: &Row, assumed: &Adjustments, modelling: Modelling) -> i32 {
+    pub(crate) fn fit(&self, row: &Row, assumed: &Adjustments, reports: NodeReports) -> i32 {
         let demand = Demand::of(assumed);
         let pods = row.capacity.pods.unwrap_or(0).saturating_sub(demand.pods);
         if pods <= 0 {
@@ -73,11 +77,14 @@ impl ComponentSet {
             bound = bound.min(i64::try_from(sets).unwrap_or(i64::MAX));
         }
         let mut bound = bounded(bound);
-        if modelling == Modelling::Used
-            && let Some(mut nodes) = Nodes::new(&row.capacity.models)
-        {
+        if let Some(reported) = reports.of(&row.capacity) {
+            let shapes = self.shapes.iter();
+            let set: Vec<Pods> = shapes
+                .map(|(pods, pod, nodes)| (*pods, pod.clone(), reported.select(nodes)))
+                .collect();
+            let mut nodes = reported.to_nodes();
             nodes.take(assumed);
-            bound = bounded(nodes.sets_that_fit(&self.shapes, i64::from(bound)));
+            bound = bounded(nodes.sets_that_fit(&set, i64::from(bound)));
         }
         bound
     }

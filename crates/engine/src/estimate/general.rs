@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use berth_api::feature_gates::EngineGates;
 use berth_api::node_resources::in_units;
 use berth_api::quantity::Quantity;
 
 use super::assumed::{Assumed, AssumedWorkload, Demand};
-use super::models::Modelling;
+use super::component_sets;
+use super::nodes::NodeReports;
 use super::{EstimateContext, EstimateError, Estimator, Unit, bounded};
-use super::{component_sets, models};
 use crate::fleet::Snapshot;
 use crate::fleet::cluster_block::{BLOCK, Block};
 use crate::fleet::row::Row;
@@ -18,22 +19,18 @@ use crate::resource_vector::PodShape;
 /// An estimator that divides the free amount of each resource by the amount that one replica requests.
 #[derive(Clone, Debug)]
 pub struct GeneralEstimator {
-    modelling: Modelling,
+    reports: NodeReports,
 }
 
 impl GeneralEstimator {
     /// The estimator name in explanations.
     pub const NAME: &'static str = "general-estimator";
 
-    /// Creates the estimator. `customized_modelling` is the value of the feature gate
-    /// CustomizedClusterResourceModeling.
-    pub fn new(customized_modelling: bool) -> Self {
+    /// Creates the estimator. The feature gates NodePoolEstimate and CustomizedClusterResourceModeling decide which
+    /// reports about nodes it uses.
+    pub fn new(gates: EngineGates) -> Self {
         Self {
-            modelling: if customized_modelling {
-                Modelling::Used
-            } else {
-                Modelling::Ignored
-            },
+            reports: NodeReports::new(gates),
         }
     }
 }
@@ -61,7 +58,7 @@ impl Estimator for GeneralEstimator {
                 for (&ordinal, estimate) in clusters.iter().zip(estimates) {
                     if let Some(row) = context.snapshot.row(ordinal) {
                         let assumed = context.assumed.adjustments(&row.name);
-                        *estimate = (*estimate).min(sets.fit(row, assumed, self.modelling));
+                        *estimate = (*estimate).min(sets.fit(row, assumed, self.reports));
                     }
                 }
             }
@@ -92,16 +89,19 @@ impl GeneralEstimator {
                 break;
             };
             let in_block = columns.in_block(block);
-            let has_models = self.modelling == Modelling::Used && block.modelled != 0;
+            let reports_nodes = if self.reports.are_used() {
+                block.reports_nodes
+            } else {
+                0
+            };
             while let Some((ordinal, estimate)) =
                 pending.next_if(|(ordinal, _)| ordinal / BLOCK == block_index)
             {
                 let lane = ordinal % BLOCK;
-                let fits = if assumed.is_empty() && !(has_models && block.modelled >> lane & 1 == 1)
-                {
+                let fits = if assumed.is_empty() && reports_nodes >> lane & 1 == 0 {
                     in_block.fit(lane)
                 } else {
-                    self.estimate_cluster(&block.rows[lane], request.requirements(), assumed, &pod)
+                    self.estimate_cluster(&block.rows[lane], request, assumed, &pod)
                 };
                 *estimate = (*estimate).min(bounded(fits));
             }
@@ -134,19 +134,18 @@ impl GeneralEstimator {
                 continue;
             };
             if let Some(row) = context.snapshot.row(*ordinal) {
-                let requirements = context.request.requirements();
-                let all = self.estimate_cluster(row, requirements, &without_current, &pod);
+                let all = self.estimate_cluster(row, context.request, &without_current, &pod);
                 *estimate = (*estimate).min(bounded(all).saturating_sub(*replicas));
             }
         }
     }
 
-    /// Estimates one cluster from its row. This is slower than an estimate from columns, but it includes resource
-    /// models and assumed workloads.
+    /// Estimates one cluster from its row. This is slower than an estimate from columns, but it includes the reported
+    /// nodes and assumed workloads.
     fn estimate_cluster(
         &self,
         row: &Row,
-        requirements: Option<&ResourceRequest>,
+        request: &Request,
         assumed: &Assumed,
         pod: &std::cell::OnceCell<PodShape>,
     ) -> i64 {
@@ -156,14 +155,13 @@ impl GeneralEstimator {
         if pods <= 0 {
             return 0;
         }
-        let Some(requirements) = requirements else {
+        let Some(requirements) = request.requirements() else {
             return pods;
         };
-        if self.modelling == Modelling::Used {
+        if let Some(nodes) = self.reports.of(&row.capacity) {
             let pod = pod.get_or_init(|| requirements.pod_shape());
-            if let Some(fits) = models::pods_that_fit(&row.capacity.models, pod, assumed) {
-                return pods.min(fits);
-            }
+            let pools = nodes.select(request.nodes());
+            return pods.min(nodes.pods_that_fit(pod, pools, assumed));
         }
         requirements.amounts().iter().fold(pods, |fits, requested| {
             let free = row

@@ -1,10 +1,13 @@
-//! The free capacity of one cluster, read from the resource summary and the resource models of its Cluster object.
+//! The free capacity of one cluster, read from the resource summary, the node pools and the resource models of its
+//! Cluster object.
 
 use std::collections::BTreeMap;
 
+use berth_api::Cluster;
 use berth_api::cluster::{ClusterSpec, ClusterStatus, ResourceList};
 use berth_api::quantity::{Quantity, QuantityError};
 
+use super::node_pools::NodePools;
 use crate::resource_vector::{NodeShape, POD_LIMIT_OF_MODEL_NODES};
 
 /// The free capacity that a cluster reports.
@@ -15,6 +18,8 @@ pub(crate) struct Capacity {
     pub(crate) pods: Option<i64>,
     /// The free amount of each resource in `allocatable`: `allocatable - allocated - allocating`.
     pub(crate) free: BTreeMap<String, Quantity>,
+    /// The nodes by pool, or `None` if they are unknown.
+    pub(crate) pools: Option<NodePools>,
     /// The number of nodes of each grade of the resource models.
     pub(crate) models: Models,
 }
@@ -44,10 +49,7 @@ pub struct CapacityError {
 impl Capacity {
     /// Reads the reported capacity. A malformed quantity counts as zero. Also returns the error of the first malformed
     /// quantity.
-    pub(crate) fn read(
-        spec: &ClusterSpec,
-        status: &ClusterStatus,
-    ) -> (Self, Option<CapacityError>) {
+    pub(crate) fn read(cluster: &Cluster, status: &ClusterStatus) -> (Self, Option<CapacityError>) {
         let Some(summary) = &status.resource_summary else {
             return (Self::default(), None);
         };
@@ -83,7 +85,8 @@ impl Capacity {
         let capacity = Self {
             pods: Some(pods),
             free,
-            models: Models::read(spec, status),
+            pools: NodePools::read(cluster),
+            models: Models::read(&cluster.spec, status),
         };
         (capacity, failure)
     }

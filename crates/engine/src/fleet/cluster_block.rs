@@ -26,8 +26,8 @@ pub(crate) struct Block {
     /// The free amounts: one column for each [`ResourceId`]. Amounts are at least 0. They are in thousandths for cpu,
     /// and in whole units for other resources.
     pub(crate) free: Vec<[i64; BLOCK]>,
-    /// The clusters that report resource models. The bit of a cluster is at its lane.
-    pub(crate) modelled: u128,
+    /// The clusters that report node pools or resource models. The bit of a cluster is at its lane.
+    pub(crate) reports_nodes: u128,
 }
 
 impl Block {
@@ -35,7 +35,7 @@ impl Block {
         let mut block = Self {
             pods: [0; BLOCK],
             free: Vec::new(),
-            modelled: 0,
+            reports_nodes: 0,
             rows: Vec::new(),
         };
         for (lane, row) in rows.iter().enumerate() {
@@ -73,10 +73,10 @@ impl Block {
             }
         }
         let bit = 1 << lane;
-        if capacity.models == Models::Absent {
-            self.modelled &= !bit;
+        if capacity.models == Models::Absent && capacity.pools.is_none() {
+            self.reports_nodes &= !bit;
         } else {
-            self.modelled |= bit;
+            self.reports_nodes |= bit;
         }
     }
 }

@@ -446,7 +446,13 @@ fn current_replicas_count_with_their_new_request() {
     };
     let one = json!([{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]);
     assert_eq!(decide(6, json!([]), false), "m1:6");
-    assert_eq!(decide(6, json!([]), true), "m1:4 m2:2");
+    assert_eq!(decide(4, json!([]), false), "m1:4");
+    // Replicas that no longer fit leave.
+    assert_eq!(decide(4, json!([]), true), "m1:2 m2:2");
+    assert_eq!(decide(6, json!([]), true), "m1:2 m2:4");
+    assert_eq!(decide(2, json!([]), true), "m1:2");
+    let all = "failed to assign replicas: failed to scale up: Clusters available replicas 13 are not enough to schedule.";
+    assert_eq!(decide(20, json!([]), true), all);
     assert_eq!(decide(5, one.clone(), false), "m1:5");
     assert_eq!(decide(5, one, true), "m2:5");
 }

@@ -11,6 +11,7 @@ mod explanation;
 mod fixtures;
 mod gates;
 mod invariants;
+mod node_pools;
 mod objects;
 mod observer;
 mod out_of_tree;

@@ -222,7 +222,7 @@ impl FrameworkBuilder {
                 "a plugin does not implement its extension point",
             ));
         };
-        let general = GeneralEstimator::new(self.gates.customized_cluster_resource_modeling);
+        let general = GeneralEstimator::new(self.gates);
         let general: Arc<dyn Estimator> = Arc::new(general);
         let estimators = std::iter::once(general)
             .chain(self.estimators.iter().cloned())

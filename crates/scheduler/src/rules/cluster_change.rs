@@ -7,6 +7,7 @@ use std::sync::Arc;
 use berth_api::cluster::{ClusterStatus, ResourceList, ResourceSummary};
 use berth_api::placement::{ClusterAffinity, Placement, ReplicaSchedulingType};
 use berth_api::quantity::Quantity;
+use berth_api::well_known::NODE_POOLS;
 use berth_api::{Binding, Cluster};
 use berth_engine::CompiledAffinity;
 
@@ -20,6 +21,7 @@ pub struct ClusterState {
     /// True if `apis` are complete.
     apis_complete: bool,
     capacity: Option<ResourceSummary>,
+    node_pools: Option<String>,
 }
 
 impl ClusterState {
@@ -31,7 +33,7 @@ impl ClusterState {
             status: None,
         };
         slim.metadata.managed_fields = None;
-        slim.metadata.annotations = None;
+        let mut annotations = slim.metadata.annotations.take().unwrap_or_default();
         slim.spec.resource_models = Vec::new();
         let empty = ClusterStatus::default();
         let status = cluster.status.as_ref().unwrap_or(&empty);
@@ -40,6 +42,7 @@ impl ClusterState {
             apis: apis(status),
             apis_complete: status.has_complete_apis(),
             capacity: status.resource_summary.clone(),
+            node_pools: annotations.remove(NODE_POOLS),
         }
     }
 
@@ -107,7 +110,8 @@ impl ClusterDelta {
             |state: &ClusterState| state.cluster.metadata.labels.clone().unwrap_or_default();
         let spec_changed = labels(old) != labels(new) || old.generation() != new.generation();
         let spec_matters = labels(old) != labels(new) || old.cluster.spec != new.cluster.spec;
-        let capacity = has_more_capacity(old.capacity.as_ref(), new.capacity.as_ref());
+        let capacity = has_more_capacity(old.capacity.as_ref(), new.capacity.as_ref())
+            || old.node_pools != new.node_pools;
         Self {
             reconcile: leaving || spec_changed,
             may_fit: !new.deleting() && (spec_matters || old.apis != new.apis),

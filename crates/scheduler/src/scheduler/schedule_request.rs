@@ -44,13 +44,17 @@ impl ScheduleRequest {
             );
             CycleOutcome::boxed(plan, None)
         })?;
-        let Some(trigger) = schedule_type(
+        let earlier = cache.book.earlier_request(&binding.key);
+        let trigger = schedule_type(
             binding,
             placement,
             &json,
             config.multiple_pod_templates,
             |name| cache.clusters.is_leaving(name),
-        ) else {
+        );
+        // Replicas whose request grew may no longer fit into their clusters.
+        let grown = earlier.is_some().then_some(ScheduleType::Scale);
+        let Some(trigger) = trigger.or(grown) else {
             tracing::debug!(binding = %binding.key, "not scheduled: placement, replicas and clusters need no decision");
             let term = affinity_term_in_use(binding, placement, |name| cache.clusters.get(name));
             return Err(CycleOutcome::boxed(Plan::observe_only(binding, term), None));
@@ -74,7 +78,7 @@ impl ScheduleRequest {
             Some(peers) => request.with_peers(peers),
             None => request,
         };
-        let request = match cache.book.earlier_request(&binding.key) {
+        let request = match earlier {
             Some(earlier) => request.with_earlier(earlier),
             None => request,
         };

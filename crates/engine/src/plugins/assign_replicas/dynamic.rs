@@ -42,10 +42,11 @@ pub(super) fn assign(
             weight,
         );
     }
-    let current = current_of_selected(context.current, selected);
-    let current_replicas = current
-        .iter()
-        .fold(0_i64, |sum, share| sum.saturating_add(share.replicas));
+    let mut current = current_of_selected(context.current, selected);
+    if context.request.earlier().is_some() {
+        remove_overgrown(&mut current, selected);
+    }
+    let current_replicas = sum(&current);
     if current_replicas > replicas {
         let mut weights: Vec<Weight> = current
             .iter()
@@ -82,6 +83,23 @@ pub(super) fn assign(
         weight,
     )?;
     Ok(merge(assigned, &current))
+}
+
+fn sum(shares: &[Share]) -> i64 {
+    let replicas = shares.iter().map(|share| share.replicas);
+    replicas.fold(0, i64::saturating_add)
+}
+
+/// Removes the current replicas that no longer fit into their clusters, because their request grew. A negative
+/// `allocatable` is the number of these replicas.
+fn remove_overgrown(current: &mut Vec<Share>, selected: &[Candidate]) {
+    for share in current.iter_mut() {
+        let mut candidates = selected.iter();
+        let candidate = candidates.find(|candidate| candidate.ordinal == share.ordinal);
+        let overgrown = candidate.map_or(0, |candidate| candidate.allocatable.min(0));
+        share.replicas = share.replicas.saturating_add(overgrown).max(0);
+    }
+    current.retain(|share| share.replicas > 0);
 }
 
 /// Returns the current replicas of the selected clusters, in the order of the binding.
