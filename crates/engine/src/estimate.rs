@@ -65,6 +65,13 @@ pub enum Basis {
         /// The reason why there is no response.
         reason: String,
     },
+    /// The nodes that the cluster reports.
+    Nodes {
+        /// The number of nodes whose labels and taints allow the pods.
+        matching: i64,
+        /// The number of all nodes.
+        nodes: i64,
+    },
 }
 
 /// A plugin that estimates how many replicas fit into clusters.

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use berth_engine::{
-    ClusterExplanation, DividedShare, DivisionOperation, DivisionStep, GroupChoice,
+    Basis, ClusterExplanation, DividedShare, DivisionOperation, DivisionStep, GroupChoice,
     GroupExplanation, RemainderRule, Request, Stage, TermExplanation, TieBreak, WeightBasis,
 };
 
@@ -146,6 +146,16 @@ fn not_chosen(
     )
 }
 
+/// Returns the number of nodes that the pods exclude by labels and taints, as the end of a phrase.
+fn excluded_nodes(minimum: &Minimum) -> String {
+    match minimum.basis {
+        Some(Basis::Nodes { matching, nodes }) if matching < nodes => format!(
+            ": {matching} of {nodes} nodes satisfy the node selector, node affinity and tolerations of the pods"
+        ),
+        _ => String::new(),
+    }
+}
+
 fn without_replicas(
     name: &str,
     cluster: &ClusterExplanation,
@@ -156,8 +166,10 @@ fn without_replicas(
         return match &term.failure {
             Some(_) => match minimum {
                 Some(minimum) => format!(
-                    "selected; {} available replicas ({})",
-                    minimum.replicas, minimum.estimator
+                    "selected; {} available replicas ({}{})",
+                    minimum.replicas,
+                    minimum.estimator,
+                    excluded_nodes(minimum)
                 ),
                 None => "selected, but the replicas cannot be divided".to_owned(),
             },
@@ -166,8 +178,10 @@ fn without_replicas(
     };
     let with_estimate = |text: &str| match minimum {
         Some(minimum) => format!(
-            "{text} ({} estimates {})",
-            minimum.estimator, minimum.replicas
+            "{text} ({} estimates {}{})",
+            minimum.estimator,
+            minimum.replicas,
+            excluded_nodes(minimum)
         ),
         None => text.to_owned(),
     };

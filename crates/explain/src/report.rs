@@ -336,6 +336,9 @@ pub struct Minimum {
     pub estimator: String,
     /// The number of further replicas that fit.
     pub replicas: i32,
+    /// The basis of the estimate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<Basis>,
 }
 
 impl Report {

@@ -181,11 +181,12 @@ impl ClusterReport {
         }
         let minimum = estimates
             .iter()
-            .filter_map(|(estimator, (replicas, _))| Some((estimator, (*replicas)?)))
-            .min_by_key(|(_, replicas)| *replicas)
-            .map(|(estimator, replicas)| Minimum {
+            .filter_map(|(estimator, (replicas, basis))| Some((estimator, (*replicas)?, *basis)))
+            .min_by_key(|(_, replicas, _)| *replicas)
+            .map(|(estimator, replicas, basis)| Minimum {
                 estimator: (*estimator).to_owned(),
                 replicas,
+                basis: basis.cloned(),
             });
         Self {
             name: name.to_owned(),

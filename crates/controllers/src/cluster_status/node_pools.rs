@@ -11,7 +11,9 @@ use berth_api::quantity::{Quantity, QuantityText};
 
 use super::summary_input::NodeResources;
 
-/// Labels with more values among the nodes of a member are omitted, such as the names of hosts.
+/// The label that differs in each node.
+const HOSTNAME: &str = "kubernetes.io/hostname";
+/// Labels with more values among the nodes of a member are omitted.
 const MAX_VALUES: usize = 32;
 /// The steps into which the resources of a node are divided. Free resources are rounded down to a step. The finest
 /// division comes first. The next one is used if the summary is too long.
@@ -26,7 +28,7 @@ pub(super) fn summarise(
     requested: &HashMap<&str, Amounts>,
 ) -> NodePools {
     let mut kept = values_of_labels(nodes);
-    kept.retain(|_, values| values.len() <= MAX_VALUES);
+    kept.retain(|key, values| *key != HOSTNAME && values.len() <= MAX_VALUES);
     let mut keys: Vec<(usize, &str)> = kept.iter().map(|(key, it)| (it.len(), *key)).collect();
     keys.sort_unstable();
     loop {
@@ -115,7 +117,7 @@ fn summary(
     }
 }
 
-/// Counts the nodes of a pool by their free resources. Nodes that cannot take another pod are omitted.
+/// Counts the nodes of a pool by their free resources.
 fn equal_nodes(
     nodes: &BTreeMap<String, NodeResources>,
     members: &[&str],
@@ -125,13 +127,9 @@ fn equal_nodes(
     let mut counts: BTreeMap<ResourceList, i64> = BTreeMap::new();
     let none = Amounts::new();
     for name in members {
-        if let Some(node) = nodes.get(*name)
-            && let Some(free) = free(
-                &node.allocatable,
-                requested.get(name).unwrap_or(&none),
-                steps,
-            )
-        {
+        if let Some(node) = nodes.get(*name) {
+            let requested = requested.get(name).unwrap_or(&none);
+            let free = free(&node.allocatable, requested, steps);
             *counts.entry(free).or_default() += 1;
         }
     }
@@ -141,9 +139,9 @@ fn equal_nodes(
         .collect()
 }
 
-/// Returns the free resources of a node, rounded down to steps of its allocatable resources. Returns `None` if the node
-/// cannot take another pod.
-fn free(allocatable: &Amounts, requested: &Amounts, steps: i64) -> Option<ResourceList> {
+/// Returns the free resources of a node, rounded down to steps of its allocatable resources. A node that cannot take
+/// another pod has none.
+fn free(allocatable: &Amounts, requested: &Amounts, steps: i64) -> ResourceList {
     let mut free = ResourceList::new();
     for (resource, total) in allocatable.iter().filter(|(it, _)| is_counted(it)) {
         let used = requested.get(resource).copied().unwrap_or_default();
@@ -158,7 +156,11 @@ fn free(allocatable: &Amounts, requested: &Amounts, steps: i64) -> Option<Resour
             free.insert(resource.clone(), QuantityText(left.to_string()));
         }
     }
-    free.contains_key("pods").then_some(free)
+    if free.contains_key("pods") {
+        free
+    } else {
+        ResourceList::new()
+    }
 }
 
 /// Rounds a free amount down to a multiple of a step: a part of the total, and at least 1.

@@ -8,10 +8,11 @@ use berth_api::quantity::Quantity;
 
 use super::assumed::{Assumed, AssumedWorkload, Demand};
 use super::component_sets;
-use super::nodes::NodeReports;
-use super::{EstimateContext, EstimateError, Estimator, Unit, bounded};
+use super::nodes::{NodeReports, ReportedNodes};
+use super::{Basis, EstimateContext, EstimateError, Estimator, Unit, bounded};
 use crate::fleet::Snapshot;
 use crate::fleet::cluster_block::{BLOCK, Block};
+use crate::fleet::node_pools::PoolSet;
 use crate::fleet::row::Row;
 use crate::request::{EarlierRequest, Request, ResourceRequest};
 use crate::resource_vector::PodShape;
@@ -64,6 +65,18 @@ impl Estimator for GeneralEstimator {
             }
         }
         Ok(())
+    }
+
+    fn basis(&self, context: &EstimateContext<'_>, cluster: usize) -> Option<Basis> {
+        let row = context.snapshot.row(cluster)?;
+        let ReportedNodes::Pools(pools) = self.reports.of(&row.capacity)? else {
+            return None;
+        };
+        context.request.requirements()?;
+        Some(Basis::Nodes {
+            matching: pools.count(pools.select(context.request.nodes())),
+            nodes: pools.count(PoolSet::ALL),
+        })
     }
 }
 

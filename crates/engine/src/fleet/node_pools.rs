@@ -68,6 +68,13 @@ impl NodePools {
         self.pools.iter().map(|pool| &*pool.nodes).enumerate()
     }
 
+    /// Returns the number of nodes in these pools.
+    pub(crate) fn count(&self, set: PoolSet) -> i64 {
+        let selected = self.pools().filter(|(pool, _)| set.contains(*pool));
+        let nodes = selected.flat_map(|(_, nodes)| nodes);
+        nodes.fold(0, |sum: i64, (count, _)| sum.saturating_add(*count))
+    }
+
     /// Returns the pools whose nodes satisfy the requirements of a pod template.
     pub(crate) fn select(&self, requirements: &NodeRequirements) -> PoolSet {
         let mut set = 0;

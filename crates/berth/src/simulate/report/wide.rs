@@ -108,7 +108,7 @@ fn accurate(cluster: &ClusterExplanation) -> Option<String> {
     let estimate = cluster.estimates.get(AccurateEstimator::NAME);
     let text = estimate.map_or_else(|| "-".to_owned(), |estimate| estimate_text(*estimate));
     Some(match basis {
-        Basis::Fresh => text,
+        Basis::Fresh | Basis::Nodes { .. } => text,
         Basis::Stale { seconds, reason } => format!("{text}, {seconds} s old: {reason}"),
         Basis::Missing { reason } => format!("none: {reason}"),
     })

@@ -52,7 +52,7 @@ fn nodes_with_the_same_labels_and_taints_form_a_pool() {
             "node-1",
             amounts(&[("cpu", "1800m"), ("memory", "3Gi"), ("pods", "2")]),
         ),
-        // A node without a free pod is omitted.
+        // A node that takes no further pod.
         ("node-2", amounts(&[("pods", "110")])),
     ]);
     let summary = serde_json::to_value(summarise(&nodes, &requested)).unwrap();
@@ -63,7 +63,8 @@ fn nodes_with_the_same_labels_and_taints_form_a_pool() {
         "pools": [
             { "labels": { "disk": "hdd" }, "nodes": [{ "count": 37, "free": free("8", "32Gi", "108") }] },
             // 6.2 CPUs, 29 GiB and 108 pods, rounded down to a sixteenth of the node.
-            { "labels": { "disk": "nvme" }, "nodes": [{ "count": 1, "free": free("6", "28Gi", "108") }] },
+            { "labels": { "disk": "nvme" },
+                "nodes": [{ "count": 1 }, { "count": 1, "free": free("6", "28Gi", "108") }] },
             { "labels": { "disk": "nvme" }, "taints": [{ "key": "gpu", "effect": "NoSchedule" }],
                 "nodes": [{ "count": 1, "free": free("8", "32Gi", "108") }] },
         ],
