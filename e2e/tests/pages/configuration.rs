@@ -63,7 +63,7 @@ They are off in `berth scheduler`, so that replacing karmada-scheduler moves not
 ";
 
 /// The effects of the feature gates, by the name of the gate.
-const EFFECTS: [(&str, &str); 24] = [
+const EFFECTS: [(&str, &str); 25] = [
     (
         "PriorityBasedScheduling",
         "bindings of higher priority are scheduled first; failed bindings wait in separate queues",
@@ -102,7 +102,11 @@ const EFFECTS: [(&str, &str); 24] = [
     ),
     (
         "EstimateGrownRequests",
-        "Berth's own: after the request of a workload grew, its running replicas count with the new request",
+        "Berth's own: after the request of a workload grew, its running replicas count with the new request, and those that no longer fit leave",
+    ),
+    (
+        "NodePoolEstimate",
+        "Berth's own: `berth controllers` report the nodes of each cluster by pool, and estimates respect node selectors, node affinity and taints ([capacity](capacity.md#node-pools))",
     ),
     (
         "FollowMemberAPIs",
