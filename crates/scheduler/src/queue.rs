@@ -5,10 +5,12 @@
 //! Ready keys are in one of two lanes. The lane `fresh` contains new, changed and retried keys. The lane `activated`
 //! contains keys that waited and may fit now. Fresh keys come first, but after every few fresh keys the queue returns
 //! one activated key. Therefore an unstable cluster with thousands of waiting bindings does not delay new bindings.
-//! Within a lane, the key with the higher rank comes first. Keys of equal rank are ordered by the time at which they
-//! became ready. The queue has no clock: the caller passes the current time.
+//! Within a lane, the key with the higher rank comes first. Among keys of equal rank, the namespaces take turns, and the
+//! keys of a namespace are ordered by the time at which they became ready. The queue has no clock: the caller passes the
+//! current time.
 
 mod backoff;
+mod lane;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -17,6 +19,8 @@ use std::time::{Duration, Instant};
 use backoff::Backoffs;
 pub use backoff::QueueOrder;
 use berth_api::BindingKey;
+use lane::ReadyKeys;
+pub use lane::{NamespaceWeights, Turns};
 
 /// Maximum time that a key waits before it is retried.
 pub(crate) const MAX_WAITING: Duration = Duration::from_mins(5);
@@ -111,8 +115,8 @@ struct Item {
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     items: HashMap<BindingKey, Item>,
-    fresh: BTreeSet<(SortKey, BindingKey)>,
-    activated: BTreeSet<(SortKey, BindingKey)>,
+    fresh: ReadyKeys,
+    activated: ReadyKeys,
     backoff: BTreeSet<(Instant, u64, BindingKey)>,
     waiting: BTreeSet<(Instant, u64, BindingKey)>,
     processing: HashSet<BindingKey>,
@@ -123,8 +127,10 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// Creates an empty queue.
-    pub(crate) fn new(order: QueueOrder) -> Self {
+    pub(crate) fn new(order: QueueOrder, turns: &Turns) -> Self {
         Self {
+            fresh: ReadyKeys::new(turns.clone()),
+            activated: ReadyKeys::new(turns.clone()),
             backoffs: Backoffs::new(order),
             ..Self::default()
         }
@@ -226,12 +232,12 @@ impl Queue {
     /// [`Queue::done`].
     pub(crate) fn pop_with_age(&mut self) -> Option<(BindingKey, Instant)> {
         let activated_turn = self.fresh_served >= FRESH_PER_ACTIVATED || self.fresh.is_empty();
-        let ((_, since, _), key) = if activated_turn && !self.activated.is_empty() {
+        let (since, key) = if activated_turn && !self.activated.is_empty() {
             self.fresh_served = 0;
-            self.activated.pop_first()?
+            self.activated.pop()?
         } else {
             self.fresh_served = self.fresh_served.saturating_add(1);
-            self.fresh.pop_first()?
+            self.fresh.pop()?
         };
         if let Some(item) = self.items.get_mut(&key) {
             item.state = State::Processing(Pending::default());
@@ -391,11 +397,8 @@ impl Queue {
 
     /// Returns the time at which the oldest ready key became ready.
     pub(crate) fn oldest_ready(&self) -> Option<Instant> {
-        self.fresh
-            .iter()
-            .chain(&self.activated)
-            .map(|((_, since, _), _)| *since)
-            .min()
+        let oldest = [self.fresh.oldest(), self.activated.oldest()];
+        oldest.into_iter().flatten().min()
     }
 
     fn make_ready(&mut self, key: &BindingKey, lane: Lane, since: Instant) {
@@ -410,9 +413,9 @@ impl Queue {
         let sort_key = (Reverse(rank), since, self.serial);
         item.state = State::Ready { lane, sort_key };
         match lane {
-            Lane::Fresh => self.fresh.insert((sort_key, key.clone())),
-            Lane::Activated => self.activated.insert((sort_key, key.clone())),
-        };
+            Lane::Fresh => self.fresh.insert(sort_key, key),
+            Lane::Activated => self.activated.insert(sort_key, key),
+        }
     }
 
     /// Removes the key from the set that belongs to its state.
@@ -424,11 +427,11 @@ impl Queue {
             State::Ready {
                 lane: Lane::Fresh,
                 sort_key,
-            } => self.fresh.remove(&(sort_key, key.clone())),
+            } => self.fresh.remove(sort_key, key),
             State::Ready {
                 lane: Lane::Activated,
                 sort_key,
-            } => self.activated.remove(&(sort_key, key.clone())),
+            } => self.activated.remove(sort_key, key),
             State::Backoff { ready_at, serial } => {
                 self.backoff.remove(&(ready_at, serial, key.clone()))
             }

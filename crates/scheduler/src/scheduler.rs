@@ -64,7 +64,7 @@ use crate::http_endpoints::Probes;
 use crate::metrics::{Incoming, Metrics};
 use crate::profiles::builder::ActiveConfig;
 use crate::profiles::config_map_watch::ConfigChange;
-use crate::queue::QueueOrder;
+use crate::queue::{QueueOrder, Turns};
 use crate::recent_decisions::RecentDecisions;
 use crate::watch::WatchEvent;
 use crate::writer::Writer;
@@ -106,6 +106,7 @@ pub(crate) struct Scheduler {
     records: Records,
     probes: Probes,
     queue_order: QueueOrder,
+    queue_turns: Turns,
 }
 
 impl Scheduler {
@@ -141,6 +142,7 @@ impl Scheduler {
             records: Records::new(metrics, recorder, recent_decisions),
             probes,
             queue_order: options.order,
+            queue_turns: options.turns.clone(),
         }
     }
 
@@ -283,7 +285,7 @@ impl Scheduler {
     /// bindings whose generation the last leader has not observed come first, in order of creation, so that thousands
     /// of unchanged bindings do not delay them.
     fn start_leading(&self, role: &mut Role) {
-        let mut leading = Leading::new(self.queue_order);
+        let mut leading = Leading::new(self.queue_order, &self.queue_turns);
         self.records.metrics.leading(true);
         let now = Instant::now();
         let all = self.cache.bindings.iter();

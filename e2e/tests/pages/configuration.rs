@@ -63,7 +63,7 @@ They are off in `berth scheduler`, so that replacing karmada-scheduler moves not
 ";
 
 /// The effects of the feature gates, by the name of the gate.
-const EFFECTS: [(&str, &str); 25] = [
+const EFFECTS: [(&str, &str); 26] = [
     (
         "PriorityBasedScheduling",
         "bindings of higher priority are scheduled first; failed bindings wait in separate queues",
@@ -111,6 +111,10 @@ const EFFECTS: [(&str, &str); 25] = [
     (
         "FollowMemberAPIs",
         "Berth's own: a resource leaves a cluster that no longer serves its kind, if the list of the cluster's APIs is complete",
+    ),
+    (
+        "FairQueueing",
+        "Berth's own: among bindings of equal priority, the namespaces take turns, so that thousands of bindings in one do not delay a few in another; `--namespace-weights` sets the length of their turns",
     ),
     (
         "RoutineEvents",

@@ -11,6 +11,8 @@ pub struct FeatureGates {
     /// PriorityBasedScheduling: bindings of higher priority are scheduled first, and failed bindings wait in separate
     /// queues.
     pub priority_based_scheduling: bool,
+    /// FairQueueing: among bindings of equal priority, the namespaces take turns.
+    pub fair_queueing: bool,
     /// RoutineEvents: each successful step is recorded as an event, as in Karmada.
     pub routine_events: bool,
     /// Gates of the engine.
@@ -101,6 +103,7 @@ impl Default for FeatureGates {
     fn default() -> Self {
         Self {
             priority_based_scheduling: true,
+            fair_queueing: true,
             routine_events: false,
             engine: EngineGates::default(),
             controllers: ControllerGates::default(),
@@ -203,6 +206,11 @@ const GATES: &[(&str, Stage, Effect)] = &[
         "NodePoolEstimate",
         Stage::Own,
         Set(|gates, on| gates.engine.node_pool_estimate = on),
+    ),
+    (
+        "FairQueueing",
+        Stage::Own,
+        Set(|gates, on| gates.fair_queueing = on),
     ),
     (
         "RoutineEvents",

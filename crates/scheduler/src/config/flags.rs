@@ -123,6 +123,11 @@ pub struct SchedulerArgs {
     )]
     pub kube_api_burst: i32,
 
+    /// Bindings that a namespace gets scheduled in one of its turns among bindings of equal priority, such as `shop=3`;
+    /// other namespaces get 1 (only with FairQueueing=true)
+    #[arg(long, value_name = "NAMESPACE=N", value_delimiter = ',', value_parser = namespace_weight)]
+    pub namespace_weights: Vec<(String, u32)>,
+
     /// Initial delay before a failed binding is retried (only with PriorityBasedScheduling=false)
     #[arg(long, value_name = "DURATION", default_value = "5ms", value_parser = go_duration)]
     pub rate_limiter_base_delay: Duration,
@@ -160,4 +165,14 @@ pub struct SchedulerArgs {
 
     #[command(flatten)]
     pub(crate) ineffective: AcceptedFlags<SharedFlags>,
+}
+
+/// Parses `NAMESPACE=N`.
+fn namespace_weight(text: &str) -> Result<(String, u32), String> {
+    let expected = || format!("{text:?} is not of the form NAMESPACE=N, such as shop=3");
+    let (namespace, weight) = text.split_once('=').ok_or_else(expected)?;
+    match weight.parse() {
+        Ok(weight) if weight > 0 && !namespace.is_empty() => Ok((namespace.to_owned(), weight)),
+        _ => Err(expected()),
+    }
 }

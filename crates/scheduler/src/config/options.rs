@@ -15,7 +15,7 @@ use super::{SchedulerConfiguration, effective, kube_scheduler};
 use crate::decision_log::DecisionLogOptions;
 use crate::estimator::{EstimatorOptions, EstimatorOptionsError};
 use crate::framework::Registry;
-use crate::queue::QueueOrder;
+use crate::queue::{NamespaceWeights, QueueOrder, Turns};
 use crate::recent_decisions::DEFAULT_BINDINGS;
 use berth_component_base::access_flags::MetricsAccessFlags;
 use berth_component_base::kube_client::Rate;
@@ -70,6 +70,8 @@ pub struct Options {
     pub metrics_access: MetricsAccessFlags,
     /// Queue order and retry policy.
     pub order: QueueOrder,
+    /// Turns of the namespaces in the queue.
+    pub turns: Turns,
     /// Names of flags that were set and have no effect.
     pub ineffective_flags: Vec<&'static str>,
     /// Options of the client of accurate estimators, or `None` if estimators are disabled.
@@ -106,6 +108,7 @@ impl Options {
             health: BindAddress::Off,
             rate: None,
             order: QueueOrder::Priority,
+            turns: Turns::default(),
             ineffective_flags: Vec::new(),
             estimator: None,
             timeouts: Timeouts::default(),
@@ -114,7 +117,7 @@ impl Options {
 }
 
 impl Options {
-    /// Sets the feature gates, and the queue order that depends on them.
+    /// Sets the feature gates, and the order and turns of the queue that depend on them.
     #[must_use]
     pub fn with_gates(self, gates: FeatureGates) -> Self {
         let order = if gates.priority_based_scheduling {
@@ -126,6 +129,7 @@ impl Options {
             gates: gates.engine,
             routine_events: gates.routine_events,
             order,
+            turns: turns(gates, NamespaceWeights::default()),
             ..self
         }
     }
@@ -209,6 +213,10 @@ impl TryFrom<SchedulerArgs> for Options {
             health: both.unwrap_or(args.health_probe_bind_address),
             metrics_access: args.metrics_access,
             order,
+            turns: turns(
+                args.feature_gates,
+                NamespaceWeights::new(args.namespace_weights),
+            ),
             ineffective_flags: [args.ineffective.names(), &args.feature_gates.ineffective()]
                 .concat(),
             estimator: args.estimator.options()?,
@@ -269,6 +277,15 @@ fn deprecated_address(host: Option<IpAddr>, port: Option<u16>) -> Option<BindAdd
     })
 }
 
+/// Returns the turns of the namespaces in the queue. There are none in order of arrival.
+fn turns(gates: FeatureGates, weights: NamespaceWeights) -> Turns {
+    if gates.fair_queueing && gates.priority_based_scheduling {
+        Turns::ByNamespace(weights)
+    } else {
+        Turns::None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,16 +297,27 @@ mod tests {
             #[command(flatten)]
             flags: SchedulerArgs,
         }
-        for (gates, order) in [
-            ("PriorityBasedScheduling=true", QueueOrder::Priority),
-            ("PriorityBasedScheduling=false", QueueOrder::ARRIVAL),
+        for (gates, order, by_namespace) in [
+            ("PriorityBasedScheduling=true", QueueOrder::Priority, true),
+            ("PriorityBasedScheduling=false", QueueOrder::ARRIVAL, false),
+            ("FairQueueing=false", QueueOrder::Priority, false),
         ] {
+            let turns = if by_namespace {
+                Turns::default()
+            } else {
+                Turns::None
+            };
             let flags = ["scheduler", "--feature-gates", gates];
             let flags = <Program as clap::Parser>::parse_from(flags).flags;
-            assert_eq!(Options::try_from(flags).unwrap().order, order, "{gates}");
+            let options = Options::try_from(flags).unwrap();
+            assert_eq!((options.order, &options.turns), (order, &turns), "{gates}");
             let parsed = berth_api::feature_gates::parse(gates).unwrap();
             let embedded = Options::embedded().with_gates(parsed);
-            assert_eq!(embedded.order, order, "{gates}");
+            assert_eq!(
+                (embedded.order, &embedded.turns),
+                (order, &turns),
+                "{gates}"
+            );
             assert_eq!(embedded.gates, parsed.engine, "{gates}");
         }
     }

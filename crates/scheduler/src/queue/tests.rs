@@ -221,7 +221,7 @@ fn arrival_order_ignores_priority_and_limits_retries() {
         qps: 10,
         burst: 3,
     };
-    let (mut queue, now) = (Queue::new(order), Instant::now());
+    let (mut queue, now) = (Queue::new(order, &Turns::None), Instant::now());
     queue.push(&key("old"), Rank::of(0), now);
     queue.push(
         &key("urgent"),

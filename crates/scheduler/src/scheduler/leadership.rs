@@ -6,7 +6,7 @@ use super::eviction::Evictions;
 use super::permit::ParkedBindings;
 use super::post_filter::PreemptionRetries;
 use super::writes::Writes;
-use crate::queue::{Queue, QueueOrder};
+use crate::queue::{Queue, QueueOrder, Turns};
 
 /// The role of this process in the leader election.
 pub(super) enum Role {
@@ -60,9 +60,9 @@ pub(super) struct Leading {
 
 impl Leading {
     /// Creates the state of a leader with an empty queue.
-    pub(super) fn new(order: QueueOrder) -> Self {
+    pub(super) fn new(order: QueueOrder, turns: &Turns) -> Self {
         Self {
-            queue: Queue::new(order),
+            queue: Queue::new(order, turns),
             parked: ParkedBindings::default(),
             writes: Writes::default(),
             evictions: Evictions::default(),
