@@ -120,5 +120,5 @@ pub use config::{Options, OptionsError};
 pub use expression::Expression;
 #[cfg(fuzzing)]
 pub use extender::fuzzing::decode_response as decode_extender_response;
-pub use queue::QueueOrder;
+pub use queue::{NamespaceWeights, QueueOrder, Turns};
 pub use setup::{ServiceError, run, run_with_client};
