@@ -1,4 +1,4 @@
-//! Karmada's scheduler-estimator: a server beside a member cluster that counts the replicas that fit into the cluster.
+//! Karmada's scheduler-estimator: a server beside member clusters that counts the replicas that fit into a cluster.
 //!
 //! ```text
 //! API server of the member ── watches ──> ClusterState <── EstimatorService <── gRPC ── schedulers
@@ -17,7 +17,8 @@
 //! | `quota` | limits by ResourceQuotas |
 //! | `unschedulable` | the unschedulable pods of workloads |
 //! | `owned_index` | objects by their name and by their owner |
-//! | `run` | assembly of the parts below: [`run()`] |
+//! | `run` | assembly of the parts below for one member: [`run()`] |
+//! | `shared_server` | assembly of the parts below for several members in one process: [`SharedServer`] |
 //! | `watches` | watches of the member, which update the state |
 //! | `service` | the gRPC service |
 //! | `server`, `tls` | listener, connections and TLS of the gRPC server |
@@ -39,10 +40,12 @@ mod quota;
 mod run;
 mod server;
 mod service;
+mod shared_server;
 mod tls;
 mod unschedulable;
 mod watches;
 
 pub use estimate::{ClusterState, Rules};
 pub use run::{EstimatorAddresses, EstimatorOptions, StartError, run};
+pub use shared_server::SharedServer;
 pub use tls::{TlsError, TlsFiles};

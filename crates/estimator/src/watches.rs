@@ -152,6 +152,15 @@ impl Member {
         member
     }
 
+    /// Returns a member with this state, whose lists are complete.
+    #[cfg(test)]
+    pub(crate) fn listed(state: ClusterState) -> Self {
+        Self {
+            state: Arc::new(RwLock::new(state)),
+            unlisted: watch::Sender::default(),
+        }
+    }
+
     /// Waits until the first lists of all kinds are complete.
     pub(crate) async fn until_listed(&self) {
         let mut unlisted = self.unlisted.subscribe();

@@ -122,10 +122,7 @@ impl EstimatorArgs {
             cluster: self.cluster_name.clone(),
             listen: SocketAddr::new(self.bind_address, self.server_port),
             tls: self.tls(),
-            rules: Rules {
-                quotas: self.feature_gates.controllers.resource_quota_estimate,
-                assumed_workloads: self.feature_gates.engine.scheduling_overcommit_protection,
-            },
+            rules: rules(&self.feature_gates),
             addresses: Addresses {
                 probes: self.health_probe_bind_address,
                 metrics: self.metrics_bind_address,
@@ -157,6 +154,14 @@ impl EstimatorArgs {
             },
             client_authority: verifies_clients.then(|| PathBuf::from(&self.grpc_client_ca_file)),
         })
+    }
+}
+
+/// Returns the rules that the feature gates switch on.
+pub(crate) fn rules(gates: &FeatureGates) -> Rules {
+    Rules {
+        quotas: gates.controllers.resource_quota_estimate,
+        assumed_workloads: gates.engine.scheduling_overcommit_protection,
     }
 }
 
