@@ -99,7 +99,7 @@ async fn errors_have_the_texts_of_karmada() {
         ),
         (
             unschedulable("m1", "Deployment", "api"),
-            "deployments.apps \"api\" not found",
+            "deployments.apps \"shop/api\" not found",
         ),
     ] {
         let error = client
