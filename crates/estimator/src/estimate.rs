@@ -17,6 +17,31 @@ pub struct Rules {
     pub assumed_workloads: bool,
 }
 
+/// A part of an estimate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plugin {
+    /// The limit by the resources of nodes.
+    NodeResources,
+    /// The limit by ResourceQuotas.
+    Quotas,
+}
+
+/// Runs the parts of estimates, so that the caller can measure their times. The state itself has no clock.
+pub trait PluginRunner {
+    /// Returns the result of a part.
+    fn run<T>(&mut self, plugin: Plugin, part: impl FnOnce() -> T) -> T;
+}
+
+/// A runner that measures nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unmeasured;
+
+impl PluginRunner for Unmeasured {
+    fn run<T>(&mut self, _: Plugin, part: impl FnOnce() -> T) -> T {
+        part()
+    }
+}
+
 /// The state of a cluster, updated with each event about an object.
 #[derive(Debug, Default)]
 pub struct ClusterState {
@@ -29,7 +54,7 @@ pub struct ClusterState {
 }
 
 impl ClusterState {
-    /// Returns the number of replicas that fit into the cluster.
+    /// Returns the number of replicas that fit into the cluster. The runner runs the parts of the estimate.
     ///
     /// # Errors
     /// When the request contains malformed bytes.
@@ -37,6 +62,7 @@ impl ClusterState {
         &self,
         request: &pb::MaxAvailableReplicasRequest,
         rules: Rules,
+        runner: &mut impl PluginRunner,
     ) -> Result<i32, DecodeError> {
         if self.nodes.count() == 0 {
             return Ok(0);
@@ -46,20 +72,22 @@ impl ClusterState {
         let assumed = assumed(&request.assumed_workloads, rules)?;
         let without_requirements = PodTemplate::default();
         let wanted = template.as_ref().unwrap_or(&without_requirements);
-        let (simulation, demands) = self.after_assumed(&assumed, &[(wanted, 1)]);
-        let on_nodes: i64 = demands
-            .iter()
-            .map(|demand| simulation.max_pods(demand))
-            .sum();
+        let on_nodes: i64 = runner.run(Plugin::NodeResources, || {
+            let (simulation, demands) = self.after_assumed(&assumed, &[(wanted, 1)]);
+            let pods = demands.iter().map(|demand| simulation.max_pods(demand));
+            pods.sum()
+        });
         let on_nodes = i32::try_from(on_nodes).unwrap_or(i32::MAX);
         let namespace = requirements.map_or("", |it| it.namespace.as_str());
-        let by_quotas = template
-            .filter(|_| rules.quotas)
-            .and_then(|template| self.quotas.max_replicas(namespace, &template, &assumed));
+        let by_quotas = runner.run(Plugin::Quotas, || {
+            let limited = template.as_ref().filter(|_| rules.quotas);
+            limited.and_then(|template| self.quotas.max_replicas(namespace, template, &assumed))
+        });
         Ok(on_nodes.min(by_quotas.unwrap_or(i32::MAX)))
     }
 
-    /// Returns the number of complete sets of components that fit into the cluster.
+    /// Returns the number of complete sets of components that fit into the cluster. The runner runs the parts of the
+    /// estimate.
     ///
     /// # Errors
     /// When the request contains malformed bytes.
@@ -67,6 +95,7 @@ impl ClusterState {
         &self,
         request: &pb::MaxAvailableComponentSetsRequest,
         rules: Rules,
+        runner: &mut impl PluginRunner,
     ) -> Result<i32, DecodeError> {
         if self.nodes.count() == 0 {
             return Ok(0);
@@ -76,17 +105,17 @@ impl ClusterState {
             return Ok(i32::MAX);
         }
         let assumed = assumed(&request.assumed_workloads, rules)?;
-        let by_quotas = if rules.quotas {
-            self.quotas
-                .max_sets(&request.namespace, &components, &assumed)
-        } else {
-            None
-        };
+        let by_quotas = runner.run(Plugin::Quotas, || {
+            let quotas = rules.quotas.then_some(&self.quotas);
+            quotas.and_then(|quotas| quotas.max_sets(&request.namespace, &components, &assumed))
+        });
         let most = by_quotas.unwrap_or(i32::MAX);
         let without_requirements = PodTemplate::default();
         let wanted: Vec<_> = templates(&components, &without_requirements).collect();
-        let (mut simulation, mut demands) = self.after_assumed(&assumed, &wanted);
-        Ok(simulation.place_sets(&mut demands, most))
+        Ok(runner.run(Plugin::NodeResources, || {
+            let (mut simulation, mut demands) = self.after_assumed(&assumed, &wanted);
+            simulation.place_sets(&mut demands, most)
+        }))
     }
 
     /// Places one set of each assumed workload. Returns the resources that are left, and the demands of `wanted`.

@@ -45,7 +45,7 @@ mod tls;
 mod unschedulable;
 mod watches;
 
-pub use estimate::{ClusterState, Rules};
+pub use estimate::{ClusterState, Plugin, PluginRunner, Rules, Unmeasured};
 pub use run::{EstimatorAddresses, EstimatorOptions, StartError, run};
 pub use shared_server::SharedServer;
 pub use tls::{TlsError, TlsFiles};

@@ -10,8 +10,8 @@ use tonic::{Request, Response, Status};
 
 use crate::estimate::{ClusterState, Rules};
 use crate::metrics::{
-    GET_UNSCHEDULABLE_REPLICAS, MAX_AVAILABLE_COMPONENT_SETS, MAX_AVAILABLE_REPLICAS,
-    RequestMetrics,
+    ExtensionPoint, GET_UNSCHEDULABLE_REPLICAS, MAX_AVAILABLE_COMPONENT_SETS,
+    MAX_AVAILABLE_REPLICAS, RequestMetrics,
 };
 use crate::watches::Member;
 
@@ -87,7 +87,8 @@ impl Estimator for EstimatorService {
         let method = MAX_AVAILABLE_REPLICAS;
         let max_replicas = self
             .answer(method, &request, &message.cluster, |state| {
-                let estimate = state.max_replicas(message, self.rules);
+                let mut runner = self.metrics.runner(ExtensionPoint::EstimateReplicas);
+                let estimate = state.max_replicas(message, self.rules, &mut runner);
                 estimate.map_err(|error| format!("failed to estimate replicas: {error}"))
             })
             .await?;
@@ -104,7 +105,8 @@ impl Estimator for EstimatorService {
         let method = MAX_AVAILABLE_COMPONENT_SETS;
         let max_sets = self
             .answer(method, &request, &message.cluster, |state| {
-                let estimate = state.max_component_sets(message, self.rules);
+                let mut runner = self.metrics.runner(ExtensionPoint::EstimateComponents);
+                let estimate = state.max_component_sets(message, self.rules, &mut runner);
                 estimate.map_err(|error| format!("failed to estimate component sets: {error}"))
             })
             .await?;

@@ -121,12 +121,14 @@ fn with_tolerations(list: Value) -> pb::NodeClaim {
 }
 
 fn max_replicas(state: &ClusterState, request: &pb::MaxAvailableReplicasRequest) -> i32 {
-    state.max_replicas(request, Rules::default()).unwrap()
+    state
+        .max_replicas(request, Rules::default(), &mut Unmeasured)
+        .unwrap()
 }
 
 fn max_sets(state: &ClusterState, components: Vec<pb::Component>) -> i32 {
     state
-        .max_component_sets(&sets(components), Rules::default())
+        .max_component_sets(&sets(components), Rules::default(), &mut Unmeasured)
         .unwrap()
 }
 
@@ -397,7 +399,7 @@ fn assumed_workloads_use_resources_if_the_gate_is_on() {
             ..replicas(cpu(), None)
         };
         assert_eq!(
-            state.max_replicas(&request, gate),
+            state.max_replicas(&request, gate, &mut Unmeasured),
             Ok(expected),
             "{workloads:?}"
         );
@@ -407,7 +409,7 @@ fn assumed_workloads_use_resources_if_the_gate_is_on() {
             ..sets(vec![component(cpu(), None, 1)])
         };
         assert_eq!(
-            state.max_component_sets(&request, gate),
+            state.max_component_sets(&request, gate, &mut Unmeasured),
             Ok(expected),
             "{workloads:?}"
         );
@@ -427,11 +429,17 @@ fn quotas_limit_estimates_if_the_gate_is_on() {
         ..Rules::default()
     };
     let request = replicas(json!({"cpu": "1"}), None);
-    assert_eq!(state.max_replicas(&request, gate), Ok(5));
+    assert_eq!(state.max_replicas(&request, gate, &mut Unmeasured), Ok(5));
     assert_eq!(max_replicas(&state, &request), 13);
     let request = sets(vec![component(json!({"cpu": "1"}), None, 2)]);
-    assert_eq!(state.max_component_sets(&request, gate), Ok(2));
-    assert_eq!(state.max_component_sets(&request, Rules::default()), Ok(6));
+    assert_eq!(
+        state.max_component_sets(&request, gate, &mut Unmeasured),
+        Ok(2)
+    );
+    assert_eq!(
+        state.max_component_sets(&request, Rules::default(), &mut Unmeasured),
+        Ok(6)
+    );
 }
 
 #[test]
@@ -441,5 +449,9 @@ fn malformed_requests_are_refused() {
     requirements
         .resource_request_bytes
         .insert("cpu".into(), b"\x0a\x01x".to_vec());
-    assert!(plain().max_replicas(&request, Rules::default()).is_err());
+    assert!(
+        plain()
+            .max_replicas(&request, Rules::default(), &mut Unmeasured)
+            .is_err()
+    );
 }

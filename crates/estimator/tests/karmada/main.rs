@@ -13,7 +13,7 @@ mod requests;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 
-use berth_estimator::{ClusterState, Rules};
+use berth_estimator::{ClusterState, Rules, Unmeasured};
 use flate2::read::GzDecoder;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -85,11 +85,13 @@ impl Scenario {
     fn answer(&self, state: &ClusterState, request: &Request) -> Answer {
         let answered = match request {
             Request::Replicas(request) => {
-                let estimate = state.max_replicas(&request.message(), self.rules());
+                let estimate =
+                    state.max_replicas(&request.message(), self.rules(), &mut Unmeasured);
                 estimate.map_err(|error| error.to_string())
             }
             Request::Components(request) => {
-                let estimate = state.max_component_sets(&request.message(), self.rules());
+                let estimate =
+                    state.max_component_sets(&request.message(), self.rules(), &mut Unmeasured);
                 estimate.map_err(|error| error.to_string())
             }
             Request::Unschedulable(request) => {
