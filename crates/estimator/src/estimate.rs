@@ -5,16 +5,19 @@ use berth_estimator_protocol::wire::pb;
 
 use crate::nodes::{Demand, Nodes, Simulation};
 use crate::pod_template::{AssumedWorkload, Component, PodTemplate};
+use crate::priority::PriorityClasses;
 use crate::quota::Quotas;
 use crate::unschedulable::Workloads;
 
-/// The rules that feature gates switch on.
+/// The rules that feature gates and flags switch on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     /// ResourceQuotas limit the estimates (gate ResourceQuotaEstimate).
     pub quotas: bool,
     /// Assumed workloads of requests reduce the estimates (gate SchedulingOvercommitProtection).
     pub assumed_workloads: bool,
+    /// The resources of pods that the priority class of a request may displace count as free.
+    pub preemptible_pods: bool,
 }
 
 /// A part of an estimate.
@@ -51,6 +54,8 @@ pub struct ClusterState {
     pub workloads: Workloads,
     /// ResourceQuotas.
     pub quotas: Quotas,
+    /// Priority classes.
+    pub priority_classes: PriorityClasses,
 }
 
 impl ClusterState {
@@ -73,7 +78,7 @@ impl ClusterState {
         let without_requirements = PodTemplate::default();
         let wanted = template.as_ref().unwrap_or(&without_requirements);
         let on_nodes: i64 = runner.run(Plugin::NodeResources, || {
-            let (simulation, demands) = self.after_assumed(&assumed, &[(wanted, 1)]);
+            let (simulation, demands) = self.after_assumed(&assumed, &[(wanted, 1)], rules);
             let pods = demands.iter().map(|demand| simulation.max_pods(demand));
             pods.sum()
         });
@@ -113,7 +118,7 @@ impl ClusterState {
         let without_requirements = PodTemplate::default();
         let wanted: Vec<_> = templates(&components, &without_requirements).collect();
         Ok(runner.run(Plugin::NodeResources, || {
-            let (mut simulation, mut demands) = self.after_assumed(&assumed, &wanted);
+            let (mut simulation, mut demands) = self.after_assumed(&assumed, &wanted, rules);
             simulation.place_sets(&mut demands, most)
         }))
     }
@@ -123,13 +128,24 @@ impl ClusterState {
         &self,
         assumed: &[AssumedWorkload],
         wanted: &[(&PodTemplate, i64)],
+        rules: Rules,
     ) -> (Simulation, Vec<Demand>) {
         let without_requirements = PodTemplate::default();
         let all = assumed
             .iter()
             .flat_map(|workload| templates(&workload.components, &without_requirements))
             .chain(wanted.iter().copied());
-        let (mut simulation, mut demands) = self.nodes.simulation(&all.collect::<Vec<_>>());
+        let preemptible_below = rules.preemptible_pods.then(|| {
+            let templates = wanted.iter().map(|(template, _)| template);
+            let classes = &self.priority_classes;
+            let priorities =
+                templates.map(|template| classes.preempting_priority(&template.priority_class));
+            // `None`, which displaces no pods, is the minimum.
+            priorities.min().flatten()
+        });
+        let (mut simulation, mut demands) = self
+            .nodes
+            .simulation(&all.collect::<Vec<_>>(), preemptible_below.flatten());
         let mut rest = demands.as_mut_slice();
         for workload in assumed {
             let (set, following) = rest.split_at_mut(workload.components.len());

@@ -14,6 +14,7 @@
 //! | `node_claim` | the condition that a pod template sets on nodes |
 //! | `pod_template` | templates, components and assumed workloads, decoded from requests |
 //! | `pod_requests` | the resource requests of a pod |
+//! | `priority` | priority classes |
 //! | `quota` | limits by ResourceQuotas |
 //! | `unschedulable` | the unschedulable pods of workloads |
 //! | `owned_index` | objects by their name and by their owner |
@@ -36,6 +37,7 @@ mod nodes;
 mod owned_index;
 mod pod_requests;
 mod pod_template;
+mod priority;
 mod quota;
 mod run;
 mod server;

@@ -9,6 +9,7 @@ use berth_component_base::list_watch::{self, AfterOutage, Config, Listing, Objec
 use futures::StreamExt as _;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Node, Pod, ResourceQuota};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::Api;
 use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
@@ -135,6 +136,24 @@ impl Watched for ResourceQuota {
     }
 }
 
+impl Watched for PriorityClass {
+    const PLURAL: &'static str = "priorityclasses";
+
+    fn apply(&self, state: &mut ClusterState) {
+        state.priority_classes.apply(self);
+    }
+
+    fn remove(&self, state: &mut ClusterState) {
+        let name = self.metadata.name.as_deref();
+        state.priority_classes.remove(name.unwrap_or_default());
+    }
+
+    fn retain(state: &mut ClusterState, listing: &Listing) {
+        let classes = &mut state.priority_classes;
+        classes.retain(|name| listing.contains("", name));
+    }
+}
+
 impl Member {
     /// Watches the objects of the member until the token is cancelled. The rules determine the kinds.
     pub(crate) fn follow(client: &kube::Client, rules: Rules, cancel: &CancellationToken) -> Self {
@@ -148,6 +167,9 @@ impl Member {
         member.watch::<ReplicaSet>(client, cancel);
         if rules.quotas {
             member.watch::<ResourceQuota>(client, cancel);
+        }
+        if rules.preemptible_pods {
+            member.watch::<PriorityClass>(client, cancel);
         }
         member
     }

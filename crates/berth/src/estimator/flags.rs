@@ -107,6 +107,15 @@ pub struct EstimatorArgs {
     )]
     pub parallelism: i32,
 
+    /// Count the resources of pods that the priority class of a request may displace as free
+    ///
+    /// Karmada's estimator does not count them. Requests contain the priority class only if the controllers have the
+    /// feature gate ResourceQuotaEstimate.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set,
+        value_parser = go_bool)]
+    pub count_preemptible_pods: bool,
+
     /// Feature gates; ResourceQuotaEstimate and SchedulingOvercommitProtection have an effect
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = feature_gates::parse)]
     pub feature_gates: FeatureGates,
@@ -122,7 +131,10 @@ impl EstimatorArgs {
             cluster: self.cluster_name.clone(),
             listen: SocketAddr::new(self.bind_address, self.server_port),
             tls: self.tls(),
-            rules: rules(&self.feature_gates),
+            rules: Rules {
+                preemptible_pods: self.count_preemptible_pods,
+                ..rules(&self.feature_gates)
+            },
             addresses: Addresses {
                 probes: self.health_probe_bind_address,
                 metrics: self.metrics_bind_address,
@@ -162,6 +174,7 @@ pub(crate) fn rules(gates: &FeatureGates) -> Rules {
     Rules {
         quotas: gates.controllers.resource_quota_estimate,
         assumed_workloads: gates.engine.scheduling_overcommit_protection,
+        preemptible_pods: false,
     }
 }
 
@@ -200,7 +213,7 @@ mod tests {
         let line = "--kubeconfig=/etc/m1-kubeconfig --cluster-name=m1 --grpc-auth-cert-file=/pki/tls.crt \
              --grpc-auth-key-file=/pki/tls.key --grpc-client-ca-file=/pki/ca.crt \
              --metrics-bind-address=10.0.0.7:8080 --health-probe-bind-address=10.0.0.7:10351 --parallelism=8 \
-             --kube-api-qps=5 --kube-api-burst=10 --server-port=9000 --enable-pprof --vmodule=a=1 \
+             --kube-api-qps=5 --kube-api-burst=10 --server-port=9000 --count-preemptible-pods --enable-pprof --vmodule=a=1 \
              --feature-gates=ResourceQuotaEstimate=true,SchedulingOvercommitProtection=true";
         let args = parse(line).unwrap();
         let options = args.options();
@@ -208,6 +221,7 @@ mod tests {
         let rules = Rules {
             quotas: true,
             assumed_workloads: true,
+            preemptible_pods: true,
         };
         assert_eq!(options.rules, rules);
         let tls = options.tls.unwrap();

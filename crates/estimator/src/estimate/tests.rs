@@ -455,3 +455,48 @@ fn malformed_requests_are_refused() {
             .is_err()
     );
 }
+
+#[test]
+fn pods_of_a_lower_priority_use_nothing_if_the_flag_is_set() {
+    let mut state = ClusterState::default();
+    state.nodes.apply_node(
+        &serde_json::from_value(json!({
+            "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "8", "pods": "110"}},
+        }))
+        .unwrap(),
+    );
+    for (name, priority) in [("low", -5), ("usual", 0), ("high", 100)] {
+        let pod = json!({"metadata": {"namespace": "default", "name": name}, "spec": {
+            "nodeName": "n", "priority": priority,
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}});
+        state.nodes.apply_pod(&serde_json::from_value(pod).unwrap());
+    }
+    for (name, value, policy) in [
+        ("middle", 50, "PreemptLowerPriority"),
+        ("top", 200, "PreemptLowerPriority"),
+        ("polite", 200, "Never"),
+    ] {
+        let class = json!({"metadata": {"name": name}, "value": value, "preemptionPolicy": policy});
+        let class = serde_json::from_value(class).unwrap();
+        state.priority_classes.apply(&class);
+    }
+    let flag = Rules {
+        preemptible_pods: true,
+        ..Rules::default()
+    };
+    for (class, expected) in [
+        ("", 4),
+        ("middle", 6),
+        ("top", 8),
+        ("polite", 2),
+        ("unknown", 2),
+    ] {
+        let mut request = replicas(json!({"cpu": "1"}), None);
+        if let Some(requirements) = &mut request.replica_requirements {
+            class.clone_into(&mut requirements.priority_class_name);
+        }
+        let estimate = state.max_replicas(&request, flag, &mut Unmeasured);
+        assert_eq!(estimate, Ok(expected), "{class}");
+        assert_eq!(max_replicas(&state, &request), 2, "{class}");
+    }
+}

@@ -58,6 +58,7 @@ impl Scenario {
         Rules {
             quotas: self.gates.quotas,
             assumed_workloads: self.gates.assumed,
+            preemptible_pods: false,
         }
     }
 

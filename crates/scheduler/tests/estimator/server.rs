@@ -48,6 +48,7 @@ impl Estimator {
             rules: Rules {
                 quotas: true,
                 assumed_workloads: true,
+                preemptible_pods: true,
             },
             addresses: Addresses {
                 probes: BindAddress::At(any_port),
@@ -196,8 +197,7 @@ async fn an_estimator_is_not_ready_before_the_first_lists() {
     soon(addresses.wait_for(Option::is_some)).await.unwrap();
     let response = estimator.get("/readyz").await;
     assert!(response.starts_with("HTTP/1.1 503"), "{response}");
-    let kinds =
-        "waiting for the first list of deployments, nodes, pods, replicasets, resourcequotas";
+    let kinds = "waiting for the first list of deployments, nodes, pods, priorityclasses, replicasets, resourcequotas";
     assert!(response.ends_with(kinds), "{response}");
     member.reachability().set(true);
     estimator.address().await;
