@@ -121,6 +121,9 @@ impl Estimator for EstimatorService {
     ) -> Result<Response<pb::UnschedulableReplicasResponse>, Status> {
         let message = request.get_ref();
         let method = GET_UNSCHEDULABLE_REPLICAS;
+        if let Some(member) = self.members.get(&message.cluster) {
+            member.need_workloads();
+        }
         let unschedulable_replicas = self
             .answer(method, &request, &message.cluster, |state| {
                 let resource = message.resource.as_ref().ok_or("resource is nil")?;

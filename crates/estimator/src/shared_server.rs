@@ -40,7 +40,8 @@ impl SharedServer {
     }
 
     /// Answers requests until the token is cancelled. `members` contains the names and clients of the members. A request
-    /// waits for the first lists of its member.
+    /// waits for the first lists of its member. Deployments and ReplicaSets are watched from the first request about
+    /// unschedulable replicas on.
     pub async fn serve(
         self,
         members: impl IntoIterator<Item = (String, Client)>,
@@ -49,7 +50,7 @@ impl SharedServer {
     ) {
         let followed = members
             .into_iter()
-            .map(|(name, client)| (name, Member::follow(&client, rules, &cancel)));
+            .map(|(name, client)| (name, Member::follow_on_demand(&client, rules, &cancel)));
         let service = EstimatorService {
             members: followed.collect(),
             rules,
