@@ -81,7 +81,7 @@ fi
 
 # Deployments of Karmada name these programs. The scheduler of a cluster needs no shell and no other program.
 install --directory "$root/bin"
-for name in karmada-scheduler karmada-controller-manager karmada-webhook; do
+for name in karmada-scheduler karmada-controller-manager karmada-webhook karmada-scheduler-estimator; do
   ln -s /usr/local/bin/berth "$root/bin/$name"
 done
 ln -s berth "$root/usr/local/bin/kubectl-berth"

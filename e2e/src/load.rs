@@ -6,6 +6,7 @@
 //! library and runs in this process too.
 
 mod burst;
+mod estimators;
 mod expressions;
 mod fan_out;
 mod members;
@@ -23,6 +24,7 @@ mod up_process;
 mod workload;
 
 pub use burst::{Burst, burst};
+pub use estimators::{Estimators, estimators};
 pub use expressions::{Expressions, expressions};
 pub use members::{Members, members};
 pub use propagation::{Propagation, propagation};

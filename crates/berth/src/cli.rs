@@ -35,7 +35,7 @@ use crate::fault_injection::{self, Fault, FaultArgs};
 use crate::interpret::{self, InterpretArgs};
 use crate::join::command::{self as join_command, JoinArgs};
 use crate::join::unjoin::{self, UnjoinArgs};
-use crate::karmada_command_line::{KarmadaCommandLine, VersionCommand};
+use crate::karmada_command_line::KarmadaCommandLine;
 use crate::man::{self, ManArgs};
 use crate::output;
 use crate::program_name;
@@ -202,10 +202,8 @@ fn run_karmada_program<Flags: clap::Args>(
         Err(error) => return command_line::refuse(&error),
     };
     let cli = Cli {
-        command: match program.version {
-            Some(VersionCommand::Version) => Command::Version,
-            None => to_command(program.flags),
-        },
+        // The only subcommand prints the version.
+        command: program.flags.0.map_or(Command::Version, to_command),
         log: program.log,
     };
     cli.run(name, Registry::new())

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub use self::flags::EstimatorArgs;
+pub(crate) use self::flags::rules;
 
 /// The reason why `berth estimator` cannot start.
 #[derive(Debug, thiserror::Error)]

@@ -20,7 +20,7 @@ use berth_plan::diagnose::{self, WorkloadDiagnosis};
 use berth_plan::explain::{ExplainError, SchedulerRecord, Subject};
 use berth_plan::scheduler_configuration::DecisionConfiguration;
 use berth_plan::what_if::Estimators;
-use berth_scheduler::estimator::EstimatorArgs;
+use berth_scheduler::estimator::{EstimatorArgs, EstimatorOptions};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -31,6 +31,7 @@ use crate::engine_flags::EngineFlags;
 use crate::member_name;
 use crate::output;
 use crate::scheduler_endpoint::SchedulerEndpointArgs;
+use crate::up::estimators_of_up;
 use crate::workload_args::WorkloadArgs;
 
 /// Flags of `berth explain`.
@@ -135,7 +136,7 @@ impl Explained {
 /// # Errors
 /// Fails if there is no such workload or cluster, or if the control plane cannot be read.
 pub async fn run(args: ExplainArgs) -> Result<Explained, ExplainCommandError> {
-    let estimators = args.estimators.clone().options()?;
+    let flags = args.estimators.clone().options()?;
     let client = args.control_plane.client(&placement_resources()).await?;
     let query = args.workload.query(client.default_namespace());
     let subject = match Subject::find(&client, &query, args.cluster.as_deref()).await {
@@ -148,9 +149,10 @@ pub async fn run(args: ExplainArgs) -> Result<Explained, ExplainCommandError> {
         }
         Err(error) => return Err(error.into()),
     };
-    let estimators = estimators.map(|options| Estimators::new(client.clone(), &options));
     let record = args.record(subject.key()).await?;
     let configuration = args.configuration(&record)?;
+    let options = flags.or_else(|| args.estimators_of_up(&record));
+    let estimators = options.map(|options| Estimators::new(client.clone(), &options));
     let report = subject.report(estimators.as_ref(), &configuration, record);
     let mut decision_note = None;
     let report = match report.await {
@@ -244,6 +246,15 @@ impl ExplainArgs {
             }
             read => Ok(read?),
         }
+    }
+
+    /// Returns the options for the estimators of `berth up`, if its scheduler queries them. Their addresses are valid on
+    /// this machine. The addresses of other estimators may be valid in the cluster of the scheduler only, so that the
+    /// user must pass flags for them.
+    fn estimators_of_up(&self, record: &SchedulerRecord) -> Option<EstimatorOptions> {
+        let (_, active) = record.scheduler.as_ref()?;
+        let belongs_to_up = self.scheduler.scheduler_url.is_none();
+        (belongs_to_up && active.enable_scheduler_estimator).then(estimators_of_up)
     }
 
     /// Returns the configuration for the computed decision: a file, that of the running scheduler, or the flags.

@@ -23,6 +23,8 @@ pub(crate) enum Program {
     ControllerManager,
     /// The admission webhooks, as a replacement for karmada-webhook.
     Webhook,
+    /// The estimator of a member, as a replacement for karmada-scheduler-estimator.
+    Estimator,
 }
 
 /// File name that selects the scheduler.
@@ -31,6 +33,8 @@ pub(crate) const SCHEDULER: &str = "karmada-scheduler";
 pub(crate) const CONTROLLER_MANAGER: &str = "karmada-controller-manager";
 /// File name that selects the admission webhooks.
 pub(crate) const WEBHOOK: &str = "karmada-webhook";
+/// File name that selects the estimator.
+pub(crate) const ESTIMATOR: &str = "karmada-scheduler-estimator";
 
 /// The name of the main program in help texts and messages.
 const BERTH: &str = "berth";
@@ -42,6 +46,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     (SCHEDULER, Program::Scheduler),
     (CONTROLLER_MANAGER, Program::ControllerManager),
     (WEBHOOK, Program::Webhook),
+    (ESTIMATOR, Program::Estimator),
     (
         "kubectl-berth",
         Program::Berth {
@@ -154,6 +159,7 @@ mod tests {
                 Program::ControllerManager,
             ),
             (Some("/bin/karmada-webhook"), Program::Webhook),
+            (Some("/bin/karmada-scheduler-estimator"), Program::Estimator),
             (
                 Some("/usr/local/bin/kubectl-berth"),
                 Program::Berth {

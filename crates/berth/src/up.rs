@@ -4,6 +4,7 @@ mod arguments;
 mod banner;
 mod disabled_components;
 mod error;
+mod estimators;
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -41,6 +42,7 @@ pub use arguments::UpArgs;
 use banner::Banner;
 pub use disabled_components::DisabledComponent;
 pub use error::UpError;
+pub(crate) use estimators::client_options as estimators_of_up;
 
 /// Maximum time for the tasks to end after cancellation.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -48,6 +50,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 const SCHEDULER: &str = "scheduler";
 /// Name of the dashboard in `berth status`.
 const DASHBOARD: &str = "dashboard";
+/// Name of the estimators in `berth status`.
+const ESTIMATORS: &str = "estimators";
 /// Name of fault injection and the workload simulators in `berth status`.
 const SIMULATION: &str = "simulation";
 
@@ -59,7 +63,7 @@ pub struct ControlPlane {
     others: usize,
     /// Address of the scheduler's debug endpoints. `None` until the scheduler listens.
     scheduler: watch::Receiver<Option<SocketAddr>>,
-    /// Controllers, scheduler, simulation and dashboard, with their names.
+    /// Controllers, scheduler, estimators, simulation and dashboard, with their names.
     tasks: JoinSet<(&'static str, Result<(), UpError>)>,
     cancel: CancellationToken,
 }
@@ -242,6 +246,12 @@ impl ControlPlane {
                     .spawn(controller.map(move |ended| (name, ended.map_err(UpError::from))));
             }
         }
+        let estimates = !args.without.contains(&DisabledComponent::Estimators);
+        if estimates {
+            let (members, gates) = (self.servers.members(), args.feature_gates);
+            let serving = estimators::start(&client, members, gates, &self.cancel).await?;
+            self.tasks.spawn(serving.map(|()| (ESTIMATORS, Ok(()))));
+        }
         if !args.without.contains(&DisabledComponent::Scheduler) {
             let cancel = self.cancel.clone();
             let client = self.server().client();
@@ -249,6 +259,7 @@ impl ControlPlane {
                 // The debug endpoints explain decisions, and must not be reachable from other machines.
                 metrics: BindAddress::At(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)),
                 serving: Some(serving),
+                estimator: estimates.then(estimators::client_options),
                 ..Options::embedded().with_gates(args.feature_gates)
             };
             self.tasks.spawn(async move {
@@ -381,6 +392,9 @@ fn components(without: &[DisabledComponent]) -> Vec<String> {
     }
     if !without.contains(&DisabledComponent::Scheduler) {
         components.push(SCHEDULER);
+    }
+    if !without.contains(&DisabledComponent::Estimators) {
+        components.push(ESTIMATORS);
     }
     if !without.contains(&DisabledComponent::Dashboard) {
         components.push(DASHBOARD);

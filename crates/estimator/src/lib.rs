@@ -1,4 +1,4 @@
-//! Karmada's scheduler-estimator: a server beside a member cluster that counts the replicas that fit into the cluster.
+//! Karmada's scheduler-estimator: a server beside member clusters that counts the replicas that fit into a cluster.
 //!
 //! ```text
 //! API server of the member ── watches ──> ClusterState <── EstimatorService <── gRPC ── schedulers
@@ -14,10 +14,12 @@
 //! | `node_claim` | the condition that a pod template sets on nodes |
 //! | `pod_template` | templates, components and assumed workloads, decoded from requests |
 //! | `pod_requests` | the resource requests of a pod |
+//! | `priority` | priority classes |
 //! | `quota` | limits by ResourceQuotas |
 //! | `unschedulable` | the unschedulable pods of workloads |
 //! | `owned_index` | objects by their name and by their owner |
-//! | `run` | assembly of the parts below: [`run()`] |
+//! | `run` | assembly of the parts below for one member: [`run()`] |
+//! | `shared_server` | assembly of the parts below for several members in one process: [`SharedServer`] |
 //! | `watches` | watches of the member, which update the state |
 //! | `service` | the gRPC service |
 //! | `server`, `tls` | listener, connections and TLS of the gRPC server |
@@ -35,14 +37,17 @@ mod nodes;
 mod owned_index;
 mod pod_requests;
 mod pod_template;
+mod priority;
 mod quota;
 mod run;
 mod server;
 mod service;
+mod shared_server;
 mod tls;
 mod unschedulable;
 mod watches;
 
-pub use estimate::{ClusterState, Rules};
+pub use estimate::{ClusterState, Plugin, PluginRunner, Rules, Unmeasured};
 pub use run::{EstimatorAddresses, EstimatorOptions, StartError, run};
+pub use shared_server::SharedServer;
 pub use tls::{TlsError, TlsFiles};

@@ -104,9 +104,8 @@ pub async fn run(
         endpoints,
     }));
     let service = EstimatorService {
-        cluster: options.cluster,
+        members: [(options.cluster, member)].into(),
         rules: options.rules,
-        state: member.state.clone(),
         metrics,
     };
     let (config, certificate) = tls.unzip();

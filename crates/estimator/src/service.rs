@@ -1,32 +1,56 @@
-//! The gRPC service: answers requests from the state of the member.
+//! The gRPC service: answers requests from the states of the members.
 
-use std::sync::Arc;
-use std::time::Instant;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use berth_estimator_protocol::wire::pb;
 use berth_estimator_protocol::wire::service::estimator_server::Estimator;
 use jiff::{SignedDuration, Timestamp};
-use parking_lot::RwLock;
 use tonic::{Request, Response, Status};
 
 use crate::estimate::{ClusterState, Rules};
 use crate::metrics::{
-    GET_UNSCHEDULABLE_REPLICAS, MAX_AVAILABLE_COMPONENT_SETS, MAX_AVAILABLE_REPLICAS,
-    RequestMetrics,
+    ExtensionPoint, GET_UNSCHEDULABLE_REPLICAS, MAX_AVAILABLE_COMPONENT_SETS,
+    MAX_AVAILABLE_REPLICAS, RequestMetrics,
 };
+use crate::watches::Member;
 
-/// The service of one member cluster.
-#[derive(Clone, Debug)]
+/// Maximum time that a request waits for the first lists of a member.
+const LIST_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The service of one or more member clusters.
+#[derive(Debug)]
 pub(crate) struct EstimatorService {
-    pub(crate) cluster: String,
+    /// The members by name. Requests about other clusters are refused.
+    pub(crate) members: BTreeMap<String, Member>,
     pub(crate) rules: Rules,
-    pub(crate) state: Arc<RwLock<ClusterState>>,
     pub(crate) metrics: RequestMetrics,
 }
 
 impl EstimatorService {
+    /// Returns the member, after its first lists.
+    ///
+    /// # Errors
+    /// When the member is unknown, or its lists are late.
+    async fn member(&self, cluster: &str) -> Result<&Member, String> {
+        let Some(member) = self.members.get(cluster) else {
+            let names: Vec<&str> = self.members.keys().map(String::as_str).collect();
+            let names = names.join(", ");
+            return Err(format!(
+                "cluster name does not match, got: {cluster}, desire: {names}"
+            ));
+        };
+        if member.check_listed().is_err() {
+            let listed = tokio::time::timeout(LIST_TIMEOUT, member.until_listed()).await;
+            if listed.is_err() {
+                member.check_listed()?;
+            }
+        }
+        Ok(member)
+    }
+
     /// Answers a request with the result of `estimate`, and records it in the metrics and in the log.
-    fn answer<T>(
+    async fn answer<T>(
         &self,
         method: &'static str,
         request: &Request<T>,
@@ -34,14 +58,8 @@ impl EstimatorService {
         estimate: impl FnOnce(&ClusterState) -> Result<i32, String>,
     ) -> Result<i32, Status> {
         let started = Instant::now();
-        let result = if cluster == self.cluster {
-            estimate(&self.state.read())
-        } else {
-            let own = &self.cluster;
-            Err(format!(
-                "cluster name does not match, got: {cluster}, desire: {own}"
-            ))
-        };
+        let member = self.member(cluster).await;
+        let result = member.and_then(|member| estimate(&member.state.read()));
         let duration = started.elapsed();
         self.metrics.answered(method, &result, duration);
         let object = request.metadata().get("object");
@@ -67,10 +85,13 @@ impl Estimator for EstimatorService {
     ) -> Result<Response<pb::MaxAvailableReplicasResponse>, Status> {
         let message = request.get_ref();
         let method = MAX_AVAILABLE_REPLICAS;
-        let max_replicas = self.answer(method, &request, &message.cluster, |state| {
-            let estimate = state.max_replicas(message, self.rules);
-            estimate.map_err(|error| format!("failed to estimate replicas: {error}"))
-        })?;
+        let max_replicas = self
+            .answer(method, &request, &message.cluster, |state| {
+                let mut runner = self.metrics.runner(ExtensionPoint::EstimateReplicas);
+                let estimate = state.max_replicas(message, self.rules, &mut runner);
+                estimate.map_err(|error| format!("failed to estimate replicas: {error}"))
+            })
+            .await?;
         Ok(Response::new(pb::MaxAvailableReplicasResponse {
             max_replicas,
         }))
@@ -82,10 +103,13 @@ impl Estimator for EstimatorService {
     ) -> Result<Response<pb::MaxAvailableComponentSetsResponse>, Status> {
         let message = request.get_ref();
         let method = MAX_AVAILABLE_COMPONENT_SETS;
-        let max_sets = self.answer(method, &request, &message.cluster, |state| {
-            let estimate = state.max_component_sets(message, self.rules);
-            estimate.map_err(|error| format!("failed to estimate component sets: {error}"))
-        })?;
+        let max_sets = self
+            .answer(method, &request, &message.cluster, |state| {
+                let mut runner = self.metrics.runner(ExtensionPoint::EstimateComponents);
+                let estimate = state.max_component_sets(message, self.rules, &mut runner);
+                estimate.map_err(|error| format!("failed to estimate component sets: {error}"))
+            })
+            .await?;
         Ok(Response::new(pb::MaxAvailableComponentSetsResponse {
             max_sets,
         }))
@@ -97,20 +121,25 @@ impl Estimator for EstimatorService {
     ) -> Result<Response<pb::UnschedulableReplicasResponse>, Status> {
         let message = request.get_ref();
         let method = GET_UNSCHEDULABLE_REPLICAS;
-        let unschedulable_replicas = self.answer(method, &request, &message.cluster, |state| {
-            let resource = message.resource.as_ref().ok_or("resource is nil")?;
-            let pb::ObjectReference {
-                kind,
-                namespace,
-                name,
-                ..
-            } = resource;
-            let threshold = SignedDuration::from_nanos(message.unschedulable_threshold);
-            let now = Timestamp::now();
-            let workloads = &state.workloads;
-            let count = workloads.unschedulable_replicas(kind, namespace, name, threshold, now);
-            count.map_err(|error| error.to_string())
-        })?;
+        if let Some(member) = self.members.get(&message.cluster) {
+            member.need_workloads();
+        }
+        let unschedulable_replicas = self
+            .answer(method, &request, &message.cluster, |state| {
+                let resource = message.resource.as_ref().ok_or("resource is nil")?;
+                let pb::ObjectReference {
+                    kind,
+                    namespace,
+                    name,
+                    ..
+                } = resource;
+                let threshold = SignedDuration::from_nanos(message.unschedulable_threshold);
+                let now = Timestamp::now();
+                let workloads = &state.workloads;
+                let count = workloads.unschedulable_replicas(kind, namespace, name, threshold, now);
+                count.map_err(|error| error.to_string())
+            })
+            .await?;
         Ok(Response::new(pb::UnschedulableReplicasResponse {
             unschedulable_replicas,
         }))

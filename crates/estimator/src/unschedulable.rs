@@ -32,8 +32,13 @@ pub enum WorkloadError {
         name: String,
     },
     /// The workload does not exist.
-    #[error("deployments.apps {0:?} not found")]
-    NotFound(String),
+    #[error("deployments.apps \"{namespace}/{name}\" not found")]
+    NotFound {
+        /// The namespace.
+        namespace: String,
+        /// The name.
+        name: String,
+    },
 }
 
 /// Deployments, and the pods of their ReplicaSets that cannot be placed.
@@ -148,7 +153,10 @@ impl Workloads {
         let deployment = self
             .deployments
             .get(&(namespace.to_owned(), name.to_owned()));
-        let deployment = deployment.ok_or_else(|| WorkloadError::NotFound(name.to_owned()))?;
+        let deployment = deployment.ok_or_else(|| WorkloadError::NotFound {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        })?;
         let sets = self.replica_sets.of(&deployment.uid);
         let current = sets.filter(|(_, set)| set.template == deployment.template);
         // Several ReplicaSets can have the current template after an upgrade of the cluster. The oldest one is used.

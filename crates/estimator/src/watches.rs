@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use berth_component_base::list_watch::{self, AfterOutage, Config, Listing, ObjectEvent, Start};
 use futures::StreamExt as _;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Node, Pod, ResourceQuota};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::Api;
 use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
@@ -27,6 +28,32 @@ const ACTIVE_PODS: &str = "status.phase!=Succeeded,status.phase!=Failed";
 pub(crate) struct Member {
     pub(crate) state: Arc<RwLock<ClusterState>>,
     unlisted: watch::Sender<BTreeSet<&'static str>>,
+    workloads: WorkloadWatches,
+}
+
+/// The time at which the watches of Deployments and ReplicaSets start, which only requests about unschedulable replicas
+/// need.
+#[derive(Clone, Debug)]
+enum WorkloadWatches {
+    /// They start with the watches of nodes and pods.
+    AtStart,
+    /// They start with the first such request, because few members of a process get one.
+    AtFirstRequest(Arc<PendingWatches>),
+}
+
+/// Watches that start later.
+struct PendingWatches {
+    client: kube::Client,
+    cancel: CancellationToken,
+    started: Once,
+}
+
+impl Debug for PendingWatches {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PendingWatches")
+            .field("started", &self.started)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A kind of objects that the state contains.
@@ -135,21 +162,90 @@ impl Watched for ResourceQuota {
     }
 }
 
+impl Watched for PriorityClass {
+    const PLURAL: &'static str = "priorityclasses";
+
+    fn apply(&self, state: &mut ClusterState) {
+        state.priority_classes.apply(self);
+    }
+
+    fn remove(&self, state: &mut ClusterState) {
+        let name = self.metadata.name.as_deref();
+        state.priority_classes.remove(name.unwrap_or_default());
+    }
+
+    fn retain(state: &mut ClusterState, listing: &Listing) {
+        let classes = &mut state.priority_classes;
+        classes.retain(|name| listing.contains("", name));
+    }
+}
+
 impl Member {
     /// Watches the objects of the member until the token is cancelled. The rules determine the kinds.
     pub(crate) fn follow(client: &kube::Client, rules: Rules, cancel: &CancellationToken) -> Self {
         let member = Self {
             state: Arc::default(),
             unlisted: watch::Sender::default(),
+            workloads: WorkloadWatches::AtStart,
         };
-        member.watch::<Node>(client, cancel);
-        member.watch::<Pod>(client, cancel);
-        member.watch::<Deployment>(client, cancel);
-        member.watch::<ReplicaSet>(client, cancel);
-        if rules.quotas {
-            member.watch::<ResourceQuota>(client, cancel);
-        }
+        member.watch_nodes(client, rules, cancel);
+        member.watch_workloads(client, cancel);
         member
+    }
+
+    /// Watches the member like [`Self::follow`], but its Deployments and ReplicaSets only after a call of
+    /// [`Self::need_workloads`].
+    pub(crate) fn follow_on_demand(
+        client: &kube::Client,
+        rules: Rules,
+        cancel: &CancellationToken,
+    ) -> Self {
+        let member = Self {
+            state: Arc::default(),
+            unlisted: watch::Sender::default(),
+            workloads: WorkloadWatches::AtFirstRequest(Arc::new(PendingWatches {
+                client: client.clone(),
+                cancel: cancel.clone(),
+                started: Once::new(),
+            })),
+        };
+        member.watch_nodes(client, rules, cancel);
+        member
+    }
+
+    /// Starts the watches of Deployments and ReplicaSets, if they have not started.
+    pub(crate) fn need_workloads(&self) {
+        if let WorkloadWatches::AtFirstRequest(pending) = &self.workloads {
+            pending
+                .started
+                .call_once(|| self.watch_workloads(&pending.client, &pending.cancel));
+        }
+    }
+
+    fn watch_workloads(&self, client: &kube::Client, cancel: &CancellationToken) {
+        self.watch::<Deployment>(client, cancel);
+        self.watch::<ReplicaSet>(client, cancel);
+    }
+
+    fn watch_nodes(&self, client: &kube::Client, rules: Rules, cancel: &CancellationToken) {
+        self.watch::<Node>(client, cancel);
+        self.watch::<Pod>(client, cancel);
+        if rules.quotas {
+            self.watch::<ResourceQuota>(client, cancel);
+        }
+        if rules.preemptible_pods {
+            self.watch::<PriorityClass>(client, cancel);
+        }
+    }
+
+    /// Returns a member with this state, whose lists are complete.
+    #[cfg(test)]
+    pub(crate) fn listed(state: ClusterState) -> Self {
+        Self {
+            state: Arc::new(RwLock::new(state)),
+            unlisted: watch::Sender::default(),
+            workloads: WorkloadWatches::AtStart,
+        }
     }
 
     /// Waits until the first lists of all kinds are complete.

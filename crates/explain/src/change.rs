@@ -163,6 +163,15 @@ pub enum Change {
         /// The new free capacity, as a number of replicas of the workload.
         to: i64,
     },
+    /// Raises the number of replicas that fit on the nodes of a cluster, by the answer of its accurate estimator.
+    RaiseNodeCapacity {
+        /// The name of the cluster.
+        cluster: String,
+        /// The present number of replicas that fit.
+        from: i64,
+        /// The new number of replicas that fit.
+        to: i64,
+    },
 }
 
 impl Change {
@@ -177,7 +186,8 @@ impl Change {
             | Self::RemoveField { cluster, .. }
             | Self::RemoveTaint { cluster, .. }
             | Self::InstallApi { cluster, .. }
-            | Self::RaiseCapacity { cluster, .. } => Some(cluster),
+            | Self::RaiseCapacity { cluster, .. }
+            | Self::RaiseNodeCapacity { cluster, .. } => Some(cluster),
             Self::Tolerate { .. }
             | Self::AddClusterName { .. }
             | Self::DropExclude { .. }
@@ -209,7 +219,9 @@ impl Change {
             Self::SetField { .. } | Self::RemoveField { .. } => (5, 0),
             Self::EndEviction { .. } => (6, 0),
             Self::InstallApi { .. } => (7, 0),
-            Self::RaiseCapacity { from, to, .. } => (8, to - from),
+            Self::RaiseCapacity { from, to, .. } | Self::RaiseNodeCapacity { from, to, .. } => {
+                (8, to - from)
+            }
             Self::ScaleReplicas { from, to } => (9, (to - from).abs()),
         }
     }
@@ -280,6 +292,11 @@ impl fmt::Display for Change {
             Self::RaiseCapacity { cluster, from, to } => write!(
                 f,
                 "raise the free capacity of {cluster} from {from} to {to} replicas"
+            ),
+            Self::RaiseNodeCapacity { cluster, from, to } => write!(
+                f,
+                "make room for {to} replicas on the nodes of {cluster}, which have room for {from}: compare \
+                 `kubectl describe nodes` there with the node selector, affinity, tolerations and requests of the pods"
             ),
         }
     }

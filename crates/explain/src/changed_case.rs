@@ -1,6 +1,7 @@
 //! [`Case`], the fleet and the binding of a decision, and [`Simulation`], which applies changes to a case and lets the
 //! engine decide again.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -127,7 +128,14 @@ impl<'a> Simulation<'a> {
             }
             self.fleet.apply(&cluster);
         }
-        let decided = decide(self.engine, &self.fleet.snapshot(), case.assumed);
+        let mut assumed = Cow::Borrowed(case.assumed);
+        for change in changes {
+            if let Change::RaiseNodeCapacity { cluster, to, .. } = change {
+                let replicas = i32::try_from(*to).unwrap_or(i32::MAX);
+                assumed.to_mut().raise_on_nodes(cluster, replicas);
+            }
+        }
+        let decided = decide(self.engine, &self.fleet.snapshot(), &assumed);
         for original in originals {
             self.fleet.apply(&original);
         }

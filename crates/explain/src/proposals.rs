@@ -32,6 +32,7 @@ pub(crate) enum Proposal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Number {
     Capacity { cluster: String, from: i64 },
+    NodeCapacity { cluster: String, from: i64 },
     Replicas { from: i64 },
     MaxGroups { by: String, from: i64 },
     MinGroups { by: String, from: i64 },
@@ -43,6 +44,7 @@ impl Number {
     pub(crate) fn from(&self) -> i64 {
         match self {
             Self::Capacity { from, .. }
+            | Self::NodeCapacity { from, .. }
             | Self::Replicas { from }
             | Self::MaxGroups { from, .. }
             | Self::MinGroups { from, .. } => *from,
@@ -54,6 +56,7 @@ impl Number {
     pub(crate) fn change(&self, to: i64) -> Change {
         match self.clone() {
             Self::Capacity { cluster, from } => Change::RaiseCapacity { cluster, from, to },
+            Self::NodeCapacity { cluster, from } => Change::RaiseNodeCapacity { cluster, from, to },
             Self::Replicas { from } => Change::ScaleReplicas { from, to },
             Self::MaxGroups { by, from } => Change::RaiseMaxGroups { by, from, to },
             Self::MinGroups { by, from } => Change::LowerMinGroups { by, from, to },
@@ -301,9 +304,19 @@ fn more_capacity(
     let replicas = explained.request.replicas();
     let limit = replicas.max(largest).saturating_mul(2).saturating_add(2);
     let from = i64::from(from);
+    // Only the estimates of accurate estimators have a basis. Changes of the status do not change these estimates.
+    let mut estimates = cluster.estimates.iter();
+    let limited_by_nodes = estimates.any(|(estimator, estimate)| {
+        cluster.bases.contains_key(estimator) && i64::from(*estimate) < replicas
+    });
     (limit > from).then(|| {
         let cluster = name.to_owned();
-        Proposal::Number(Number::Capacity { cluster, from }, limit)
+        let number = if limited_by_nodes {
+            Number::NodeCapacity { cluster, from }
+        } else {
+            Number::Capacity { cluster, from }
+        };
+        Proposal::Number(number, limit)
     })
 }
 

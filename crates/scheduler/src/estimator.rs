@@ -33,5 +33,7 @@ pub use answer_cache::{AccurateEstimator, AnswerCache, Unanswered};
 pub use answers::{Answer, Answers, NoAnswer, NoAnswerKind};
 pub use client::EstimatorClient;
 pub use connection_pool::{ConnectionCounts, ConnectionPool};
-pub use options::{ClientIdentity, EstimatorArgs, EstimatorOptions, EstimatorOptionsError, Tls};
+pub use options::{
+    ClientIdentity, EstimatorArgs, EstimatorOptions, EstimatorOptionsError, Tls, WithoutService,
+};
 pub use request::{AssumedWork, EstimateRequest, EstimateRequestError};

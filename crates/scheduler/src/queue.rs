@@ -36,6 +36,10 @@ pub(crate) enum Verdict {
     Retry,
     /// The key waits for a cluster change, at most five minutes.
     Wait,
+    /// The key waits for a cluster change or for other answers of estimators. No event reports that an estimator would
+    /// answer differently. The key is therefore retried after 1 s, and each further failure doubles this time, up to
+    /// five minutes.
+    WaitForEstimates,
     /// The key is retried immediately, for example after a write conflict.
     Again,
 }
@@ -101,7 +105,7 @@ enum State {
     Ready { lane: Lane, sort_key: SortKey },
     Processing(Pending),
     Backoff { ready_at: Instant, serial: u64 },
-    Waiting { since: Instant, serial: u64 },
+    Waiting { until: Instant, serial: u64 },
 }
 
 #[derive(Debug)]
@@ -269,8 +273,14 @@ impl Queue {
         self.serial += 1;
         let serial = self.serial;
         let verdict = match (self.backoffs.order(), verdict) {
-            (QueueOrder::Arrival { .. }, Verdict::Wait) => Verdict::Retry,
-            (_, Verdict::Wait) if pending.retry == RetryTime::AfterBackoff => Verdict::Retry,
+            (QueueOrder::Arrival { .. }, Verdict::Wait | Verdict::WaitForEstimates) => {
+                Verdict::Retry
+            }
+            (_, Verdict::Wait | Verdict::WaitForEstimates)
+                if pending.retry == RetryTime::AfterBackoff =>
+            {
+                Verdict::Retry
+            }
             (_, verdict) => verdict,
         };
         match verdict {
@@ -286,14 +296,20 @@ impl Queue {
                 item.state = State::Backoff { ready_at, serial };
                 self.backoff.insert((ready_at, serial, key.clone()));
             }
-            Verdict::Wait => {
-                item.state = State::Waiting { since: now, serial };
-                self.waiting.insert((now, serial, key.clone()));
+            Verdict::Wait | Verdict::WaitForEstimates => {
+                let wait = match verdict {
+                    Verdict::WaitForEstimates => backoff::wait_for_estimates(item.attempts),
+                    _ => MAX_WAITING,
+                };
+                let until = now + wait;
+                item.state = State::Waiting { until, serial };
+                self.waiting.insert((until, serial, key.clone()));
             }
         }
     }
 
-    /// Moves a waiting key to backoff. A key in processing moves to backoff if its cycle ends with [`Verdict::Wait`].
+    /// Moves a waiting key to backoff. A key in processing moves to backoff if its cycle ends with [`Verdict::Wait`] or
+    /// [`Verdict::WaitForEstimates`].
     pub(crate) fn back_off(&mut self, key: &BindingKey, now: Instant) {
         let Some(item) = self.items.get_mut(key) else {
             return;
@@ -365,8 +381,8 @@ impl Queue {
             self.remove_from_set(&key);
             self.make_ready(&key, Lane::Fresh, now);
         }
-        while let Some((since, _, key)) = self.waiting.first().cloned()
-            && since + MAX_WAITING <= now
+        while let Some((until, _, key)) = self.waiting.first().cloned()
+            && until <= now
         {
             self.remove_from_set(&key);
             self.make_ready(&key, Lane::Activated, now);
@@ -376,7 +392,7 @@ impl Queue {
     /// Returns the next time at which [`Queue::flush`] has an effect.
     pub(crate) fn next_flush(&self) -> Option<Instant> {
         let backoff = self.backoff.first().map(|(ready_at, ..)| *ready_at);
-        let waiting = self.waiting.first().map(|(since, ..)| *since + MAX_WAITING);
+        let waiting = self.waiting.first().map(|(until, ..)| *until);
         [backoff, waiting].into_iter().flatten().min()
     }
 
@@ -435,7 +451,7 @@ impl Queue {
             State::Backoff { ready_at, serial } => {
                 self.backoff.remove(&(ready_at, serial, key.clone()))
             }
-            State::Waiting { since, serial } => self.waiting.remove(&(since, serial, key.clone())),
+            State::Waiting { until, serial } => self.waiting.remove(&(until, serial, key.clone())),
             State::Processing(_) => false,
         };
     }

@@ -65,13 +65,14 @@ account (the suffix of its ServiceAccount), shadow (true in shadow mode) and all
 
 {{/*
 The Deployment of a component and what belongs to it. Takes a dict of root, name, args, probePort, values (replicas,
-kubeconfig, resources) and configMap (may be empty), and optionally ports that everyone may reach, and volumes with
-name, mountPath and source.
+kubeconfig, resources) and configMap (may be empty), and optionally ports that everyone may reach, volumes with
+name, mountPath and source, and memberKubeconfig: true for a component that reads the kubeconfig in every control plane.
 */}}
 {{- define "berth.deployment" -}}
 {{- $root := .root -}}
 {{- $values := $root.Values -}}
 {{- $fullname := printf "%s-%s" $root.Release.Name .name -}}
+{{- $hasKubeconfig := or .memberKubeconfig (not $values.controlPlane.inCluster) -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -102,7 +103,7 @@ spec:
         {{- end }}
       {{- end }}
     spec:
-      {{- if $values.controlPlane.inCluster }}
+      {{- if not $hasKubeconfig }}
       serviceAccountName: {{ $root.Release.Name }}-{{ .account }}
       {{- else }}
       automountServiceAccountToken: false
@@ -194,9 +195,9 @@ spec:
           readOnlyRootFilesystem: true
           capabilities:
             drop: ["ALL"]
-        {{- if or .configMap .volumes (not $values.controlPlane.inCluster) }}
+        {{- if or .configMap .volumes $hasKubeconfig }}
         volumeMounts:
-        {{- if not $values.controlPlane.inCluster }}
+        {{- if $hasKubeconfig }}
         - name: kubeconfig
           mountPath: /etc/karmada/config
           readOnly: true
@@ -212,7 +213,7 @@ spec:
           readOnly: true
         {{- end }}
       volumes:
-      {{- if not $values.controlPlane.inCluster }}
+      {{- if $hasKubeconfig }}
       - name: kubeconfig
         secret:
           secretName: {{ .values.kubeconfig.secretName }}

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use berth_e2e::load::{
-    self, Burst, Expressions, LoadError, Members, Propagation, Scale, ServerLoad, SideBySide,
-    Starvation, Steady, Storage,
+    self, Burst, Estimators, Expressions, LoadError, Members, Propagation, Scale, ServerLoad,
+    SideBySide, Starvation, Steady, Storage,
 };
 use clap::{Parser, Subcommand};
 use serde_json::Value;
@@ -39,6 +39,8 @@ enum Scenario {
     Expressions(Expressions),
     /// Sets of programs propagate the same Deployments on a kube-apiserver of their own, in turns. Prints one table
     SideBySide(SideBySide),
+    /// Times and memory of estimators of one cluster with thousands of nodes, which answer the same requests
+    Estimators(Estimators),
     /// Writes, lists, watches and memory of an API server without other components
     Server(ServerLoad),
     /// API server in a separate process, which `load server` starts and measures
@@ -54,7 +56,7 @@ enum Scenario {
 fn main() -> ExitCode {
     if matches!(
         std::env::args().nth(1).as_deref(),
-        Some("controllers" | "join" | "scheduler" | "up" | "webhook")
+        Some("controllers" | "estimator" | "join" | "scheduler" | "up" | "webhook")
     ) {
         return berth::cli::main();
     }
@@ -88,6 +90,7 @@ fn run(scenario: &Scenario) -> Result<String, LoadError> {
             Scenario::Propagation(load) => load::propagation(load).await,
             Scenario::Members(load) => load::members(load).await,
             Scenario::Expressions(load) => load::expressions(load),
+            Scenario::Estimators(load) => load::estimators(load).await,
             Scenario::Server(server) => load::server(server).await,
             Scenario::ApiServer {
                 kubeconfig,

@@ -29,6 +29,14 @@ pub struct Storage {
 }
 
 impl Storage {
+    /// Returns options for a server without a data folder.
+    pub(super) fn none() -> Self {
+        Self {
+            data_dir: None,
+            fsync: false,
+        }
+    }
+
     fn config(&self) -> Result<ServerConfig, LoadError> {
         let mut config = ServerConfig::default();
         if let Some(folder) = &self.data_dir {

@@ -60,7 +60,7 @@ impl UpProcess {
 
     /// Starts this number of members, for the programs of another control plane.
     pub(super) async fn members_only(members: usize) -> Result<Self, LoadError> {
-        let without = "--without=scheduler,controllers,dashboard";
+        let without = "--without=scheduler,controllers,dashboard,estimators";
         let fleet = Self::spawn(members, &[without]).await?;
         for number in 1..=members {
             let member = fleet.member(number).await?;

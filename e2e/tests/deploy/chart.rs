@@ -147,6 +147,15 @@ fn variations() -> Vec<(&'static str, Value)> {
                                  "extraArgs": ["--v=4"] } }),
         ),
         (
+            "estimators",
+            json!({ "controlPlane": { "inCluster": true },
+                    "estimators": [
+                        { "cluster": "member1", "kubeconfig": { "secretName": "member1", "key": "kubeconfig" } },
+                        { "cluster": "member2", "kubeconfig": { "secretName": "member2", "key": "kubeconfig" },
+                          "certificates": { "secretName": "cert" }, "featureGates": { "ResourceQuotaEstimate": true },
+                          "extraArgs": ["--v=4"], "resources": { "requests": { "cpu": "1" } } }] }),
+        ),
+        (
             "everything else",
             json!({
                 "image": { "repository": "example.org/berth", "digest": format!("sha256:{}", "0".repeat(64)),
@@ -269,6 +278,7 @@ async fn an_api_server_accepts_the_objects_of_the_chart_and_the_overlays() {
         apply(&kustomize(&folder)).unwrap();
     }
     apply(&kustomize("webhook")).unwrap();
+    apply(&kustomize("estimator")).unwrap();
     plane.stop().await;
 }
 
@@ -322,6 +332,10 @@ fn wrong_values_are_refused() {
         ),
         (json!({ "image": { "digest": "latest" } }), "/image/digest"),
         (json!({ "podAntiAffinity": "hard" }), "/podAntiAffinity"),
+        (
+            json!({ "estimators": [{ "cluster": "member1" }] }),
+            "kubeconfig",
+        ),
         (
             json!({ "secondSchedulers": [{ "replicas": 2 }] }),
             "schedulerName",

@@ -14,6 +14,7 @@
 #![expect(unreachable_pub, reason = "a test binary exports nothing")]
 
 mod controllers;
+mod estimators;
 mod manifests;
 mod program;
 mod recorded;

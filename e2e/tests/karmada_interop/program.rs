@@ -41,10 +41,10 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// Starts the scheduler of the provider.
-    pub fn scheduler(&self, folder: &Path, kubeconfig: &Path) -> Program {
+    /// Starts the scheduler of the provider with further flags.
+    pub fn scheduler(&self, folder: &Path, kubeconfig: &Path, flags: &[&str]) -> Program {
         let mut command = self.command("karmada-scheduler", "scheduler");
-        command.args(NO_PORTS).args(SHORT_LEASE);
+        command.args(NO_PORTS).args(SHORT_LEASE).args(flags);
         start(command, "scheduler", folder, kubeconfig)
     }
 

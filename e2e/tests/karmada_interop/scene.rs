@@ -57,6 +57,15 @@ async fn bootstrap(control: &Client, up: &ControlPlane) {
 impl Scene {
     /// Starts a control plane with three members, and the scheduler and controllers of these providers.
     pub async fn start(scheduler: &Provider, controllers: &Provider) -> Self {
+        Self::start_with(scheduler, controllers, &[]).await
+    }
+
+    /// Starts a control plane like [`Self::start`], with further flags of the scheduler.
+    pub async fn start_with(
+        scheduler: &Provider,
+        controllers: &Provider,
+        scheduler_flags: &[&str],
+    ) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let arguments = UpArgs {
@@ -99,7 +108,7 @@ impl Scene {
         // Start the scheduler last. Otherwise it could place a workload before all clusters have reported their APIs,
         // and would not move the workload later.
         scene.wait_until_clusters_are_ready().await;
-        scene.run(scheduler.scheduler(&logs, &kubeconfig));
+        scene.run(scheduler.scheduler(&logs, &kubeconfig, scheduler_flags));
         scene
     }
 
@@ -127,7 +136,7 @@ impl Scene {
         // The scheduler is the last started program.
         drop(self.programs.pop());
         let (logs, kubeconfig) = (self.folder.path(), self.kubeconfig.as_path());
-        let program = scheduler.scheduler(logs, kubeconfig);
+        let program = scheduler.scheduler(logs, kubeconfig, &[]);
         self.run(program);
     }
 

@@ -1,16 +1,19 @@
 //! The objects that `berth up` creates at its start: CustomResourceDefinitions, namespaces, RBAC objects and Clusters.
 
 use std::fmt::Debug;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use berth_api::Cluster;
 use berth_apimachinery::api_error::api_error_message;
 use berth_apimachinery::timestamp;
+use berth_component_base::user_agent::Component;
 use k8s_openapi::Resource as _;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::Resource;
 use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
@@ -164,6 +167,47 @@ where
             source: Box::new(source),
         }),
     }
+}
+
+/// Creates or updates a Service of type `ExternalName` in the namespace `karmada-system`, through which programs on this
+/// machine find a server. `port` is the port of the Service.
+///
+/// # Errors
+/// When the server refuses the Service.
+pub async fn external_service(
+    client: &kube::Client,
+    name: &str,
+    port: u16,
+    server: SocketAddr,
+) -> Result<(), BootstrapError> {
+    let number = |port: u16| IntOrString::Int(i32::from(port));
+    let service = Service {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
+        spec: Some(ServiceSpec {
+            type_: Some("ExternalName".to_owned()),
+            external_name: Some(server.ip().to_string()),
+            ports: Some(vec![ServicePort {
+                name: Some("grpc".to_owned()),
+                port: i32::from(port),
+                target_port: Some(number(server.port())),
+                ..ServicePort::default()
+            }]),
+            ..ServiceSpec::default()
+        }),
+        ..Service::default()
+    };
+    let namespace = berth_api::well_known::NAMESPACE_SYSTEM;
+    let services: Api<Service> = Api::namespaced(client.clone(), namespace);
+    let apply = PatchParams::apply(Component::CommandLine.name()).force();
+    let applied = services.patch(name, &apply, &Patch::Apply(&service)).await;
+    applied.map_err(|source| BootstrapError::Object {
+        what: format!("Service {namespace}/{name}"),
+        source: Box::new(source),
+    })?;
+    Ok(())
 }
 
 /// Creates the Cluster of a member that has no server in this process. An existing Cluster stays unchanged.

@@ -88,6 +88,12 @@ impl BerthCommand {
                 words,
                 |flags| Command::Webhook(Box::new(flags)),
             ),
+            Program::Estimator => run_karmada_program(
+                program_name::ESTIMATOR,
+                "Answer requests of schedulers about the free capacity of one member",
+                words,
+                |flags| Command::Estimator(Box::new(flags)),
+            ),
         }
     }
 }

@@ -107,6 +107,15 @@ pub struct EstimatorArgs {
     )]
     pub parallelism: i32,
 
+    /// Count the resources of pods that the priority class of a request may displace as free
+    ///
+    /// Karmada's estimator does not count them. Requests contain the priority class only if the controllers have the
+    /// feature gate ResourceQuotaEstimate.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_value = "false", default_missing_value = "true", action = clap::ArgAction::Set,
+        value_parser = go_bool)]
+    pub count_preemptible_pods: bool,
+
     /// Feature gates; ResourceQuotaEstimate and SchedulingOvercommitProtection have an effect
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = feature_gates::parse)]
     pub feature_gates: FeatureGates,
@@ -123,8 +132,8 @@ impl EstimatorArgs {
             listen: SocketAddr::new(self.bind_address, self.server_port),
             tls: self.tls(),
             rules: Rules {
-                quotas: self.feature_gates.controllers.resource_quota_estimate,
-                assumed_workloads: self.feature_gates.engine.scheduling_overcommit_protection,
+                preemptible_pods: self.count_preemptible_pods,
+                ..rules(&self.feature_gates)
             },
             addresses: Addresses {
                 probes: self.health_probe_bind_address,
@@ -157,6 +166,15 @@ impl EstimatorArgs {
             },
             client_authority: verifies_clients.then(|| PathBuf::from(&self.grpc_client_ca_file)),
         })
+    }
+}
+
+/// Returns the rules that the feature gates switch on.
+pub(crate) fn rules(gates: &FeatureGates) -> Rules {
+    Rules {
+        quotas: gates.controllers.resource_quota_estimate,
+        assumed_workloads: gates.engine.scheduling_overcommit_protection,
+        preemptible_pods: false,
     }
 }
 
@@ -195,7 +213,7 @@ mod tests {
         let line = "--kubeconfig=/etc/m1-kubeconfig --cluster-name=m1 --grpc-auth-cert-file=/pki/tls.crt \
              --grpc-auth-key-file=/pki/tls.key --grpc-client-ca-file=/pki/ca.crt \
              --metrics-bind-address=10.0.0.7:8080 --health-probe-bind-address=10.0.0.7:10351 --parallelism=8 \
-             --kube-api-qps=5 --kube-api-burst=10 --server-port=9000 --enable-pprof --vmodule=a=1 \
+             --kube-api-qps=5 --kube-api-burst=10 --server-port=9000 --count-preemptible-pods --enable-pprof --vmodule=a=1 \
              --feature-gates=ResourceQuotaEstimate=true,SchedulingOvercommitProtection=true";
         let args = parse(line).unwrap();
         let options = args.options();
@@ -203,6 +221,7 @@ mod tests {
         let rules = Rules {
             quotas: true,
             assumed_workloads: true,
+            preemptible_pods: true,
         };
         assert_eq!(options.rules, rules);
         let tls = options.tls.unwrap();

@@ -9,6 +9,8 @@ pub enum DisabledComponent {
     Scheduler,
     /// All controllers; run karmada-controller-manager or `berth controllers` instead
     Controllers,
+    /// The estimators of the simulated members; the scheduler then uses the free resources in the status of Clusters
+    Estimators,
     /// The dashboard; run `berth dashboard` when you need it
     Dashboard,
 }
@@ -19,6 +21,7 @@ impl DisabledComponent {
         match self {
             Self::Scheduler => ("the scheduler", "karmada-scheduler"),
             Self::Controllers => ("the controllers", "karmada-controller-manager"),
+            Self::Estimators => ("the estimators", "karmada-scheduler-estimator"),
             Self::Dashboard => ("the dashboard", "berth dashboard"),
         }
     }

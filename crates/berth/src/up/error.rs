@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use berth_apiserver::{DataDirError, StartError, StorageError};
+use berth_component_base::endpoints::ListenError;
 use berth_controllers::detector::OptionsError;
 use berth_dashboard::DashboardError;
 use berth_scheduler::ServiceError;
@@ -68,6 +69,9 @@ pub enum UpError {
     /// The scheduler cannot start, or failed.
     #[error("the scheduler: {0}")]
     Scheduler(#[from] ServiceError),
+    /// The server of the estimators cannot listen.
+    #[error("the estimators: {0}")]
+    Estimators(#[from] ListenError),
     /// The dashboard cannot start, or failed.
     #[error(transparent)]
     Dashboard(#[from] DashboardError),

@@ -52,10 +52,11 @@ struct Flag {
     default: &'static str,
 }
 
-const PROGRAMS: [&str; 3] = [
+const PROGRAMS: [&str; 4] = [
     "karmada-scheduler",
     "karmada-controller-manager",
     "karmada-webhook",
+    "karmada-scheduler-estimator",
 ];
 
 /// Returns the flags in the file flags_of_karmada.txt.

@@ -135,6 +135,7 @@ fn every_program_runs_read_only_as_an_unprivileged_user() {
         "/bin/karmada-scheduler",
         "/bin/karmada-controller-manager",
         "/bin/karmada-webhook",
+        "/bin/karmada-scheduler-estimator",
         "berth",
         "kubectl-berth",
     ] {

@@ -5,7 +5,7 @@ use berth_test_transcripts::{Transcript, assert_snapshot};
 use super::command_line::run;
 
 /// For each name of the binary: the path, the command that a user types, and the first word of the printed version.
-const NAMES: [(&str, &str, &str); 5] = [
+const NAMES: [(&str, &str, &str); 6] = [
     ("/usr/local/bin/berth", "berth", "berth"),
     ("/usr/local/bin/kubectl-berth", "kubectl berth", "berth"),
     (
@@ -19,6 +19,11 @@ const NAMES: [(&str, &str, &str); 5] = [
         "karmada-controller-manager",
     ),
     ("/bin/karmada-webhook", "karmada-webhook", "karmada-webhook"),
+    (
+        "/bin/karmada-scheduler-estimator",
+        "karmada-scheduler-estimator",
+        "karmada-scheduler-estimator",
+    ),
 ];
 
 #[test]

@@ -87,8 +87,8 @@ fn top_shows_free_capacity_and_waiting_bindings() {
 #[needs(kubectl)]
 #[test]
 fn explain_and_top_show_why_old_replicas_wait() {
-    let up = Up::start(&["--members=3"]);
-    // No node of member3 can run the pods.
+    // No node of member3 can run the pods, and without estimators the scheduler does not know this.
+    let up = Up::start(&["--members=3", "--without=estimators"]);
     for member in ["--context=member1", "--context=member2"] {
         up.kubectl(&[member, "label", "nodes", "--all", "disk=ssd"]);
     }

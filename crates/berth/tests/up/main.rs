@@ -18,6 +18,7 @@ mod dashboard_views;
 mod diff;
 mod disabled_components;
 mod documented;
+mod estimators;
 mod instance;
 mod members;
 mod persistence;

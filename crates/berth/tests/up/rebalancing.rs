@@ -32,7 +32,13 @@ spec:
 #[needs(kubectl)]
 #[test]
 fn replicas_that_no_node_can_run_move_to_another_member() {
-    let up = Up::start(&["--members=2", "--rebalance", "--unschedulable-threshold=1s"]);
+    // With estimators, the workload would have no first placement.
+    let up = Up::start(&[
+        "--members=2",
+        "--rebalance",
+        "--unschedulable-threshold=1s",
+        "--without=estimators",
+    ]);
     let file = up.home.path().join("web.yaml");
     std::fs::write(&file, WEB).unwrap();
     up.kubectl(&["apply", "-f", file.to_str().unwrap()]);

@@ -113,7 +113,15 @@ const SITUATIONS: &[Situation] = &[
         name: "scheduling-capacity",
         changes: &[("cpu: 100m", "cpu: 4000")],
         verdict: "stuck: ",
-        fix: "raise the free capacity of member1",
+        fix: "make room for 2 replicas on the nodes of member1, which have room for 0",
+        condition: "Clusters available replicas 0 are not enough to schedule",
+        ..DEFAULT
+    },
+    Situation {
+        name: "scheduling-no-node",
+        changes: &[("      containers", "      nodeSelector: {disk: ssd}\n      containers")],
+        verdict: "stuck: ",
+        fix: "make room for 2 replicas on the nodes of member1, which have room for 0",
         condition: "Clusters available replicas 0 are not enough to schedule",
         ..DEFAULT
     },
@@ -214,7 +222,10 @@ spec:
     },
     Situation {
         name: "run-no-node",
-        changes: &[("      containers", "      nodeSelector: {disk: ssd}\n      containers")],
+        changes: &[
+            ("      containers", "      nodeSelector: {disk: ssd}\n      containers"),
+            ("replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated", "replicaSchedulingType: Duplicated"),
+        ],
         verdict: "broken: 2 of 2 pods find no node in member1: ",
         fix: "request less, add nodes in member1",
         condition: "2 of 2 pods find no node in member1",

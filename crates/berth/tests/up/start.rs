@@ -32,8 +32,8 @@ fn a_signal_stops_the_program_within_ten_seconds() {
 }
 
 #[test]
-fn without_dashboard_and_scheduler_only_the_api_servers_listen() {
-    let up = Up::start(&["--members=2", "--without=dashboard,scheduler"]);
+fn without_the_other_components_only_the_api_servers_listen() {
+    let up = Up::start(&["--members=2", "--without=dashboard,scheduler,estimators"]);
     assert!(!up.log().contains("http://"), "{}", up.log());
     let listening = listeners(up.child.id());
     assert_eq!(listening.len(), 3, "{listening:?}");

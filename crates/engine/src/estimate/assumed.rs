@@ -33,6 +33,8 @@ pub(crate) struct Adjustments {
     pub(crate) added: Vec<AssumedWorkload>,
     /// Removed workloads whose capacity the cluster still reports as used.
     pub(crate) removed: Vec<AssumedWorkload>,
+    /// The number of replicas that the nodes of the cluster take, whatever its accurate estimator and its node pools say.
+    pub(crate) on_nodes: Option<i32>,
 }
 
 impl Adjustments {
@@ -45,6 +47,7 @@ impl Adjustments {
     pub(crate) const NONE: &Self = &Self {
         added: Vec::new(),
         removed: Vec::new(),
+        on_nodes: None,
     };
 }
 
@@ -70,6 +73,20 @@ impl Assumed {
             .or_default()
             .removed
             .push(workload);
+    }
+
+    /// Corrects the answer of the cluster's accurate estimator, and the estimate from its node pools, to at least this
+    /// number of replicas.
+    pub fn raise_on_nodes(&mut self, cluster: &str, replicas: i32) {
+        self.clusters
+            .entry(cluster.to_owned())
+            .or_default()
+            .on_nodes = Some(replicas);
+    }
+
+    /// Returns the number of replicas that [`Self::raise_on_nodes`] stored for a cluster.
+    pub fn on_nodes(&self, cluster: &str) -> Option<i32> {
+        self.adjustments(cluster).on_nodes
     }
 
     /// Reports whether there are no corrections.

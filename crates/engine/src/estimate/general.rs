@@ -174,7 +174,11 @@ impl GeneralEstimator {
         if let Some(nodes) = self.reports.of(&row.capacity) {
             let pod = pod.get_or_init(|| requirements.pod_shape());
             let pools = nodes.select(request.nodes());
-            return pods.min(nodes.pods_that_fit(pod, pools, assumed));
+            let fits = nodes.pods_that_fit(pod, pools, assumed);
+            return pods.min(match nodes {
+                ReportedNodes::Pools(_) => fits.max(assumed.on_nodes.map_or(0, i64::from)),
+                ReportedNodes::Models(_) => fits,
+            });
         }
         requirements.amounts().iter().fold(pods, |fits, requested| {
             let free = row

@@ -121,12 +121,14 @@ fn with_tolerations(list: Value) -> pb::NodeClaim {
 }
 
 fn max_replicas(state: &ClusterState, request: &pb::MaxAvailableReplicasRequest) -> i32 {
-    state.max_replicas(request, Rules::default()).unwrap()
+    state
+        .max_replicas(request, Rules::default(), &mut Unmeasured)
+        .unwrap()
 }
 
 fn max_sets(state: &ClusterState, components: Vec<pb::Component>) -> i32 {
     state
-        .max_component_sets(&sets(components), Rules::default())
+        .max_component_sets(&sets(components), Rules::default(), &mut Unmeasured)
         .unwrap()
 }
 
@@ -397,7 +399,7 @@ fn assumed_workloads_use_resources_if_the_gate_is_on() {
             ..replicas(cpu(), None)
         };
         assert_eq!(
-            state.max_replicas(&request, gate),
+            state.max_replicas(&request, gate, &mut Unmeasured),
             Ok(expected),
             "{workloads:?}"
         );
@@ -407,7 +409,7 @@ fn assumed_workloads_use_resources_if_the_gate_is_on() {
             ..sets(vec![component(cpu(), None, 1)])
         };
         assert_eq!(
-            state.max_component_sets(&request, gate),
+            state.max_component_sets(&request, gate, &mut Unmeasured),
             Ok(expected),
             "{workloads:?}"
         );
@@ -427,11 +429,17 @@ fn quotas_limit_estimates_if_the_gate_is_on() {
         ..Rules::default()
     };
     let request = replicas(json!({"cpu": "1"}), None);
-    assert_eq!(state.max_replicas(&request, gate), Ok(5));
+    assert_eq!(state.max_replicas(&request, gate, &mut Unmeasured), Ok(5));
     assert_eq!(max_replicas(&state, &request), 13);
     let request = sets(vec![component(json!({"cpu": "1"}), None, 2)]);
-    assert_eq!(state.max_component_sets(&request, gate), Ok(2));
-    assert_eq!(state.max_component_sets(&request, Rules::default()), Ok(6));
+    assert_eq!(
+        state.max_component_sets(&request, gate, &mut Unmeasured),
+        Ok(2)
+    );
+    assert_eq!(
+        state.max_component_sets(&request, Rules::default(), &mut Unmeasured),
+        Ok(6)
+    );
 }
 
 #[test]
@@ -441,5 +449,54 @@ fn malformed_requests_are_refused() {
     requirements
         .resource_request_bytes
         .insert("cpu".into(), b"\x0a\x01x".to_vec());
-    assert!(plain().max_replicas(&request, Rules::default()).is_err());
+    assert!(
+        plain()
+            .max_replicas(&request, Rules::default(), &mut Unmeasured)
+            .is_err()
+    );
+}
+
+#[test]
+fn pods_of_a_lower_priority_use_nothing_if_the_flag_is_set() {
+    let mut state = ClusterState::default();
+    state.nodes.apply_node(
+        &serde_json::from_value(json!({
+            "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "8", "pods": "110"}},
+        }))
+        .unwrap(),
+    );
+    for (name, priority) in [("low", -5), ("usual", 0), ("high", 100)] {
+        let pod = json!({"metadata": {"namespace": "default", "name": name}, "spec": {
+            "nodeName": "n", "priority": priority,
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}});
+        state.nodes.apply_pod(&serde_json::from_value(pod).unwrap());
+    }
+    for (name, value, policy) in [
+        ("middle", 50, "PreemptLowerPriority"),
+        ("top", 200, "PreemptLowerPriority"),
+        ("polite", 200, "Never"),
+    ] {
+        let class = json!({"metadata": {"name": name}, "value": value, "preemptionPolicy": policy});
+        let class = serde_json::from_value(class).unwrap();
+        state.priority_classes.apply(&class);
+    }
+    let flag = Rules {
+        preemptible_pods: true,
+        ..Rules::default()
+    };
+    for (class, expected) in [
+        ("", 4),
+        ("middle", 6),
+        ("top", 8),
+        ("polite", 2),
+        ("unknown", 2),
+    ] {
+        let mut request = replicas(json!({"cpu": "1"}), None);
+        if let Some(requirements) = &mut request.replica_requirements {
+            class.clone_into(&mut requirements.priority_class_name);
+        }
+        let estimate = state.max_replicas(&request, flag, &mut Unmeasured);
+        assert_eq!(estimate, Ok(expected), "{class}");
+        assert_eq!(max_replicas(&state, &request), 2, "{class}");
+    }
 }

@@ -115,10 +115,11 @@ struct Amount {
 }
 
 impl ResourceColumn {
-    /// Returns the free amount of a node, which is at least 0.
-    pub(super) fn free(&self, slot: Slot) -> i64 {
+    /// Returns the free amount of a node without some of its requests. It is at least 0.
+    pub(super) fn free_without(&self, slot: Slot, requests: i64) -> i64 {
         let amount = self.by_slot.get(slot).copied().unwrap_or_default();
-        amount.allocatable.saturating_sub(amount.requested).max(0)
+        let requested = amount.requested.saturating_sub(requests);
+        amount.allocatable.saturating_sub(requested).max(0)
     }
 
     pub(super) fn set_allocatable(&mut self, slot: Slot, allocatable: i64) {

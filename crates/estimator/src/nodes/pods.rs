@@ -13,6 +13,7 @@ pub(super) struct ScheduledPod {
     pub(super) node: Arc<str>,
     /// The requests in the units of their resources.
     pub(super) requests: Arc<[(String, i64)]>,
+    pub(super) priority: i32,
 }
 
 impl ScheduledPod {
@@ -26,6 +27,7 @@ impl ScheduledPod {
         Some(Self {
             node: node.into(),
             requests: pod_requests::of(spec).into(),
+            priority: spec.priority.unwrap_or_default(),
         })
     }
 }
@@ -52,10 +54,15 @@ impl Pods {
         self.by_namespace.get(namespace)?.get(name)
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ScheduledPod> {
+        self.by_namespace.values().flat_map(HashMap::values)
+    }
+
     pub(super) fn insert(&mut self, namespace: &str, name: &str, pod: ScheduledPod) {
         let pod = ScheduledPod {
             node: share(&mut self.nodes, pod.node),
             requests: share(&mut self.requests, pod.requests),
+            priority: pod.priority,
         };
         let pods = self.by_namespace.entry(namespace.to_owned()).or_default();
         pods.insert(name.to_owned(), pod);

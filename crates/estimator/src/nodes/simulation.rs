@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::columns::Slot;
 use super::{Nodes, PODS};
 use crate::node_claim::NodeClaim;
 use crate::pod_template::PodTemplate;
@@ -31,10 +32,11 @@ pub(crate) struct Demand {
 
 impl Nodes {
     /// Copies the free resources that pods of these templates need. Returns a demand for each template and number of
-    /// pods.
+    /// pods. The resources of pods with a priority lower than `preemptible_below` count as free.
     pub(crate) fn simulation(
         &self,
         templates: &[(&PodTemplate, i64)],
+        preemptible_below: Option<i32>,
     ) -> (Simulation, Vec<Demand>) {
         let mut resources: Vec<&str> = templates
             .iter()
@@ -42,8 +44,16 @@ impl Nodes {
             .collect();
         resources.sort_unstable();
         resources.dedup();
+        let preemptible = preemptible_below.map(|below| self.usage_below(below));
         let column = |resource: &str| match self.resources.get(resource) {
-            Some(column) => self.slots.values().map(|slot| column.free(*slot)).collect(),
+            Some(column) => {
+                let displaced = preemptible.as_ref().and_then(|usage| usage.get(resource));
+                let free = self.slots.values().map(|slot| {
+                    let displaced = displaced.and_then(|amounts| amounts.get(slot));
+                    column.free_without(*slot, displaced.copied().unwrap_or_default())
+                });
+                free.collect()
+            }
             None => vec![0; self.slots.len()],
         };
         let mut nodes_of: HashMap<&NodeClaim, Arc<[usize]>> = HashMap::new();
@@ -69,6 +79,22 @@ impl Nodes {
             pods: column(PODS),
         };
         (simulation, demands)
+    }
+
+    /// Returns the resources that pods with a lower priority use, by resource and slot.
+    fn usage_below(&self, priority: i32) -> HashMap<&str, HashMap<Slot, i64>> {
+        let mut usage = HashMap::<&str, HashMap<Slot, i64>>::new();
+        for pod in self.pods.iter().filter(|pod| pod.priority < priority) {
+            let Some(slot) = self.slots.get(&*pod.node) else {
+                continue;
+            };
+            let requests = pod.requests.iter().map(|(name, amount)| (&**name, *amount));
+            for (resource, amount) in requests.chain([(PODS, 1)]) {
+                let sum = usage.entry(resource).or_default().entry(*slot).or_default();
+                *sum = sum.saturating_add(amount);
+            }
+        }
+        usage
     }
 
     /// Returns the nodes that satisfy a claim, by their position in the order of names.

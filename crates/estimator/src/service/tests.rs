@@ -38,9 +38,8 @@ fn state() -> ClusterState {
 
 fn client() -> EstimatorClient<EstimatorServer<EstimatorService>> {
     let service = EstimatorService {
-        cluster: "m1".to_owned(),
+        members: [("m1".to_owned(), Member::listed(state()))].into(),
         rules: Rules::default(),
-        state: Arc::new(RwLock::new(state())),
         metrics: RequestMetrics::default(),
     };
     EstimatorClient::new(EstimatorServer::new(service))
@@ -100,7 +99,7 @@ async fn errors_have_the_texts_of_karmada() {
         ),
         (
             unschedulable("m1", "Deployment", "api"),
-            "deployments.apps \"api\" not found",
+            "deployments.apps \"shop/api\" not found",
         ),
     ] {
         let error = client
@@ -129,4 +128,33 @@ async fn errors_have_the_texts_of_karmada() {
         message.starts_with("failed to estimate replicas: malformed quantity"),
         "{message}"
     );
+}
+
+#[tokio::test]
+async fn each_request_is_answered_from_the_state_of_its_cluster() {
+    let members = [("m1", state()), ("m2", ClusterState::default())];
+    let members = members.map(|(name, state)| (name.to_owned(), Member::listed(state)));
+    let service = EstimatorService {
+        members: members.into(),
+        rules: Rules::default(),
+        metrics: RequestMetrics::default(),
+    };
+    let mut client = EstimatorClient::new(EstimatorServer::new(service));
+    for (cluster, expected) in [
+        ("m1", Ok(7)),
+        ("m2", Ok(0)),
+        (
+            "m3",
+            Err("cluster name does not match, got: m3, desire: m1, m2"),
+        ),
+    ] {
+        let request = pb::MaxAvailableReplicasRequest {
+            cluster: cluster.to_owned(),
+            ..Default::default()
+        };
+        let answer = client.max_available_replicas(request).await;
+        let answer = answer.map(|it| it.into_inner().max_replicas);
+        let answer = answer.as_ref().map_err(|status| status.message()).copied();
+        assert_eq!(answer, expected, "{cluster}");
+    }
 }

@@ -136,8 +136,9 @@ fn removed_objects_do_not_count() {
     workloads.retain_pods(|_, name| name != "b");
     assert_eq!(count(&workloads, SignedDuration::ZERO), Ok(0));
     workloads.retain_deployments(|_, _| false);
-    let missing = Err(WorkloadError::NotFound("web".to_owned()));
-    assert_eq!(count(&workloads, SignedDuration::ZERO), missing);
+    let missing = count(&workloads, SignedDuration::ZERO).unwrap_err();
+    let text = "deployments.apps \"shop/web\" not found";
+    assert_eq!(missing.to_string(), text);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use berth_estimator::{ClusterState, Rules};
+use berth_estimator::{ClusterState, Rules, Unmeasured};
 use berth_estimator_protocol::wire::pb;
 use proptest::prelude::*;
 use serde_json::json;
@@ -146,7 +146,9 @@ fn claim(zone: Option<&str>) -> pb::NodeClaim {
 
 fn max_replicas(state: &ClusterState, cpu: i64, zone: Option<&str>) -> i32 {
     let request = replicas(&[("cpu", &cpu.to_string())], claim(zone));
-    state.max_replicas(&request, Rules::default()).unwrap()
+    state
+        .max_replicas(&request, Rules::default(), &mut Unmeasured)
+        .unwrap()
 }
 
 fn max_sets(state: &ClusterState, components: &[(i64, i32)]) -> i32 {
@@ -162,7 +164,7 @@ fn max_sets(state: &ClusterState, components: &[(i64, i32)]) -> i32 {
         ..pb::MaxAvailableComponentSetsRequest::default()
     };
     state
-        .max_component_sets(&request, Rules::default())
+        .max_component_sets(&request, Rules::default(), &mut Unmeasured)
         .unwrap()
 }
 

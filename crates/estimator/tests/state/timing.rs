@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use berth_estimator::{ClusterState, Rules};
+use berth_estimator::{ClusterState, Rules, Unmeasured};
 use berth_estimator_protocol::kubernetes_types::node_selector;
 use berth_estimator_protocol::wire::pb;
 use k8s_openapi::api::core::v1::NodeSelector;
@@ -113,7 +113,12 @@ fn measure_answers_about_a_large_cluster() {
     ] {
         measure(what, REQUESTS, |index| {
             let request = replicas(&cpu_and_memory, claim(index));
-            assert!(state.max_replicas(&request, Rules::default()).unwrap() > 0);
+            assert!(
+                state
+                    .max_replicas(&request, Rules::default(), &mut Unmeasured)
+                    .unwrap()
+                    > 0
+            );
         });
     }
     let sets = |replicas: i32| pb::MaxAvailableComponentSetsRequest {
@@ -126,7 +131,7 @@ fn measure_answers_about_a_large_cluster() {
     measure("sets of two components", 200, |_| {
         assert!(
             state
-                .max_component_sets(&sets(4), Rules::default())
+                .max_component_sets(&sets(4), Rules::default(), &mut Unmeasured)
                 .unwrap()
                 > 0
         );

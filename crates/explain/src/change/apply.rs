@@ -60,7 +60,9 @@ impl Change {
                     }],
                 });
             }
-            Self::RaiseCapacity { to, .. } => set_free_capacity(cluster, spec, *to),
+            Self::RaiseCapacity { to, .. } | Self::RaiseNodeCapacity { to, .. } => {
+                set_free_capacity(cluster, spec, *to)
+            }
             _ => {}
         }
     }

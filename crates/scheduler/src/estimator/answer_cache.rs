@@ -96,7 +96,8 @@ impl Estimator for AccurateEstimator {
                 };
                 if let Some(answer) = run.answers.get(cluster.name()).filter(|_| same_unit) {
                     if let Some(value) = answer.value() {
-                        *estimate = value.min(*estimate);
+                        let raised = context.assumed.on_nodes(cluster.name());
+                        *estimate = value.max(raised.unwrap_or(value)).min(*estimate);
                     }
                 } else {
                     let unanswered = run.unanswered.get_or_insert_with(|| Unanswered {

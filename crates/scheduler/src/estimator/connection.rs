@@ -80,6 +80,13 @@ enum ConnectorError {
     Open(#[from] OpenError),
 }
 
+impl ConnectorError {
+    /// Reports whether the cluster has no estimator.
+    fn is_without_estimator(&self) -> bool {
+        matches!(self, Self::Resolve(ResolveError::NoService { .. }))
+    }
+}
+
 impl Connector {
     pub(super) fn new(resolver: Resolver, tls: Tls) -> Self {
         Self {
@@ -157,6 +164,13 @@ async fn keep_open(
                     delay = FIRST_DELAY;
                 }
                 reason.into()
+            }
+            Err(error) if error.is_without_estimator() => {
+                tracing::debug!(%cluster, %error, "the cluster has no estimator");
+                state.send_replace(ConnectionState::Down(error.to_string().into()));
+                tokio::time::sleep(with_jitter(delay, &cluster)).await;
+                delay = (delay * 2).min(MAX_DELAY);
+                continue;
             }
             Err(error) => error.to_string().into(),
         };

@@ -96,6 +96,7 @@ impl EstimatorArgs {
             namespace: self.scheduler_estimator_service_namespace,
             prefix: self.scheduler_estimator_service_prefix,
             port: port(self.scheduler_estimator_port)?,
+            without_service: WithoutService::Resolve,
             tls,
             skip_pull_mode: self.disable_scheduler_estimator_in_pull_mode,
             answers_max_age: ANSWERS_MAX_AGE,
@@ -115,6 +116,8 @@ pub struct EstimatorOptions {
     pub prefix: String,
     /// The port of the Services.
     pub port: u16,
+    /// The treatment of a cluster whose estimator has no Service in the control plane.
+    pub without_service: WithoutService,
     /// Security of the connections.
     pub tls: Tls,
     /// True if the client skips clusters in pull mode.
@@ -131,11 +134,21 @@ impl Default for EstimatorOptions {
             namespace: NAMESPACE_SYSTEM.to_owned(),
             prefix: "karmada-scheduler-estimator".to_owned(),
             port: 10352,
+            without_service: WithoutService::Resolve,
             tls: Tls::Plain,
             skip_pull_mode: false,
             answers_max_age: ANSWERS_MAX_AGE,
         }
     }
+}
+
+/// The treatment of a cluster whose estimator has no Service in the control plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WithoutService {
+    /// The DNS names of the Service are resolved, because the cluster that runs the scheduler can have the Service.
+    Resolve,
+    /// The cluster has no estimator. Its general estimate is used.
+    NoEstimator,
 }
 
 /// The security of connections. The files are read again for every connection.

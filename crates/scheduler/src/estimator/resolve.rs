@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::Api;
 use tokio::sync::Semaphore;
 
-use super::options::EstimatorOptions;
+use super::options::{EstimatorOptions, WithoutService};
 use berth_component_base::kube_client::RateLimit;
 
 /// Time limit for the API server's response.
@@ -34,6 +34,12 @@ pub(super) enum ResolveError {
     /// The API server did not respond in time.
     #[error("cannot get service {service}: no answer within {TIMEOUT:?}")]
     NoAnswer {
+        /// The Service's name.
+        service: String,
+    },
+    /// There is no Service, and the options rule out other ways to find the estimator.
+    #[error("there is no service {service}")]
+    NoService {
         /// The Service's name.
         service: String,
     },
@@ -83,6 +89,7 @@ pub(super) struct Resolver {
     namespace: String,
     prefix: String,
     port: u16,
+    without_service: WithoutService,
 }
 
 impl Resolver {
@@ -98,6 +105,7 @@ impl Resolver {
             namespace: options.namespace.clone(),
             prefix: options.prefix.clone(),
             port: options.port,
+            without_service: options.without_service,
         }
     }
 
@@ -110,7 +118,12 @@ impl Resolver {
         self.limit.acquire().await;
         match tokio::time::timeout(TIMEOUT, api.get_opt(&service)).await {
             Ok(Ok(Some(found))) => Ok(vec![external_address(&found, service, self.port)?]),
-            Ok(Ok(None)) => Ok(in_cluster_addresses(&service, &self.namespace, self.port)),
+            Ok(Ok(None)) => match self.without_service {
+                WithoutService::Resolve => {
+                    Ok(in_cluster_addresses(&service, &self.namespace, self.port))
+                }
+                WithoutService::NoEstimator => Err(ResolveError::NoService { service }),
+            },
             Ok(Err(source)) => Err(ResolveError::Get {
                 service,
                 source: Box::new(source),

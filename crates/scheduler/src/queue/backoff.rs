@@ -38,6 +38,15 @@ impl QueueOrder {
     };
 }
 
+/// Returns the time until the estimators are called again for a key that did not fit by their answers. The time is at
+/// most as long as the key has waited before, apart from the first second.
+pub(super) fn wait_for_estimates(attempts: u32) -> Duration {
+    let doublings = attempts.saturating_sub(1).min(31);
+    INITIAL_BACKOFF
+        .saturating_mul(1 << doublings)
+        .min(super::MAX_WAITING)
+}
+
 /// The calculation of backoffs.
 #[derive(Debug, Default)]
 pub(super) struct Backoffs {

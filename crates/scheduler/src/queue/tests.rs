@@ -158,6 +158,22 @@ fn a_waiting_key_returns_after_five_minutes_an_activation_or_a_push() {
 }
 
 #[test]
+fn a_key_that_waits_for_estimates_is_retried_after_twice_the_time() {
+    let mut now = Instant::now();
+    let mut queue = Queue::default();
+    queue.push(&key("a"), Rank::of(0), now);
+    for wait in [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300] {
+        queue.pop();
+        queue.done(&key("a"), Verdict::WaitForEstimates, now);
+        assert_eq!(queue.next_flush(), Some(now + Duration::from_secs(wait)));
+        assert_eq!((queue.depth().waiting, queue.depth().backoff), (1, 0));
+        now += Duration::from_secs(wait);
+        queue.flush(now);
+        assert!(queue.has_ready(), "{wait}");
+    }
+}
+
+#[test]
 fn activated_keys_follow_fresh_keys_without_starvation() {
     let (mut queue, now) = (Queue::default(), Instant::now());
     for name in ["w0", "w1"] {

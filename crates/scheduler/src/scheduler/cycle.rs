@@ -333,6 +333,9 @@ impl Scheduler {
         if preemption.has_failed() && plan.verdict == Verdict::Wait {
             plan.verdict = Verdict::Retry;
         }
+        if plan.verdict == Verdict::Wait && inputs.estimates.unit().is_some() {
+            plan.verdict = Verdict::WaitForEstimates;
+        }
         // The removal of a result needs no Reserve or Permit plugin.
         let takes_part = outcome.result.is_ok() && points.take_part_in_writes();
         let targets = plan.targets.as_ref().filter(|_| takes_part);

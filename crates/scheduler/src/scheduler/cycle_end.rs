@@ -123,7 +123,10 @@ impl Scheduler {
         // 4. The watch events that arrived during the write. They come before the end of the processing, so that a change
         //    of the binding leads to another cycle whatever the verdict is.
         self.end_write(leading, &key);
-        if verdict == Verdict::Retry || verdict == Verdict::Wait {
+        if matches!(
+            verdict,
+            Verdict::Retry | Verdict::Wait | Verdict::WaitForEstimates
+        ) {
             self.records
                 .metrics
                 .incoming(Incoming::ScheduleAttemptFailure);

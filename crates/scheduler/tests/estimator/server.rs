@@ -10,10 +10,17 @@ use berth_component_base::certificate_files::CertificateFiles;
 use berth_component_base::endpoints::Addresses;
 use berth_engine::estimate::Unit;
 use berth_estimator::{
-    EstimatorAddresses, EstimatorOptions as ServerOptions, Rules, StartError, TlsFiles,
+    EstimatorAddresses, EstimatorOptions as ServerOptions, Rules, SharedServer, StartError,
+    TlsFiles,
 };
+use berth_estimator_protocol::wire::pb;
+use berth_estimator_protocol::wire::service::estimator_client::EstimatorClient as RawClient;
 use berth_scheduler::estimator::{Answer, ClientIdentity, EstimateRequest, EstimatorOptions, Tls};
 use berth_test_servers::Authority;
+use hyper::body::Incoming;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -24,6 +31,8 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tonic::body::Body;
+use tonic::client::GrpcService;
 
 use crate::fixture::{Fixture, cpu, deployment, soon};
 
@@ -48,6 +57,7 @@ impl Estimator {
             rules: Rules {
                 quotas: true,
                 assumed_workloads: true,
+                preemptible_pods: true,
             },
             addresses: Addresses {
                 probes: BindAddress::At(any_port),
@@ -196,8 +206,7 @@ async fn an_estimator_is_not_ready_before_the_first_lists() {
     soon(addresses.wait_for(Option::is_some)).await.unwrap();
     let response = estimator.get("/readyz").await;
     assert!(response.starts_with("HTTP/1.1 503"), "{response}");
-    let kinds =
-        "waiting for the first list of deployments, nodes, pods, replicasets, resourcequotas";
+    let kinds = "waiting for the first list of deployments, nodes, pods, priorityclasses, replicasets, resourcequotas";
     assert!(response.ends_with(kinds), "{response}");
     member.reachability().set(true);
     estimator.address().await;
@@ -262,4 +271,73 @@ async fn an_estimator_stops_although_clients_are_connected() {
     until_answer(&fixture, &cpu("1"), 0).await;
     drop(estimator.ends);
     assert!(soon(estimator.running).await.unwrap().is_ok());
+}
+
+/// Returns a client of the server at an address.
+async fn raw_client(
+    address: SocketAddr,
+) -> RawClient<impl GrpcService<Body, ResponseBody = Incoming, Future: Send>> {
+    let stream = TcpStream::connect(address).await.unwrap();
+    let handshake = http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
+    let (sender, connection) = handshake.await.unwrap();
+    tokio::spawn(connection);
+    let channel = tower::service_fn(move |request: http::Request<Body>| {
+        let mut sender = sender.clone();
+        async move { sender.send_request(request).await }
+    });
+    let origin = format!("http://{address}").parse().unwrap();
+    RawClient::with_origin(channel, origin)
+}
+
+#[tokio::test]
+async fn a_shared_server_answers_about_each_of_its_members() {
+    let (fixture, one, two) = (Fixture::start().await, member().await, member().await);
+    create_node(&one, "a", "4", json!({})).await;
+    create_node(&two, "a", "7", json!({})).await;
+    let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let server = SharedServer::listen(any_port).await.unwrap();
+    let address = server.address();
+    let cancel = CancellationToken::new();
+    let members = [("m1", &one), ("m2", &two)];
+    let members = members.map(|(name, member)| (name.to_owned(), member.client()));
+    let serving = tokio::spawn(server.serve(members, Rules::default(), cancel.clone()));
+    for name in ["m1", "m2", "m3"] {
+        fixture.join(name, address).await;
+    }
+    let answers = fixture.estimate(&cpu("1"), &["m1", "m2", "m3"]).await;
+    let values = ["m1", "m2", "m3"].map(|name| answers.get(name).and_then(Answer::value));
+    assert_eq!(values, [Some(4), Some(7), None]);
+
+    // The Deployments are listed at the first request.
+    let web = json!({"metadata": {"name": "web"}, "spec": {"selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}});
+    let deployments: Api<Deployment> = Api::namespaced(two.client(), "default");
+    let web = serde_json::from_value(web).unwrap();
+    deployments
+        .create(&PostParams::default(), &web)
+        .await
+        .unwrap();
+    let mut client = raw_client(address).await;
+    for (name, expected) in [
+        ("web", Ok(0)),
+        ("other", Err("deployments.apps \"default/other\" not found")),
+    ] {
+        let request = pb::UnschedulableReplicasRequest {
+            cluster: "m2".to_owned(),
+            resource: Some(pb::ObjectReference {
+                api_version: "apps/v1".to_owned(),
+                kind: "Deployment".to_owned(),
+                namespace: "default".to_owned(),
+                name: name.to_owned(),
+            }),
+            unschedulable_threshold: 0,
+        };
+        let answer = soon(client.get_unschedulable_replicas(request)).await;
+        let answer = answer.map(|it| it.into_inner().unschedulable_replicas);
+        let answer = answer.as_ref().map_err(|status| status.message()).copied();
+        assert_eq!(answer, expected, "{name}");
+    }
+    drop(client);
+    cancel.cancel();
+    soon(serving).await.unwrap();
 }

@@ -47,14 +47,20 @@ impl Program {
     /// Starts the program on a control plane.
     pub(super) fn start(&self, plane: &ControlPlane) -> Result<RunningProgram, LoadError> {
         let kubeconfig = plane.kubeconfig().display().to_string();
-        let mut words = self
-            .words
-            .iter()
-            .map(|word| word.replace(KUBECONFIG, &kubeconfig));
-        let program = words.next().unwrap_or_default();
-        let mut command = Command::new(&program);
-        command.args(words);
+        let command = self.command(&[(KUBECONFIG, &kubeconfig)]);
+        let program = command.get_program().to_string_lossy().into_owned();
         RunningProgram::start(command, plane, &program)
+    }
+
+    /// Returns the command, with texts and their replacements.
+    pub(in crate::load) fn command(&self, replaced: &[(&str, &str)]) -> Command {
+        let mut words = self.words.iter().map(|word| {
+            let replace = |word: String, (from, to): &(&str, &str)| word.replace(from, to);
+            replaced.iter().fold(word.clone(), replace)
+        });
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words);
+        command
     }
 }
 

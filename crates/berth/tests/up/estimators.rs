@@ -1,0 +1,98 @@
+//! Tests of the estimators of `berth up`, which count the replicas that fit on the nodes of the members.
+
+use berth_test_requirements::needs;
+use serde_json::{Value, json};
+
+use crate::program::{Up, until};
+
+/// A Deployment that selects nodes with a label that no node has, and a policy that divides its replicas.
+const WEB: &str = "
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: web, namespace: default}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
+  placement:
+    replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      nodeSelector: {disk: ssd}
+      containers: [{name: c, image: shop, resources: {requests: {cpu: 100m}}}]
+";
+
+/// Returns the binding of the Deployment.
+fn binding(up: &Up) -> Value {
+    let found = up.run_kubectl(&["get", "resourcebinding/web-deployment", "-o", "json"]);
+    serde_json::from_slice(&found.stdout).unwrap_or_default()
+}
+
+fn apply_web(up: &Up) {
+    let file = up.home.path().join("web.yaml");
+    std::fs::write(&file, WEB).unwrap();
+    up.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+}
+
+#[needs(kubectl)]
+#[test]
+fn a_workload_that_fits_on_no_node_is_placed_after_a_node_gets_the_label() {
+    let up = Up::start(&["--members=2"]);
+    let path = "-o=jsonpath={.items[*].spec.externalName}";
+    let services = ["-n", "karmada-system", "get", "services", path];
+    assert_eq!(up.kubectl(&services), "127.0.0.1 127.0.0.1");
+    apply_web(&up);
+    until("the condition", || {
+        let found = binding(&up);
+        let condition = &found["status"]["conditions"][0];
+        let message = condition["message"].as_str().unwrap_or_default();
+        let is_unschedulable = condition["status"] == "False"
+            && condition["reason"] == "Unschedulable"
+            && message.contains("available replicas 0 are not enough");
+        is_unschedulable
+            .then_some(())
+            .ok_or_else(|| found.to_string())
+    });
+    // No object of the control plane changes.
+    up.in_member("member2", &["label", "node/member2-node-1", "disk=ssd"]);
+    until("the placement", || {
+        let found = binding(&up);
+        let target = json!([{"name": "member2", "replicas": 2}]);
+        (found["spec"]["clusters"] == target)
+            .then_some(())
+            .ok_or_else(|| found.to_string())
+    });
+    until("the pods", || {
+        let path = "-o=jsonpath={.items[*].spec.nodeName}";
+        let nodes = up.in_member("member2", &["get", "pods", "-l", "app=web", path]);
+        (nodes == "member2-node-1 member2-node-1")
+            .then_some(())
+            .ok_or(nodes)
+    });
+}
+
+#[needs(kubectl)]
+#[test]
+fn without_estimators_and_node_pools_the_free_resources_of_the_cluster_count() {
+    let up = Up::start(&[
+        "--members=1",
+        "--without=estimators",
+        "--feature-gates=NodePoolEstimate=false",
+    ]);
+    let services = ["-n", "karmada-system", "get", "services", "-o", "name"];
+    assert_eq!(up.kubectl(&services), "");
+    apply_web(&up);
+    until("the placement", || {
+        let found = binding(&up);
+        let target = json!([{"name": "member1", "replicas": 2}]);
+        (found["spec"]["clusters"] == target)
+            .then_some(())
+            .ok_or_else(|| found.to_string())
+    });
+}
