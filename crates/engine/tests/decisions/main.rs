@@ -11,6 +11,7 @@ mod explanation;
 mod fixtures;
 mod gates;
 mod invariants;
+mod limits;
 mod objects;
 mod observer;
 mod out_of_tree;

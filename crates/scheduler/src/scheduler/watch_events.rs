@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use berth_api::well_known::REPLICA_LIMITS;
 use berth_api::{Binding, BindingKey, BindingKind, Cluster, condition};
 use berth_engine::ScheduledReason;
 
@@ -284,8 +285,10 @@ impl Scheduler {
             Some(old) => {
                 let generation = binding.generation();
                 let own = self.cache.bindings.own_generation(&key);
-                (generation != old.generation() && generation > own)
-                    .then_some(Incoming::BindingUpdate)
+                let spec_changed = generation != old.generation() && generation > own;
+                // An annotation does not change the generation.
+                let limits = |binding: &Binding| binding.annotation(REPLICA_LIMITS).to_owned();
+                (spec_changed || limits(old) != limits(&binding)).then_some(Incoming::BindingUpdate)
             }
         };
         let rank = self.config.frameworks.rank(&binding);

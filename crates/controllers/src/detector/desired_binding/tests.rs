@@ -20,7 +20,7 @@ fn policy(raw_spec: &Value) -> Policy {
         raw_spec: raw_spec.clone(),
         selectors: Vec::new(),
         preemptible: None,
-        migration_limits: BTreeMap::new(),
+        limits: BTreeMap::new(),
     }
 }
 

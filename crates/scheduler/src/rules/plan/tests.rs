@@ -51,6 +51,7 @@ fn placed(clusters: &[(&str, i32)]) -> Outcome {
         result: Ok(Placed {
             targets,
             affinity: None,
+            waiting: 0,
         }),
     }
 }
