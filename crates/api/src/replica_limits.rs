@@ -71,7 +71,7 @@ pub enum Amount {
 /// The distribution of the replicas between the limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 pub enum ReplicaSpread {
-    /// By the division preference of the placement.
+    /// The division preference of the placement decides.
     #[default]
     Preferred,
     /// The numbers of the selected clusters differ by at most one.

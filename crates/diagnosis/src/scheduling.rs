@@ -1,6 +1,7 @@
 //! The station of the scheduling decision, as the binding shows it.
 
-use berth_api::well_known::PREEMPTED;
+use berth_api::placement::ReplicaSchedulingType;
+use berth_api::well_known::{CONDITION_SCHEDULED, PREEMPTED, REPLICA_LIMITS};
 use berth_api::{Binding, condition};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -120,8 +121,32 @@ pub(crate) fn summary(binding: &Binding) -> String {
             (Some(_), 0) if spec.is_workload() => "no replicas are wanted".to_owned(),
             _ => "no cluster".to_owned(),
         },
-        0 => format!("placed in {}", shown.join(", ")),
-        more => format!("placed in {} and {more} more clusters", shown.join(", ")),
+        0 => format!("placed in {}{}", shown.join(", "), waiting(binding)),
+        more => format!(
+            "placed in {} and {more} more clusters{}",
+            shown.join(", "),
+            waiting(binding)
+        ),
+    }
+}
+
+/// Returns the number of replicas that wait for room, in words. Replicas wait only if the limits of the binding allow
+/// that.
+fn waiting(binding: &Binding) -> String {
+    let spec = &binding.spec;
+    let placement = spec.placement.as_ref();
+    let is_divided = placement
+        .is_some_and(|placement| placement.scheduling_type() == ReplicaSchedulingType::Divided);
+    let is_scheduled = condition::is_true(&binding.status.conditions, CONDITION_SCHEDULED);
+    if !is_divided || !is_scheduled || binding.annotation(REPLICA_LIMITS).is_empty() {
+        return String::new();
+    }
+    let targets = spec.clusters.iter();
+    let placed: i64 = targets.map(|target| i64::from(target.replicas)).sum();
+    match i64::from(spec.replicas) - placed {
+        1 => "; 1 replica waits for room".to_owned(),
+        waiting if waiting > 1 => format!("; {waiting} replicas wait for room"),
+        _ => String::new(),
     }
 }
 

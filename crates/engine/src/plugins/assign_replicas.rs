@@ -1,5 +1,6 @@
 //! The plugin AssignReplicas, which decides the number of replicas in each selected cluster.
 
+mod distribution;
 mod divide;
 mod dynamic;
 mod go_sort;

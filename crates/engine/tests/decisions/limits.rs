@@ -519,7 +519,7 @@ proptest! {
     /// Rescaling a workload that was placed by the same rules moves no running replica, whatever the preference is.
     #[test]
     fn rescaling_moves_nothing(case in cases(), replicas in 1_i64..50) {
-        let first = Case { current: vec![0; CLUSTERS], rules: Rules::New, ..case.clone() };
+        let first = Case { current: vec![0; CLUSTERS], rules: Rules::New, ..case };
         let outcome = first.decide();
         prop_assume!(outcome.result.is_ok());
         let before = shares(&outcome).unwrap();
@@ -553,6 +553,28 @@ proptest! {
             let running = candidates.iter().filter(|index| case.current[**index] > *least);
             let kept = candidates.iter().filter(|index| case.current[**index] > *least && shares[**index] == least + 1);
             prop_assert_eq!(kept.count(), extra.min(running.count()), "{:?}", shares);
+        }
+    }
+
+    /// With the feature gate NoScaleUpOnTaints, a cluster with an untolerated taint only keeps replicas, with and without
+    /// limits.
+    #[test]
+    fn tainted_clusters_get_no_further_replicas(case in cases(), tainted in prop::collection::vec(any::<bool>(), CLUSTERS)) {
+        let clusters = with_room(&case.free).into_iter().zip(&tainted).map(|(mut cluster, tainted)| {
+            if *tainted {
+                cluster["spec"]["taints"] = json!([{"key": "gone", "effect": "NoSchedule"}]);
+            }
+            cluster
+        });
+        let snapshot = fleet(&clusters.collect::<Vec<_>>()).snapshot();
+        let mut engine = engine(EngineGates { no_scale_up_on_taints: true, ..EngineGates::default() });
+        for request in [limited(&case.binding(), &case.limits(), case.rules), crate::fixtures::request(&case.binding())] {
+            let Some(shares) = shares(&engine.schedule(&snapshot, &request)) else {
+                continue;
+            };
+            for index in (0..CLUSTERS).filter(|index| tainted[*index]) {
+                prop_assert!(shares[index] <= case.current[index], "m{index}: {}", shares[index]);
+            }
         }
     }
 

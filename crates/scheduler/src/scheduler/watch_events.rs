@@ -286,9 +286,10 @@ impl Scheduler {
                 let generation = binding.generation();
                 let own = self.cache.bindings.own_generation(&key);
                 let spec_changed = generation != old.generation() && generation > own;
-                // An annotation does not change the generation.
-                let limits = |binding: &Binding| binding.annotation(REPLICA_LIMITS).to_owned();
-                (spec_changed || limits(old) != limits(&binding)).then_some(Incoming::BindingUpdate)
+                // A change of an annotation keeps the generation.
+                let limits_changed =
+                    || old.annotation(REPLICA_LIMITS) != binding.annotation(REPLICA_LIMITS);
+                (spec_changed || limits_changed()).then_some(Incoming::BindingUpdate)
             }
         };
         let rank = self.config.frameworks.rank(&binding);

@@ -4,25 +4,12 @@
 //! No other assignment within the limits moves fewer replicas. Three cases start from nothing instead: a requested
 //! rescheduling, static weights whose rules changed, and an even distribution, which has its own order.
 
-use std::cmp::Reverse;
-
 use berth_api::replica_limits::{ReplicaFit, ReplicaSpread};
 
+use super::distribution::{Place, Preference, Start, by_preference, evenly};
 use super::dynamic::Spread;
-use super::within::{Slot, divide_within};
 use super::{AssignError, AssignInput, Obstacle, Party, static_weights};
-use crate::{
-    Candidate, CompiledLimits, LimitReached, Mode, RulesChange, Share, Strategy, TieOrder,
-};
-
-/// The method by which the strategy of the placement prefers clusters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Preference {
-    /// By static weights.
-    Weights,
-    /// By free capacity.
-    Capacity(Spread),
-}
+use crate::{Candidate, CompiledLimits, LimitReached, Mode, RulesChange, Share, Strategy};
 
 /// The use of the capacity of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,30 +17,6 @@ enum CapacityUse {
     Counts,
     /// As in Karmada, static weights do not depend on the capacity.
     Ignored,
-}
-
-/// The start of the assignment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Start {
-    /// The current replicas, which move only if the limits require it.
-    Current,
-    /// No replicas.
-    Empty,
-}
-
-/// A selected cluster.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    ordinal: usize,
-    /// The replicas at the start of the assignment.
-    current: i64,
-    /// The minimum and the maximum that the limits, the capacity and the weights leave.
-    low: i64,
-    high: i64,
-    /// The weight among the clusters: the static weight, or the capacity.
-    weight: i64,
-    /// The number of further replicas that fit.
-    free: i64,
 }
 
 /// Returns the sum of the minimums of the clusters.
@@ -91,8 +54,8 @@ pub(super) fn assign(
     let possible = places
         .iter()
         .fold(0_i64, |sum, place| sum.saturating_add(place.high));
-    let placed = possible.min(replicas);
-    if placed < replicas && (limits.fit() == ReplicaFit::All || placed == 0) {
+    let total = possible.min(replicas);
+    if total < replicas && (limits.fit() == ReplicaFit::All || total == 0) {
         return Err(AssignError::MaximumsBelowReplicas {
             possible,
             replicas,
@@ -100,10 +63,10 @@ pub(super) fn assign(
         });
     }
     let assigned = match limits.spread() {
-        ReplicaSpread::Even => evenly(&places, placed, input.ties()),
+        ReplicaSpread::Even => evenly(&places, total, input.ties()),
         ReplicaSpread::Preferred => by_preference(
             &places,
-            placed,
+            total,
             preference,
             start(input, limits, preference),
             input.ties(),
@@ -128,7 +91,7 @@ pub(super) fn assign(
             }
         };
         let reached = shares.iter().map(reached).collect();
-        recorder.limited(placed, &shares, reached);
+        recorder.limited(total, &shares, reached);
     }
     shares.retain(|share| share.replicas > 0);
     Ok(shares)
@@ -248,163 +211,6 @@ fn room(input: &AssignInput<'_>, candidate: &Candidate, capacity: i64) -> i64 {
         room
     } else {
         room.min(candidate.assigned)
-    }
-}
-
-/// Distributes `replicas` so that the numbers differ by at most one between the bounds. Running replicas decide which
-/// clusters get one more, then the weights, then the order of names.
-fn evenly(places: &[Place], replicas: i64, ties: TieOrder) -> Vec<i64> {
-    let at = |level: i64| -> Vec<i64> {
-        places
-            .iter()
-            .map(|place| level.clamp(place.low, place.high))
-            .collect()
-    };
-    let sum = |level: i64| -> i64 { at(level).iter().sum() };
-    // The highest level whose sum does not exceed the replicas.
-    let (mut level, mut above) = (0, replicas + 1);
-    while above - level > 1 {
-        let middle = level + (above - level) / 2;
-        if sum(middle) <= replicas {
-            level = middle;
-        } else {
-            above = middle;
-        }
-    }
-    let mut assigned = at(level);
-    let rest = replicas - assigned.iter().sum::<i64>();
-    let mut open: Vec<usize> = (0..places.len())
-        .filter(|&index| places[index].low <= level && level < places[index].high)
-        .collect();
-    if ties == TieOrder::Descending {
-        open.reverse();
-    }
-    open.sort_by_key(|&index| {
-        let place = &places[index];
-        Reverse((place.current > level, place.weight))
-    });
-    for index in open.into_iter().take(usize::try_from(rest).unwrap_or(0)) {
-        assigned[index] += 1;
-    }
-    assigned
-}
-
-/// Distributes `replicas` by the strategy of the placement.
-fn by_preference(
-    places: &[Place],
-    replicas: i64,
-    preference: Preference,
-    start: Start,
-    ties: TieOrder,
-) -> Vec<i64> {
-    if start == Start::Empty {
-        return from_nothing(places, replicas, preference, ties);
-    }
-    let moved: Vec<i64> = places
-        .iter()
-        .map(|place| place.current.clamp(place.low, place.high))
-        .collect();
-    let sum: i64 = moved.iter().sum();
-    if sum < replicas {
-        grow(places, &moved, replicas, preference, ties)
-    } else if sum > replicas {
-        shrink(places, &moved, replicas, preference, ties)
-    } else {
-        moved
-    }
-}
-
-fn from_nothing(
-    places: &[Place],
-    replicas: i64,
-    preference: Preference,
-    ties: TieOrder,
-) -> Vec<i64> {
-    let mut slots: Vec<Slot> = places
-        .iter()
-        .map(|place| Slot::new(place.ordinal, place.weight, place.low, place.high))
-        .collect();
-    if preference == Preference::Capacity(Spread::Fewest) {
-        use_fewest(&mut slots, replicas, |slot| slot.low > 0);
-    }
-    divide_within(replicas, &slots, ties)
-}
-
-/// Adds replicas to `moved` until their sum is `replicas`.
-fn grow(
-    places: &[Place],
-    moved: &[i64],
-    replicas: i64,
-    preference: Preference,
-    ties: TieOrder,
-) -> Vec<i64> {
-    if preference == Preference::Weights {
-        let slots = places.iter().zip(moved);
-        let slots: Vec<Slot> = slots
-            .map(|(place, &moved)| Slot::new(place.ordinal, place.weight, moved, place.high))
-            .collect();
-        return divide_within(replicas, &slots, ties);
-    }
-    // As without limits, only the missing replicas are divided.
-    let missing = replicas - moved.iter().sum::<i64>();
-    let mut slots: Vec<Slot> = places
-        .iter()
-        .zip(moved)
-        .map(|(place, moved)| Slot::new(place.ordinal, place.free, 0, place.high - moved))
-        .collect();
-    if preference == Preference::Capacity(Spread::Fewest) {
-        let used: Vec<usize> = places
-            .iter()
-            .zip(moved)
-            .filter(|(_, moved)| **moved > 0)
-            .map(|(place, _)| place.ordinal)
-            .collect();
-        use_fewest(&mut slots, missing, |slot| {
-            used.binary_search(&slot.ordinal).is_ok()
-        });
-    }
-    let added = divide_within(missing, &slots, ties);
-    moved
-        .iter()
-        .zip(added)
-        .map(|(moved, added)| moved + added)
-        .collect()
-}
-
-/// Removes replicas from `moved` until their sum is `replicas`.
-fn shrink(
-    places: &[Place],
-    moved: &[i64],
-    replicas: i64,
-    preference: Preference,
-    ties: TieOrder,
-) -> Vec<i64> {
-    let slots = places.iter().zip(moved).map(|(place, &moved)| {
-        let weight = match preference {
-            Preference::Weights => place.weight,
-            Preference::Capacity(_) => moved,
-        };
-        Slot::new(place.ordinal, weight, place.low, moved)
-    });
-    let mut slots: Vec<Slot> = slots.collect();
-    if preference == Preference::Capacity(Spread::Fewest) {
-        use_fewest(&mut slots, replicas, |_| false);
-    }
-    divide_within(replicas, &slots, ties)
-}
-
-/// Closes slots, so that as few slots as possible get more than their minimum: first those that `is_used`, then those
-/// that take the most.
-fn use_fewest(slots: &mut [Slot], replicas: i64, is_used: impl Fn(&Slot) -> bool) {
-    let mut order: Vec<usize> = (0..slots.len()).collect();
-    order.sort_by_key(|&index| Reverse((is_used(&slots[index]), slots[index].high)));
-    let mut sum: i64 = slots.iter().map(|slot| slot.low).sum();
-    for index in order {
-        let slot = &mut slots[index];
-        if sum >= replicas {
-            slot.high = slot.low;
-        }
-        sum = sum.saturating_add(slot.high - slot.low);
     }
 }
 

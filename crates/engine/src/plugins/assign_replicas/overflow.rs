@@ -41,8 +41,8 @@ pub(super) fn assign_by_tier(
             break;
         }
     }
-    let may_wait = limits.is_some_and(|limits| limits.fit() == ReplicaFit::BestEffort);
-    if left > 0 && !(may_wait && !shares.is_empty()) {
+    let must_fit = limits.is_none_or(|limits| limits.fit() == ReplicaFit::All);
+    if left > 0 && (must_fit || shares.is_empty()) {
         return Err(AssignError::TiersExhausted);
     }
     Ok(shares)
