@@ -1,7 +1,6 @@
 //! The station of the scheduling decision, as the binding shows it.
 
-use berth_api::placement::ReplicaSchedulingType;
-use berth_api::well_known::{CONDITION_SCHEDULED, PREEMPTED, REPLICA_LIMITS};
+use berth_api::well_known::PREEMPTED;
 use berth_api::{Binding, condition};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -130,15 +129,17 @@ pub(crate) fn summary(binding: &Binding) -> String {
     }
 }
 
+/// The end of the message of the condition `Scheduled` if replicas wait.
+const WAITING: &str = " for room.";
+
 /// Returns the number of replicas that wait for room, in words. Replicas wait only if the limits of the binding allow
 /// that.
 fn waiting(binding: &Binding) -> String {
-    let spec = &binding.spec;
-    let placement = spec.placement.as_ref();
-    let is_divided = placement
-        .is_some_and(|placement| placement.scheduling_type() == ReplicaSchedulingType::Divided);
-    let is_scheduled = condition::is_true(&binding.status.conditions, CONDITION_SCHEDULED);
-    if !is_divided || !is_scheduled || binding.annotation(REPLICA_LIMITS).is_empty() {
+    let (spec, scheduled) = (
+        &binding.spec,
+        condition::scheduled(&binding.status.conditions),
+    );
+    if !scheduled.is_some_and(|found| found.status == "True" && found.message.ends_with(WAITING)) {
         return String::new();
     }
     let targets = spec.clusters.iter();
@@ -159,6 +160,29 @@ mod tests {
 
     use super::*;
     use crate::of_binding::tests::binding;
+
+    #[test]
+    fn the_summary_names_waiting_replicas() {
+        let mut binding = binding(json!([{ "name": "m1", "replicas": 2 }]), json!([]));
+        for (replicas, message, expected) in [
+            (2, "Scheduled.", "placed in m1: 2"),
+            (5, "Scheduled.", "placed in m1: 2"),
+            (
+                5,
+                "3 wait for room.",
+                "placed in m1: 2; 3 replicas wait for room",
+            ),
+            (
+                3,
+                "1 waits for room.",
+                "placed in m1: 2; 1 replica waits for room",
+            ),
+        ] {
+            binding.spec.replicas = replicas;
+            message.clone_into(&mut binding.status.conditions[0].message);
+            assert_eq!(summary(&binding), expected);
+        }
+    }
 
     #[test]
     fn a_preempted_binding_names_who_took_its_place() {
