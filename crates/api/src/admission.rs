@@ -19,6 +19,7 @@ mod override_rules;
 mod placement_rules;
 mod policy_defaults;
 mod policy_rules;
+mod replica_limit_rules;
 mod resource_models;
 mod taint_policy_rules;
 #[cfg(test)]
@@ -233,11 +234,12 @@ pub fn validate(
     object: &Value,
 ) -> Result<(), Vec<FieldError>> {
     let beyond = bounds::check(kind, old, object);
-    if beyond.is_empty() {
-        limited(check(kind, operation, old, object))
-    } else {
-        limited(beyond)
+    if !beyond.is_empty() {
+        return limited(beyond);
     }
+    let mut errors = check(kind, operation, old, object);
+    errors.extend(replica_limit_rules::check(kind, old, object));
+    limited(errors)
 }
 
 /// Checks a stored object, which may be older than the rules that Karmada lacks. Only Karmada's own rules apply.

@@ -8,6 +8,7 @@
 //! | [`policy`], [`override_policy`], [`taint_policy`] | the policies |
 //! | [`placement`], [`field_selector`], [`label_selector`], [`toleration`] | the placement in a policy or binding |
 //! | [`binding`], [`decoded_binding`], [`binding_key`] | bindings as API objects, decoded, and their identity |
+//! | [`replica_limits`] | limits on the replicas of each cluster |
 //! | [`work`] | Works |
 //! | [`cluster`] | member clusters |
 //! | [`interpreter_customization`] | scripts that interpret the objects of a kind |
@@ -78,6 +79,7 @@ pub mod placement;
 pub mod pod_requests;
 pub mod policy;
 pub mod protected_fields;
+pub mod replica_limits;
 pub mod taint_policy;
 pub mod toleration;
 pub mod well_known;

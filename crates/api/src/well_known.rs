@@ -106,8 +106,15 @@ pub const NODE_POOLS: &str = "capacity.berth/node-pools";
 /// Condition of Clusters, specific to Berth: evictions from clusters that are not ready are paused, because too many
 /// clusters became not ready at the same time.
 pub const CONDITION_EVICTIONS_PAUSED: &str = "EvictionsPaused";
-/// The annotations that limit the migration of a workload. Those of a policy are copied to its bindings.
+/// The annotations that limit the migration of a workload.
 pub const MIGRATION_LIMITS: [&str; 2] = [MAX_SURGE, MAX_MOVING];
+/// Annotation of templates and policies, specific to Berth: limits on the replicas of each cluster, as JSON. The type is
+/// [`ReplicaLimits`](crate::replica_limits::ReplicaLimits).
+pub const REPLICA_LIMITS: &str = "scheduling.berth/replica-limits";
+/// Annotation of bindings, specific to Berth: the value of [`REPLICA_LIMITS`] in the last scheduling decision.
+pub const APPLIED_REPLICA_LIMITS: &str = "scheduling.berth/applied-replica-limits";
+/// The annotations of a policy that limit its workloads. They are copied to the bindings.
+pub const POLICY_LIMITS: [&str; 3] = [MAX_SURGE, MAX_MOVING, REPLICA_LIMITS];
 /// Prefix of label keys on a binding. Each such label refers to another binding that depends on the labelled binding.
 /// Its value is the permanent id of the dependent binding.
 pub const DEPENDED_BY_PREFIX: &str = "resourcebinding.karmada.io/depended-by-";

@@ -120,8 +120,34 @@ pub(crate) fn summary(binding: &Binding) -> String {
             (Some(_), 0) if spec.is_workload() => "no replicas are wanted".to_owned(),
             _ => "no cluster".to_owned(),
         },
-        0 => format!("placed in {}", shown.join(", ")),
-        more => format!("placed in {} and {more} more clusters", shown.join(", ")),
+        0 => format!("placed in {}{}", shown.join(", "), waiting(binding)),
+        more => format!(
+            "placed in {} and {more} more clusters{}",
+            shown.join(", "),
+            waiting(binding)
+        ),
+    }
+}
+
+/// The end of the message of the condition `Scheduled` if replicas wait.
+const WAITING: &str = " for room.";
+
+/// Returns the number of replicas that wait for room, in words. Replicas wait only if the limits of the binding allow
+/// that.
+fn waiting(binding: &Binding) -> String {
+    let (spec, scheduled) = (
+        &binding.spec,
+        condition::scheduled(&binding.status.conditions),
+    );
+    if !scheduled.is_some_and(|found| found.status == "True" && found.message.ends_with(WAITING)) {
+        return String::new();
+    }
+    let targets = spec.clusters.iter();
+    let placed: i64 = targets.map(|target| i64::from(target.replicas)).sum();
+    match i64::from(spec.replicas) - placed {
+        1 => "; 1 replica waits for room".to_owned(),
+        waiting if waiting > 1 => format!("; {waiting} replicas wait for room"),
+        _ => String::new(),
     }
 }
 
@@ -134,6 +160,29 @@ mod tests {
 
     use super::*;
     use crate::of_binding::tests::binding;
+
+    #[test]
+    fn the_summary_names_waiting_replicas() {
+        let mut binding = binding(json!([{ "name": "m1", "replicas": 2 }]), json!([]));
+        for (replicas, message, expected) in [
+            (2, "Scheduled.", "placed in m1: 2"),
+            (5, "Scheduled.", "placed in m1: 2"),
+            (
+                5,
+                "3 wait for room.",
+                "placed in m1: 2; 3 replicas wait for room",
+            ),
+            (
+                3,
+                "1 waits for room.",
+                "placed in m1: 2; 1 replica waits for room",
+            ),
+        ] {
+            binding.spec.replicas = replicas;
+            message.clone_into(&mut binding.status.conditions[0].message);
+            assert_eq!(summary(&binding), expected);
+        }
+    }
 
     #[test]
     fn a_preempted_binding_names_who_took_its_place() {

@@ -38,7 +38,8 @@ mod selection_explanation;
 
 pub use assign::{Assign, AssignContext};
 pub use assignment_explanation::{
-    DividedShare, DivisionOperation, DivisionStep, Remainder, RemainderRule, TieBreak, WeightBasis,
+    DividedShare, DivisionOperation, DivisionStep, LimitReached, Remainder, RemainderRule,
+    TieBreak, WeightBasis,
 };
 pub use context::{AttemptContext, BindingContext, PlacementContext, Share};
 pub use cycle_state::CycleState;

@@ -102,9 +102,10 @@ pub use fleet::{
 pub use framework::{
     Assign, AssignContext, AttemptContext, BindingContext, BindingFilter, CycleState, DividedShare,
     DivisionOperation, DivisionStep, EngineError, Failure, Filter, GroupChoice, GroupExplanation,
-    Observer, Order, PlacementContext, PlacementFilter, PluginError, Plugins, Point, PreFilter,
-    PreFilterResult, PreScore, PreScoreResult, Reason, Remainder, RemainderRule, Score, Scores,
-    Select, Selection, SelectionExplanation, Share, Status, TieBreak, WeightBasis, Weighted,
+    LimitReached, Observer, Order, PlacementContext, PlacementFilter, PluginError, Plugins, Point,
+    PreFilter, PreFilterResult, PreScore, PreScoreResult, Reason, Remainder, RemainderRule, Score,
+    Scores, Select, Selection, SelectionExplanation, Share, Status, TieBreak, WeightBasis,
+    Weighted,
 };
 pub use options::{EngineOptions, PluginSet};
 pub use outcome::{FailedTerm, Outcome, Placement, Target, TargetComponent};
@@ -114,8 +115,8 @@ pub use plugins::{
     WorkloadAntiAffinity, applied_constraints, covered_groups, divide, select_groups,
 };
 pub use request::{
-    CompiledPlacement, CompiledToleration, ComponentRequest, Constraint, EarlierRequest, Mode,
-    Request, RequestError, ResourceAmount, ResourceRequest, ResourceRequestError, SpreadBy,
-    Strategy, Term, TieOrder, WorkloadPeers,
+    CompiledLimits, CompiledPlacement, CompiledToleration, ComponentRequest, Constraint,
+    EarlierRequest, Mode, ReplicaBounds, Request, RequestError, ResourceAmount, ResourceRequest,
+    ResourceRequestError, RulesChange, SpreadBy, Strategy, Term, TieOrder, WorkloadPeers,
 };
 pub use scheduled_reason::ScheduledReason;

@@ -30,6 +30,9 @@ pub struct Placement {
     pub targets: Vec<Target>,
     /// The name of the affinity term in use, or `None` if the placement has no affinity terms.
     pub affinity: Option<Arc<str>>,
+    /// The number of requested replicas for which no cluster has room. 0 unless the limits of the binding allow that
+    /// replicas wait (`"fit": "BestEffort"`).
+    pub waiting: i64,
 }
 
 /// A cluster that a decision assigns to a workload.

@@ -2,6 +2,7 @@
 //!
 //! Parsing rejects malformed quantities and converts strings to enums, so plugins can work with numbers and enums.
 
+mod limits;
 mod placement;
 mod resources;
 
@@ -10,8 +11,12 @@ use std::sync::Arc;
 
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::node_requirements::NodeRequirements;
+use berth_api::replica_limits::InvalidLimits;
 use berth_api::{Binding, BindingKey};
 
+use crate::scheduled_reason::ScheduledReason;
+
+pub use limits::{CompiledLimits, ReplicaBounds, RulesChange};
 pub use placement::{CompiledPlacement, CompiledToleration, Constraint, SpreadBy, Strategy, Term};
 pub use resources::{ResourceAmount, ResourceRequest, ResourceRequestError};
 
@@ -32,6 +37,19 @@ pub enum RequestError {
         /// The parse error.
         source: ResourceRequestError,
     },
+    /// The annotation with the limits of the replicas is malformed.
+    #[error(transparent)]
+    Limits(#[from] InvalidLimits),
+}
+
+impl RequestError {
+    /// Returns the reason that the scheduler sets in the condition `Scheduled`.
+    pub fn reason(&self) -> ScheduledReason {
+        match self {
+            Self::Limits(_) => ScheduledReason::Unschedulable,
+            Self::NoPlacement(_) | Self::Resources { .. } => ScheduledReason::SchedulerError,
+        }
+    }
 }
 
 /// Returns the name of a binding in messages: `resourceBinding(ns/name)` or `clusterResourceBinding(name)`.
@@ -134,11 +152,20 @@ pub struct Request {
     placement_hash: u64,
     peers: WorkloadPeers,
     earlier: Option<EarlierRequest>,
+    limits: Option<Box<CompiledLimits>>,
     object: Option<Arc<Binding>>,
 }
 
 impl Request {
-    /// Parses a binding.
+    /// Parses a binding with the limits of its replicas.
+    ///
+    /// # Errors
+    /// Returns an error as [`Self::new`] and [`Self::with_limits_of`].
+    pub fn of(binding: &Binding) -> Result<Self, RequestError> {
+        Self::new(&binding.key, &binding.spec, &binding.status)?.with_limits_of(binding)
+    }
+
+    /// Parses a binding without the limits of its replicas, which are in an annotation.
     ///
     /// # Errors
     /// Returns an error if the binding has no placement, or if a requested quantity is malformed.
@@ -208,6 +235,7 @@ impl Request {
             placement,
             peers: WorkloadPeers::default(),
             earlier: None,
+            limits: None,
             object: None,
             key: key.clone(),
         })
@@ -225,6 +253,21 @@ impl Request {
     pub fn with_earlier(mut self, earlier: EarlierRequest) -> Self {
         self.earlier = Some(earlier);
         self
+    }
+
+    /// Adds the limits in the annotation of a binding.
+    ///
+    /// # Errors
+    /// Returns an error if the annotation is malformed.
+    pub fn with_limits_of(mut self, binding: &Binding) -> Result<Self, RequestError> {
+        self.limits = CompiledLimits::of(binding)?.map(Box::new);
+        Ok(self)
+    }
+
+    /// Returns the limits of the replicas, or `None` if the replicas are not limited or not divided.
+    pub fn limits(&self) -> Option<&CompiledLimits> {
+        let limits = self.limits.as_deref()?;
+        (self.divides_replicas() && !self.placement.duplicates()).then_some(limits)
     }
 
     /// Adds the binding from which the request was parsed, for plugins that read fields beyond the request.

@@ -99,7 +99,7 @@ impl<'a> Simulation<'a> {
             change.apply_to_binding(&mut binding.spec, &mut binding.status);
         }
         let binding = Arc::new(binding);
-        let request = Request::new(&binding.key, &binding.spec, &binding.status)?
+        let request = Request::of(&binding)?
             .with_peers(self.case.peers.clone())
             .with_object(Arc::clone(&binding));
         Ok((request, binding))

@@ -3,9 +3,11 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
+use berth_api::well_known::REPLICA_LIMITS;
 use berth_engine::{
     Basis, ClusterExplanation, DividedShare, DivisionOperation, DivisionStep, GroupChoice,
-    GroupExplanation, RemainderRule, Request, Stage, TermExplanation, TieBreak, WeightBasis,
+    GroupExplanation, LimitReached, RemainderRule, Request, Stage, TermExplanation, TieBreak,
+    WeightBasis,
 };
 
 use crate::report::Minimum;
@@ -192,6 +194,13 @@ fn without_replicas(
         (DivisionOperation::Shrink, _) => {
             "the workload shrinks on the clusters that hold it".to_owned()
         }
+        (DivisionOperation::Limit, share) => {
+            let limit = share.and_then(|share| share.limit);
+            limit.map_or_else(
+                || format!("other clusters got all replicas, within {REPLICA_LIMITS}"),
+                limit_reached,
+            )
+        }
         (_, Some(share)) if share.weight <= 0 => match step.weights {
             WeightBasis::Rules => "no static weight matches it".to_owned(),
             _ => with_estimate("no free capacity"),
@@ -251,6 +260,7 @@ fn placed(
             replicas(share.replicas)
         ),
         DivisionOperation::DivideAll | DivisionOperation::Spread => divided(step, share, "of"),
+        DivisionOperation::Limit => within_limits(step, share, cluster.before),
         DivisionOperation::Shrink => divided(step, share, "of the remaining"),
         DivisionOperation::Add => {
             let of = if step.replicas == request.replicas() {
@@ -264,6 +274,25 @@ fn placed(
                 _ => added,
             }
         }
+    }
+}
+
+fn within_limits(step: &DivisionStep, share: &DividedShare, before: Option<i64>) -> String {
+    let text = format!("{} of {}", share.replicas, replicas(step.replicas));
+    let text = match before {
+        Some(before) if before > 0 => format!("{text}, {before} before"),
+        _ => text,
+    };
+    match share.limit {
+        Some(limit) => format!("{text}: {}", limit_reached(limit)),
+        None => format!("{text}, within {REPLICA_LIMITS}"),
+    }
+}
+
+fn limit_reached(limit: LimitReached) -> String {
+    match limit {
+        LimitReached::AtLeast(min) => format!("at least {min} by {REPLICA_LIMITS}"),
+        LimitReached::AtMost(max) => format!("at most {max} by {REPLICA_LIMITS}"),
     }
 }
 

@@ -135,7 +135,7 @@ impl Verdict {
                 clusters.sort_unstable();
                 Self {
                     reason: ScheduledReason::Success,
-                    summary: summary::placed(request, clusters.len(), &counts),
+                    summary: summary::placed(request, placement, &counts),
                     clusters,
                     affinity: placement.affinity.as_ref().map(ToString::to_string),
                     message: None,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use berth_engine::{Request, ScheduleError, ScheduledReason, Stage};
+use berth_engine::{Placement, Request, ScheduleError, ScheduledReason, Stage};
 
 use crate::report::{ClusterReport, StageCount};
 
@@ -35,10 +35,17 @@ pub(crate) fn counts(clusters: &[ClusterReport]) -> Vec<StageCount> {
 }
 
 /// Returns one sentence about a successful decision.
-pub(crate) fn placed(request: &Request, clusters: usize, counts: &[StageCount]) -> String {
+pub(crate) fn placed(request: &Request, placement: &Placement, counts: &[StageCount]) -> String {
+    let clusters = placement.targets.len();
     let fleet = clusters + total(counts);
     let replicas = if request.divides_replicas() {
         match request.replicas() {
+            replicas if placement.waiting > 0 => {
+                format!(
+                    "{} of {replicas} replicas on ",
+                    replicas - placement.waiting
+                )
+            }
             1 => "1 replica on ".to_owned(),
             replicas => format!("{replicas} replicas on "),
         }
@@ -53,7 +60,12 @@ pub(crate) fn placed(request: &Request, clusters: usize, counts: &[StageCount]) 
     if clusters == 0 {
         return "scheduled, but no cluster has replicas".to_owned();
     }
-    format!("{replicas}{clusters} of {}{each}", plural(fleet))
+    let waiting = match placement.waiting {
+        0 => String::new(),
+        1 => "; 1 waits for room".to_owned(),
+        waiting => format!("; {waiting} wait for room"),
+    };
+    format!("{replicas}{clusters} of {}{each}{waiting}", plural(fleet))
 }
 
 /// Returns one sentence about a failed decision.

@@ -286,7 +286,7 @@ impl Shadow {
             self.multiple_pod_templates,
             |name| self.clusters.is_leaving(name),
         )?;
-        let request = Request::new(&binding.key, &binding.spec, &binding.status).ok()?;
+        let request = Request::of(binding).ok()?;
         let request = match &self.groups {
             Some(groups) => request.with_peers(groups.peers(binding, |key| {
                 let observed = self.bindings.get(key)?;

@@ -16,6 +16,7 @@ mod member_changes;
 mod policy_edits;
 mod policy_priority;
 mod rebalancing;
+mod replica_limits;
 mod scaling;
 mod scheduler_name;
 mod scheduler_restart;

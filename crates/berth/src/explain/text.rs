@@ -277,6 +277,7 @@ fn division(report: &Report, out: &mut String) {
             DivisionOperation::Keep => "kept",
             DivisionOperation::DivideAll => "divided",
             DivisionOperation::Add => "added",
+            DivisionOperation::Limit => "divided within the limits",
             DivisionOperation::Spread => "after moving some for minGroups",
             DivisionOperation::Shrink => "remaining after scaling down",
         };

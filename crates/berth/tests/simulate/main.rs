@@ -7,6 +7,7 @@ mod customizations;
 mod docs;
 mod estimators;
 mod fleet_changes;
+mod limits;
 mod live_diff;
 mod manifests;
 mod output;

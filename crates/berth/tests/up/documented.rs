@@ -1,5 +1,5 @@
 //! Tests of the pages docs/members.md, docs/drift.md, docs/failover.md, docs/maintain-a-cluster.md, docs/capacity.md,
-//! docs/gangs.md and docs/preemption.md: the commands in the pages must succeed.
+//! docs/gangs.md, docs/placement-limits.md and docs/preemption.md: the commands in the pages must succeed.
 
 use berth_test_requirements::needs;
 use std::process::Command;
@@ -70,6 +70,23 @@ fn run_page(page: &str) -> Up {
 #[test]
 fn the_commands_in_the_page_on_members_succeed() {
     run_page("members.md");
+}
+
+#[needs(kubectl)]
+#[test]
+fn the_commands_in_the_page_on_placement_limits_succeed() {
+    let up = run_page("placement-limits.md");
+    let output = berth(up.home.path(), &["explain", "deployment/web"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    for reason in [
+        "1 of 6 replicas: at most 1 by scheduling.berth/replica-limits",
+        "3 of 6 replicas: at least 3 by scheduling.berth/replica-limits",
+        "2 of 6 replicas, within scheduling.berth/replica-limits",
+    ] {
+        assert!(text.contains(reason), "{text}");
+    }
 }
 
 #[needs(kubectl)]

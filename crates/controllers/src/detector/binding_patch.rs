@@ -4,7 +4,7 @@
 //! Patches never change fields that the scheduler or other controllers write.
 
 use berth_api::BindingKind;
-use berth_api::well_known::{MIGRATION_LIMITS, PREEMPTIBLE, PREEMPTIBLE_COPIED};
+use berth_api::well_known::{POLICY_LIMITS, PREEMPTIBLE, PREEMPTIBLE_COPIED};
 use berth_apimachinery::merge_diff::merge_diff;
 use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
@@ -105,7 +105,7 @@ pub fn binding_patch(
     if !desired.annotations.contains_key(PREEMPTIBLE) {
         add_removal_of_preemptible(existing, &mut annotation_changes);
     }
-    add_removal_of_migration_limits(existing, &desired.annotations, &mut annotation_changes);
+    add_removal_of_limits(existing, &desired.annotations, &mut annotation_changes);
     if !label_changes.is_empty() {
         metadata.insert("labels".to_owned(), Value::Object(label_changes));
     }
@@ -164,20 +164,20 @@ pub fn release_metadata(claim: &Claim, existing: &DynamicObject) -> Value {
     let mut patch = claim.release_patch();
     if let Some(annotations) = patch["annotations"].as_object_mut() {
         add_removal_of_preemptible(existing, annotations);
-        add_removal_of_migration_limits(existing, &Map::new(), annotations);
+        add_removal_of_limits(existing, &Map::new(), annotations);
     }
     patch
 }
 
-/// Adds the removal of the limits of migrations that the policy does not set to `annotation_changes`.
-fn add_removal_of_migration_limits(
+/// Adds the removal of the limits that neither the policy nor the template sets to `annotation_changes`.
+fn add_removal_of_limits(
     existing: &DynamicObject,
     desired: &Map<String, Value>,
     annotation_changes: &mut Map<String, Value>,
 ) {
     let stored = existing.metadata.annotations.iter().flatten();
     for (name, _) in stored {
-        if MIGRATION_LIMITS.contains(&name.as_str()) && !desired.contains_key(name) {
+        if POLICY_LIMITS.contains(&name.as_str()) && !desired.contains_key(name) {
             annotation_changes.insert(name.clone(), Value::Null);
         }
     }

@@ -7,7 +7,7 @@ use berth_api::admission::drop_empty_values;
 use berth_api::binding::ReplicaRequirements;
 use berth_api::feature_gates::FeatureGates;
 use berth_api::placement::WorkloadGroupTerm;
-use berth_api::well_known::{PREEMPTIBLE, PREEMPTIBLE_COPIED};
+use berth_api::well_known::{PREEMPTIBLE, PREEMPTIBLE_COPIED, REPLICA_LIMITS};
 use berth_api::{BindingKey, BindingKind};
 use berth_interpreter::{InterpretError, Interpreter};
 use serde::Deserialize as _;
@@ -90,8 +90,11 @@ pub fn binding_for(
         annotations.insert(PREEMPTIBLE.to_owned(), json!(value));
         annotations.insert(PREEMPTIBLE_COPIED.to_owned(), json!("true"));
     }
-    for (name, value) in &policy.migration_limits {
+    for (name, value) in &policy.limits {
         annotations.insert((*name).to_owned(), json!(value));
+    }
+    if let Some(limits) = &template.replica_limits {
+        annotations.insert(REPLICA_LIMITS.to_owned(), json!(limits));
     }
     Ok(DesiredBinding {
         key,

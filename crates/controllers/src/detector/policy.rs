@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use berth_api::admission::{self, SystemEnvironment};
 use berth_api::policy::{ActivationPreference, Preemption, PropagationSpec};
-use berth_api::well_known::{MIGRATION_LIMITS, PREEMPTIBLE};
+use berth_api::well_known::{POLICY_LIMITS, PREEMPTIBLE};
 use berth_apimachinery::merge_diff::merge_diff;
 use kube::api::DynamicObject;
 use serde::Deserialize;
@@ -33,8 +33,8 @@ pub struct Policy {
     pub selectors: Vec<Selector>,
     /// The value of the annotation `scheduling.berth/preemptible`, which is copied to bindings.
     pub preemptible: Option<String>,
-    /// The values of the annotations that limit migrations, which are copied to bindings.
-    pub migration_limits: BTreeMap<&'static str, String>,
+    /// The values of the annotations that limit workloads, which are copied to bindings.
+    pub limits: BTreeMap<&'static str, String>,
 }
 
 impl Policy {
@@ -52,7 +52,7 @@ impl Policy {
             id: id.cloned().unwrap_or_default(),
             raw_spec: object.data.get("spec").cloned().unwrap_or_default(),
             preemptible: annotations.and_then(|all| all.get(PREEMPTIBLE)).cloned(),
-            migration_limits: MIGRATION_LIMITS
+            limits: POLICY_LIMITS
                 .into_iter()
                 .filter_map(|name| Some((name, annotations?.get(name)?.clone())))
                 .collect(),

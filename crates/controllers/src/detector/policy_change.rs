@@ -21,9 +21,7 @@ pub(super) fn is_relevant(old: &PolicyRecord, new: &PolicyRecord) -> bool {
 /// Returns the values of the annotations that are copied to bindings.
 fn copied(policy: &PolicyRecord) -> Option<(Option<&str>, &BTreeMap<&'static str, String>)> {
     match &policy.state {
-        PolicyState::Ready(policy) => {
-            Some((policy.preemptible.as_deref(), &policy.migration_limits))
-        }
+        PolicyState::Ready(policy) => Some((policy.preemptible.as_deref(), &policy.limits)),
         _ => None,
     }
 }

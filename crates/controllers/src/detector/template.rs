@@ -27,6 +27,8 @@ pub struct Template {
     pub resource_version: String,
     /// The labels.
     pub labels: BTreeMap<String, String>,
+    /// The value of the annotation `scheduling.berth/replica-limits`, which precedes the value of the policy.
+    pub replica_limits: Option<String>,
     /// The claim of a policy on the template.
     pub claim: Option<Claim>,
     /// True if the template has at least one label or annotation of a claim of a ClusterPropagationPolicy.
@@ -47,6 +49,7 @@ impl Template {
         let fingerprints = Fingerprints::of(&object);
         let labels = object.metadata.labels.unwrap_or_default();
         let annotations = object.metadata.annotations.unwrap_or_default();
+        let replica_limits = annotations.get(well_known::REPLICA_LIMITS).cloned();
         let interpreted = has_built_in_replicas(&resource.api.api_version, &resource.api.kind);
         let mut body = object.data;
         // Rules for custom resources also read the namespace.
@@ -62,6 +65,7 @@ impl Template {
                 .contains_key(well_known::CLUSTER_PROPAGATION_POLICY_NAME)
                 || labels.contains_key(well_known::CLUSTER_PROPAGATION_POLICY_PERMANENT_ID),
             labels,
+            replica_limits,
             deleting: object.metadata.deletion_timestamp.is_some(),
             fingerprints,
             body: interpreted.then(|| Arc::new(body)),

@@ -1,5 +1,7 @@
 //! One attempt, which is one pass through the extension points from PreFilter to Assign with one affinity term.
 
+use berth_api::replica_limits::ReplicaFit;
+
 use super::plugin_calls::{Calls, catch_panics};
 use super::targets::{add_empty_shares, check_shares, current_shares, targets};
 use super::{Engine, Trace};
@@ -11,6 +13,15 @@ use crate::framework::{
     AssignContext, AttemptContext, BindingContext, CycleState, Point, Selection, Share,
 };
 use crate::outcome::Target;
+use crate::request::{ReplicaBounds, Request};
+
+/// The result of an attempt.
+#[derive(Debug)]
+pub(super) struct Assigned {
+    pub(super) targets: Vec<Target>,
+    /// The number of replicas for which no cluster has room.
+    pub(super) waiting: i64,
+}
 
 impl Engine {
     /// Runs all extension points for one affinity term, or for a placement without affinity terms.
@@ -20,7 +31,7 @@ impl Engine {
         assumed: &Assumed,
         state: &mut CycleState,
         trace: &mut T,
-    ) -> Result<Vec<Target>, ScheduleError> {
+    ) -> Result<Assigned, ScheduleError> {
         let result = catch_panics(self, trace, |engine, calls| {
             engine.run_points(attempt, assumed, state, calls)
         });
@@ -37,7 +48,7 @@ impl Engine {
         assumed: &Assumed,
         state: &mut CycleState,
         calls: &mut Calls<'_, T>,
-    ) -> Result<Vec<Target>, ScheduleError> {
+    ) -> Result<Assigned, ScheduleError> {
         // 1. PreFilter, before all other points: it prepares the data of the filters, and may make them unnecessary.
         let pre_filtered = self.pre_filter(attempt, state, calls)?;
         // 2. Filter. The clusters that pass are the candidates. Without candidates, the attempt fails here, with a
@@ -65,8 +76,10 @@ impl Engine {
         let skipped = self.pre_score(attempt, &candidates, state, calls)?;
         let context = BindingContext::new(*attempt, state, &current);
         self.score(&context, &skipped, &mut candidates, calls)?;
-        // 5. Estimate, only if the next two points read the capacity: an estimator may examine each candidate.
-        if T::EXPLAINS || self.needs_estimates(&context, calls) {
+        // 5. Estimate, only if the next two points read the capacity: an estimator may examine each candidate. A maximum
+        //    of replicas lowers the capacity, so that Select prefers clusters that may take the replicas.
+        let needs_estimates = self.needs_estimates(&context, calls);
+        if T::EXPLAINS || needs_estimates {
             calls.point(Point::Estimate, |calls| {
                 self.estimate(&context, assumed, &mut candidates, calls)
             })?;
@@ -79,15 +92,27 @@ impl Engine {
                 candidate.allocatable = candidate.allocatable.min(0);
             }
         }
+        let bounds = request.limits().map_or_else(Vec::new, |limits| {
+            limits.bounds(attempt.snapshot(), &candidates, request.replicas())
+        });
+        if needs_estimates {
+            lower_to_maximums(&bounds, &mut candidates);
+        }
         calls.trace.candidates(&candidates);
         // 6. Select, from scores and capacity together: spread constraints compare groups of clusters by both.
         let mut selection = self.select(&context, candidates, calls)?;
         calls.trace.selected(&selection.clusters);
         // 7. Assign. It divides the replicas among the selected clusters, and cannot return to Select: a division that
         //    is impossible fails the attempt.
-        let context = AssignContext::new(context, &prepared.static_weights, excluded.as_ref());
+        let context = AssignContext::new(
+            context,
+            &prepared.static_weights,
+            excluded.as_ref(),
+            &bounds,
+        );
         let mut shares = self.assign(&context, &mut selection, calls)?;
         calls.trace.assigned(&shares, &current);
+        let waiting = waiting(request, &shares);
         // 8. The targets. The check is last, because it covers the result that leaves the engine, whatever plugin
         //    assigned it.
         if self.empty_workload_propagation {
@@ -95,7 +120,10 @@ impl Engine {
         }
         check_shares(attempt.snapshot(), &shares)
             .map_err(|error| error.of(&self.plugins.assign.name, Point::Assign))?;
-        Ok(targets(attempt, &shares))
+        Ok(Assigned {
+            targets: targets(attempt, &shares),
+            waiting,
+        })
     }
 
     fn select<T: Trace>(
@@ -141,6 +169,29 @@ impl Engine {
             Ok(shares?)
         })
     }
+}
+
+/// Lowers the capacity of candidates to their maximums. `bounds` is empty or has an entry for each candidate.
+fn lower_to_maximums(bounds: &[ReplicaBounds], candidates: &mut [Candidate]) {
+    for (candidate, bounds) in candidates.iter_mut().zip(bounds) {
+        if let Some(max) = bounds.max {
+            candidate.allocatable = candidate.allocatable.min(max - candidate.assigned);
+        }
+    }
+}
+
+/// Returns the number of requested replicas that have no share, if the limits allow that replicas wait.
+fn waiting(request: &Request, shares: &[Share]) -> i64 {
+    let may_wait = request
+        .limits()
+        .is_some_and(|limits| limits.fit() == ReplicaFit::BestEffort);
+    if !may_wait {
+        return 0;
+    }
+    let placed = shares
+        .iter()
+        .fold(0_i64, |sum, share| sum.saturating_add(share.replicas));
+    (request.replicas() - placed).max(0)
 }
 
 /// Returns the passing clusters as candidates, sorted by name. The tiers and the current replicas are set. Scores and

@@ -27,9 +27,10 @@ impl Engine {
             let result = self.attempt(&attempt, assumed, &mut state, trace);
             let outcome = Outcome {
                 failed_terms: Vec::new(),
-                result: result.map(|targets| Placement {
-                    targets,
+                result: result.map(|assigned| Placement {
+                    targets: assigned.targets,
                     affinity: None,
+                    waiting: assigned.waiting,
                 }),
             };
             return Decision { outcome, state };
@@ -43,12 +44,13 @@ impl Engine {
             let attempt = AttemptContext::new(snapshot, request, term, unit);
             state = CycleState::new();
             match self.attempt(&attempt, assumed, &mut state, trace) {
-                Ok(targets) => {
+                Ok(assigned) => {
                     let outcome = Outcome {
                         failed_terms,
                         result: Ok(Placement {
-                            targets,
+                            targets: assigned.targets,
                             affinity: Some(Arc::clone(name)),
+                            waiting: assigned.waiting,
                         }),
                     };
                     return Decision { outcome, state };

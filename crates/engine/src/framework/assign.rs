@@ -7,6 +7,7 @@ use super::context::{BindingContext, Share};
 use super::error::PluginError;
 use super::select::Selection;
 use crate::cluster_set::Bits;
+use crate::request::ReplicaBounds;
 
 /// A plugin that assigns replicas to the selected clusters.
 #[diagnostic::on_unimplemented(
@@ -50,6 +51,7 @@ pub struct AssignContext<'a> {
     binding: BindingContext<'a>,
     static_weights: &'a [(Bits, i64)],
     closed: Option<&'a Bits>,
+    bounds: &'a [ReplicaBounds],
 }
 
 impl<'a> AssignContext<'a> {
@@ -57,11 +59,13 @@ impl<'a> AssignContext<'a> {
         binding: BindingContext<'a>,
         static_weights: &'a [(Bits, i64)],
         closed: Option<&'a Bits>,
+        bounds: &'a [ReplicaBounds],
     ) -> Self {
         Self {
             binding,
             static_weights,
             closed,
+            bounds,
         }
     }
 
@@ -80,5 +84,22 @@ impl<'a> AssignContext<'a> {
     /// with a taint that the placement does not tolerate only keeps its replicas.
     pub fn may_grow(&self, cluster: usize) -> bool {
         self.closed.is_none_or(|closed| !closed.contains(cluster))
+    }
+
+    /// Returns the limits on the replicas of a cluster, or `None` if the binding has no limits.
+    pub fn bounds(&self, cluster: usize) -> Option<&'a ReplicaBounds> {
+        let bounds = self.bounds;
+        let found = bounds.binary_search_by_key(&cluster, |bounds| bounds.ordinal);
+        found.ok().and_then(|index| bounds.get(index))
+    }
+
+    /// Returns the minimum number of replicas in a cluster, or 0.
+    pub fn minimum(&self, cluster: usize) -> i64 {
+        self.bounds(cluster).map_or(0, |bounds| bounds.min)
+    }
+
+    /// Returns the maximum number of replicas in a cluster, if it is limited.
+    pub fn maximum(&self, cluster: usize) -> Option<i64> {
+        self.bounds(cluster)?.max
     }
 }

@@ -40,6 +40,8 @@ pub enum DivisionOperation {
     /// Single replicas were moved, so that enough groups of the spread constraints have replicas. The shares are the
     /// result.
     Spread,
+    /// The replicas were divided within the limits of the binding. The shares are the result.
+    Limit,
     /// The workload shrinks. The remaining replicas are divided among its current clusters.
     Shrink,
 }
@@ -89,6 +91,19 @@ pub struct DividedShare {
     pub remainder: i64,
     /// The replicas that the cluster gets in this step.
     pub replicas: i64,
+    /// The limit that the replicas reach.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitReached>,
+}
+
+/// A limit of the annotation `scheduling.berth/replica-limits` that a share reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum LimitReached {
+    /// The minimum of the cluster.
+    AtLeast(i64),
+    /// The maximum of the cluster.
+    AtMost(i64),
 }
 
 /// A replica that a cluster got in addition to the floor of its share.

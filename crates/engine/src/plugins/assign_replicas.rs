@@ -1,18 +1,23 @@
 //! The plugin AssignReplicas, which decides the number of replicas in each selected cluster.
 
+mod distribution;
 mod divide;
 mod dynamic;
 mod go_sort;
+mod limited;
 mod min_groups;
 mod overflow;
 mod recorder;
 mod static_weights;
+mod within;
 
 use crate::{
-    Assign, AssignContext, BindingContext, Bits, Candidate, DivisionOperation, DivisionStep, Mode,
-    Order, PluginError, Request, Selection, Share, Strategy, TieOrder, WeightBasis,
+    Assign, AssignContext, BindingContext, Bits, Candidate, CompiledLimits, DivisionOperation,
+    DivisionStep, Mode, Order, PluginError, Request, Selection, Share, Strategy, TieOrder,
+    WeightBasis,
 };
 use berth_api::feature_gates::EngineGates;
+use berth_api::well_known::REPLICA_LIMITS;
 use recorder::Recorder;
 
 pub use divide::{Party, divide};
@@ -44,7 +49,12 @@ impl Assign for AssignReplicas {
             context.request().placement().strategy(),
             Strategy::DynamicWeights | Strategy::Aggregated
         );
-        context.request().divides_replicas() && (by_capacity || context.attempt().is_tiered())
+        let by_limits = || {
+            let limits = context.request().limits();
+            limits.is_some_and(CompiledLimits::count_capacity)
+        };
+        context.request().divides_replicas()
+            && (by_capacity || context.attempt().is_tiered() || by_limits())
     }
 
     fn assign(
@@ -143,6 +153,63 @@ enum AssignError {
         min: usize,
         covered: usize,
     },
+    #[error(
+        "{REPLICA_LIMITS}: the minimums of the selected clusters need {needed} replicas, but the workload has {replicas}"
+    )]
+    MinimumsExceedReplicas { needed: i64, replicas: i64 },
+    #[error(
+        "{REPLICA_LIMITS}: {cluster} must have at least {min} replicas, but has room for {room}"
+    )]
+    NoRoomForMinimum {
+        cluster: String,
+        min: i64,
+        room: i64,
+    },
+    #[error("{REPLICA_LIMITS}: {cluster} must have at least {min} replicas and at most {max}")]
+    Contradiction { cluster: String, min: i64, max: i64 },
+    #[error(
+        "{REPLICA_LIMITS}: only {possible} of {replicas} replicas can be placed: {}",
+        list(obstacles)
+    )]
+    MaximumsBelowReplicas {
+        possible: i64,
+        replicas: i64,
+        obstacles: Vec<Obstacle>,
+    },
+}
+
+/// A cluster that takes no more replicas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Obstacle {
+    cluster: String,
+    /// The replicas that the cluster takes.
+    replicas: i64,
+    /// True if a maximum is the reason, and not the capacity.
+    is_limit: bool,
+}
+
+/// Maximum number of clusters that a message names.
+const NAMED_OBSTACLES: usize = 5;
+
+/// Lists obstacles for a message.
+fn list(obstacles: &[Obstacle]) -> String {
+    let named = obstacles.iter().take(NAMED_OBSTACLES);
+    let mut parts: Vec<String> = named
+        .map(|obstacle| {
+            let Obstacle {
+                cluster, replicas, ..
+            } = obstacle;
+            if obstacle.is_limit {
+                format!("at most {replicas} in {cluster}")
+            } else {
+                format!("room for {replicas} in {cluster}")
+            }
+        })
+        .collect();
+    if obstacles.len() > NAMED_OBSTACLES {
+        parts.push(format!("and {} more", obstacles.len() - NAMED_OBSTACLES));
+    }
+    parts.join(", ")
 }
 
 /// The operation of a strategy that divides replicas by capacity.
@@ -160,7 +227,11 @@ impl From<AssignError> for PluginError {
         match error {
             AssignError::InsufficientReplicas { .. }
             | AssignError::TiersExhausted
-            | AssignError::TooFewGroups { .. } => Self::unschedulable(text),
+            | AssignError::TooFewGroups { .. }
+            | AssignError::MinimumsExceedReplicas { .. }
+            | AssignError::NoRoomForMinimum { .. }
+            | AssignError::Contradiction { .. }
+            | AssignError::MaximumsBelowReplicas { .. } => Self::unschedulable(text),
             AssignError::NothingSelected | AssignError::Unsupported { .. } => Self::failed(text),
         }
     }
@@ -185,6 +256,9 @@ fn assign(
         });
         return Ok(copies.collect());
     }
+    if context.request.limits().is_some() {
+        limited::check_minimums(context, selected)?;
+    }
     let mut shares = if tiered {
         overflow::assign_by_tier(context, selected)?
     } else {
@@ -202,6 +276,9 @@ fn by_strategy(
     selected: &mut [Candidate],
     replicas: i64,
 ) -> Result<Vec<Share>, AssignError> {
+    if let Some(limits) = context.request.limits() {
+        return limited::assign(context, limits, selected, replicas);
+    }
     let mut shares = match context.request.placement().strategy() {
         Strategy::Duplicated => {
             let copies: Vec<Share> = selected

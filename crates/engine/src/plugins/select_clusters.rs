@@ -9,6 +9,7 @@ mod groups;
 mod region;
 
 use berth_api::feature_gates::EngineGates;
+use berth_api::replica_limits::ReplicaFit;
 
 use crate::{
     BindingContext, Candidate, CompiledPlacement, Order, PluginError, Select, Selection,
@@ -52,18 +53,19 @@ impl Select for SelectClusters {
         candidates: Vec<Candidate>,
     ) -> Result<Selection, PluginError> {
         let mode = SelectionMode::of(context.request().placement(), self.extra);
+        if mode == SelectionMode::All {
+            return Ok(Selection {
+                clusters: candidates,
+                order: Order::ByName,
+            });
+        }
+        let limits = context.request().limits();
+        let may_wait = limits.is_some_and(|limits| limits.fit() == ReplicaFit::BestEffort);
         let context = SelectContext::new(context);
-        let clusters = match mode {
-            SelectionMode::All => {
-                return Ok(Selection {
-                    clusters: candidates,
-                    order: Order::ByName,
-                });
-            }
-            SelectionMode::ByCluster => cluster::select(&context, candidates),
-            SelectionMode::ByRegion => region::select(&context, candidates),
-            SelectionMode::ExtraTopologies => extra_topologies::select(&context, candidates),
-            SelectionMode::Unsupported => Err(SelectError::Unsupported),
+        let clusters = if may_wait {
+            select_for_most(&context, mode, &candidates)
+        } else {
+            select(&context, mode, candidates)
         };
         Ok(Selection {
             clusters: clusters.map_err(|error| PluginError::failed(error.to_string()))?,
@@ -79,6 +81,52 @@ impl Select for SelectClusters {
         let mode = SelectionMode::of(context.request().placement(), self.extra);
         explain::explain(&SelectContext::new(context), mode, candidates)
     }
+}
+
+fn select(
+    context: &SelectContext<'_>,
+    mode: SelectionMode,
+    candidates: Vec<Candidate>,
+) -> Result<Vec<Candidate>, SelectError> {
+    match mode {
+        SelectionMode::All => Ok(candidates),
+        SelectionMode::ByCluster => cluster::select(context, candidates),
+        SelectionMode::ByRegion => region::select(context, candidates),
+        SelectionMode::ExtraTopologies => extra_topologies::select(context, candidates),
+        SelectionMode::Unsupported => Err(SelectError::Unsupported),
+    }
+}
+
+/// Selects clusters that together have room for as many replicas as possible, because the other replicas may wait.
+fn select_for_most(
+    context: &SelectContext<'_>,
+    mode: SelectionMode,
+    candidates: &[Candidate],
+) -> Result<Vec<Candidate>, SelectError> {
+    let with_capacity = |required: i64| {
+        let context = SelectContext {
+            required_capacity: Some(required),
+            ..*context
+        };
+        select(&context, mode, candidates.to_vec())
+    };
+    let Some(required) = context.required_capacity else {
+        return select(context, mode, candidates.to_vec());
+    };
+    let all = with_capacity(required);
+    if all.is_ok() {
+        return all;
+    }
+    let mut most = with_capacity(0)?;
+    let (mut possible, mut impossible) = (0, required);
+    while impossible - possible > 1 {
+        let middle = possible + (impossible - possible) / 2;
+        match with_capacity(middle) {
+            Ok(selected) => (possible, most) = (middle, selected),
+            Err(_) => impossible = middle,
+        }
+    }
+    Ok(most)
 }
 
 /// Returns the required total capacity of the selected clusters, or `None` if any capacity suffices.

@@ -11,6 +11,7 @@ mod explanation;
 mod fixtures;
 mod gates;
 mod invariants;
+mod limits;
 mod node_pools;
 mod objects;
 mod observer;

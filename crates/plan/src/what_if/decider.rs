@@ -174,8 +174,9 @@ impl Decider {
     }
 
     fn request(&self, binding: &Arc<Binding>, spec: &BindingSpec) -> Result<Request, String> {
-        let request =
-            Request::new(&binding.key, spec, &binding.status).map_err(|error| error.to_string())?;
+        let request = Request::new(&binding.key, spec, &binding.status)
+            .and_then(|request| request.with_limits_of(binding))
+            .map_err(|error| error.to_string())?;
         let request = match self.engines {
             Engines::Profiles(_) => request.with_object(Arc::clone(binding)),
             Engines::Single(_) => request,

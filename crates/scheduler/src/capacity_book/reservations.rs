@@ -98,6 +98,7 @@ mod tests {
                 components: Vec::new(),
             }],
             affinity: None,
+            waiting: 0,
         };
         let mut reservations = Reservations::default();
         reservations.set(&high, Some(&placement), now);

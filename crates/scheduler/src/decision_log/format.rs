@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use berth_api::binding::{BindingStatus, TargetCluster};
 use berth_api::feature_gates::EngineGates;
+use berth_api::well_known::{APPLIED_PLACEMENT, REPLICA_LIMITS};
 use berth_api::{Binding, ResourceBinding};
 use berth_engine::estimate::Unit;
 use berth_engine::{
@@ -156,8 +157,9 @@ impl Serialize for RecordedBinding {
         let metadata = &binding.metadata;
         let mut annotations = metadata.annotations.clone();
         if let Some(annotations) = &mut annotations {
-            // This annotation is a copy of the placement.
-            annotations.retain(|name, _| !name.ends_with("/applied-placement"));
+            // This annotation is a copy of the placement. With limits, the decision depends on it.
+            let is_limited = annotations.contains_key(REPLICA_LIMITS);
+            annotations.retain(|name, _| is_limited || name != APPLIED_PLACEMENT);
         }
         let metadata = ObjectMeta {
             name: metadata.name.clone(),

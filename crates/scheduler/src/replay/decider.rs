@@ -200,7 +200,7 @@ impl Decider {
 }
 
 fn request(binding: &Arc<Binding>, recorded: &Decision) -> Result<Request, EntryError> {
-    let request = Request::new(&binding.key, &binding.spec, &binding.status)?;
+    let request = Request::of(binding)?;
     let peers = recorded.peers.clone().map(Into::into).unwrap_or_default();
     let request = request.with_peers(peers).with_object(Arc::clone(binding));
     Ok(match &recorded.earlier {

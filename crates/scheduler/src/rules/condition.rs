@@ -27,6 +27,18 @@ impl Scheduled {
         }
     }
 
+    /// Creates the condition after a success in which only `placed` of `replicas` replicas fit.
+    pub fn placed(placed: i64, replicas: i64) -> Self {
+        let waiting = replicas - placed;
+        let verb = if waiting == 1 { "waits" } else { "wait" };
+        Self {
+            reason: ScheduledReason::Success,
+            message: format!(
+                "{SUCCESS_MESSAGE} Placed {placed} of {replicas} replicas; {waiting} {verb} for room."
+            ),
+        }
+    }
+
     /// Creates the condition after a failure.
     pub fn failed(reason: ScheduledReason, message: String) -> Self {
         let message = condition_message::truncate(message);
@@ -64,4 +76,10 @@ impl Scheduled {
         );
         conditions
     }
+}
+
+/// Reports whether a stored condition is one of [`Scheduled::placed`].
+pub fn reports_waiting(condition: &Condition) -> bool {
+    let remark = condition.message.strip_prefix(SUCCESS_MESSAGE);
+    remark.is_some_and(|remark| !remark.is_empty())
 }

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use berth_api::binding::{BindingStatus, TargetCluster, TargetComponent};
-use berth_api::well_known::APPLIED_PLACEMENT;
+use berth_api::well_known::{APPLIED_PLACEMENT, APPLIED_REPLICA_LIMITS, REPLICA_LIMITS};
 use berth_api::{Binding, BindingKey};
-use berth_engine::{Outcome, PluginError, ScheduleError, ScheduledReason, Target};
+use berth_engine::{Outcome, Placement, PluginError, ScheduleError, ScheduledReason, Target};
 use berth_events::{Note, Severity};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub(crate) const REASON_FAILED: &str = "ScheduleBindingFailed";
 /// The writes of one cycle, and the next step for its key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan {
-    /// Merge patch of the placement annotation and the clusters. The writer adds the resourceVersion as a precondition.
+    /// Merge patch of the annotations of the decision and the clusters. The writer adds the resourceVersion as a precondition.
     pub result: Option<Value>,
     /// The new clusters of the binding, if the patch changes its clusters. If no cluster fits, every patch comes with an
     /// empty list.
@@ -151,17 +151,7 @@ impl Plan {
         note: Option<Note>,
     ) -> Self {
         match &outcome.result {
-            Ok(placed) => {
-                let targets: Arc<[TargetCluster]> =
-                    placed.targets.iter().map(target_cluster).collect();
-                success(
-                    binding,
-                    placement_json,
-                    outcome,
-                    targets,
-                    placed.affinity.as_deref(),
-                )
-            }
+            Ok(placed) => success(binding, placement_json, outcome, placed),
             Err(error) => {
                 let message = format!("{error}{}", remark.unwrap_or_default());
                 let mut plan = failure(binding, placement_json, outcome, error, message);
@@ -174,28 +164,34 @@ impl Plan {
     }
 }
 
-fn success(
-    binding: &Binding,
-    placement_json: &str,
-    outcome: &Outcome,
-    targets: Arc<[TargetCluster]>,
-    affinity: Option<&str>,
-) -> Plan {
+fn success(binding: &Binding, placement_json: &str, outcome: &Outcome, placed: &Placement) -> Plan {
+    let targets: Arc<[TargetCluster]> = placed.targets.iter().map(target_cluster).collect();
     let result = result_patch(binding, placement_json, &targets);
     let moves = result
         .as_ref()
         .is_some_and(|patch| patch.get("spec").is_some());
-    let affinity = affinity
+    let affinity = placed
+        .affinity
+        .as_deref()
         .filter(|name| binding.status.scheduler_observing_affinity_name.as_deref() != Some(*name))
         .map(ToOwned::to_owned);
-    let scheduled = Scheduled::success();
+    let (scheduled, verdict) = if placed.waiting > 0 {
+        let replicas = i64::from(binding.spec.replicas);
+        // The other replicas wait for a change of a cluster, as those of an unschedulable binding.
+        (
+            Scheduled::placed(replicas - placed.waiting, replicas),
+            Verdict::Wait,
+        )
+    } else {
+        (Scheduled::success(), Verdict::Done)
+    };
     let unchanged = result.is_none()
         && affinity.is_none()
         && observed(binding)
         && scheduled.is_stored(&binding.status)
         && !reschedule_required(binding);
     if unchanged {
-        return Plan::nothing(Verdict::Done);
+        return Plan::nothing(verdict);
     }
     let mut notes = term_notes(binding, outcome);
     notes.push(Note {
@@ -213,7 +209,7 @@ fn success(
             affinity,
         }),
         notes,
-        verdict: Verdict::Done,
+        verdict,
         is_error: false,
     }
 }
@@ -336,6 +332,11 @@ fn result_patch(
     let mut patch = json!({});
     if binding.annotation(APPLIED_PLACEMENT) != placement_json {
         patch["metadata"] = json!({ "annotations": { APPLIED_PLACEMENT: placement_json } });
+    }
+    let limits = binding.annotation(REPLICA_LIMITS);
+    if binding.annotation(APPLIED_REPLICA_LIMITS) != limits {
+        let applied = (!limits.is_empty()).then_some(limits);
+        patch["metadata"]["annotations"][APPLIED_REPLICA_LIMITS] = json!(applied);
     }
     if !same_targets(&binding.spec.clusters, targets) {
         patch["spec"] =

@@ -2,8 +2,12 @@
 
 use berth_api::binding::BindingSpec;
 use berth_api::placement::{Placement, ReplicaSchedulingType};
-use berth_api::well_known::{APPLIED_PLACEMENT, CONDITION_SCHEDULED};
+use berth_api::well_known::{
+    APPLIED_PLACEMENT, APPLIED_REPLICA_LIMITS, CONDITION_SCHEDULED, REPLICA_LIMITS,
+};
 use berth_api::{Binding, condition};
+
+use crate::rules::condition::reports_waiting;
 
 /// The reason for scheduling a binding, as metrics report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,10 +40,12 @@ pub fn schedule_type(
     multiple_pod_templates: bool,
     cluster_is_leaving: impl Fn(&str) -> bool,
 ) -> Option<ScheduleType> {
-    if placement_changed(binding, placement, placement_json) {
+    if placement_changed(binding, placement, placement_json) || limits_changed(binding) {
         return Some(ScheduleType::Reconcile);
     }
-    if replicas_changed(&binding.spec, placement, multiple_pod_templates) {
+    if replicas_changed(&binding.spec, placement, multiple_pod_templates)
+        || condition::scheduled(&binding.status.conditions).is_some_and(reports_waiting)
+    {
         return Some(ScheduleType::Scale);
     }
     if reschedule_required(binding)
@@ -55,6 +61,11 @@ pub fn schedule_type(
         return Some(ScheduleType::Reconcile);
     }
     None
+}
+
+/// Reports whether the limits on the replicas differ from those of the last decision.
+fn limits_changed(binding: &Binding) -> bool {
+    binding.annotation(REPLICA_LIMITS) != binding.annotation(APPLIED_REPLICA_LIMITS)
 }
 
 /// Reports whether a user requested a reschedule after the last scheduling.
@@ -161,6 +172,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::rules::condition::Scheduled;
 
     /// Returns a binding with 2 divided replicas that is scheduled on m1, after `changes` are merged into it.
     fn scheduled_with(changes: Value) -> Binding {
@@ -255,6 +267,27 @@ mod tests {
                 "duplicated",
                 json!({ "spec": { "placement": { "replicaScheduling": duplicated } } }),
                 Some(ScheduleType::Reconcile),
+            ),
+            (
+                "other limits",
+                json!({ "metadata": { "annotations": { REPLICA_LIMITS: "{}" } } }),
+                Some(ScheduleType::Reconcile),
+            ),
+            (
+                "limits removed",
+                json!({ "metadata": { "annotations": { APPLIED_REPLICA_LIMITS: "{}" } } }),
+                Some(ScheduleType::Reconcile),
+            ),
+            (
+                "the same limits",
+                json!({ "metadata": { "annotations": { REPLICA_LIMITS: "{}", APPLIED_REPLICA_LIMITS: "{}" } } }),
+                None,
+            ),
+            (
+                "the condition reports waiting replicas, but all replicas are placed",
+                json!({ "status": { "conditions": [{ "type": "Scheduled", "status": "True", "reason": "Success",
+                    "message": Scheduled::placed(1, 2).message, "lastTransitionTime": "2024-01-01T00:00:00Z" }] } }),
+                Some(ScheduleType::Scale),
             ),
             (
                 "the observed generation is behind, but the condition is true",

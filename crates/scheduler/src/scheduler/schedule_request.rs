@@ -59,18 +59,11 @@ impl ScheduleRequest {
             let term = affinity_term_in_use(binding, placement, |name| cache.clusters.get(name));
             return Err(CycleOutcome::boxed(Plan::observe_only(binding, term), None));
         };
-        let request =
-            Request::new(&binding.key, &binding.spec, &binding.status).map_err(|error| {
-                // Only an update of the binding can correct the error. The update triggers another cycle.
-                let text = error.to_string();
-                let plan = Plan::failure(
-                    binding,
-                    ScheduledReason::SchedulerError,
-                    text,
-                    Verdict::Done,
-                );
-                CycleOutcome::boxed(plan, Some(trigger))
-            })?;
+        let request = Request::of(binding).map_err(|error| {
+            // Only an update of the binding can correct the error. The update triggers another cycle.
+            let plan = Plan::failure(binding, error.reason(), error.to_string(), Verdict::Done);
+            CycleOutcome::boxed(plan, Some(trigger))
+        })?;
         let peers = cache
             .book
             .peers(binding, |key| cache.bindings.get(key).cloned());

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use berth_api::well_known::REPLICA_LIMITS;
 use berth_api::{Binding, BindingKey, BindingKind, Cluster, condition};
 use berth_engine::ScheduledReason;
 
@@ -284,8 +285,11 @@ impl Scheduler {
             Some(old) => {
                 let generation = binding.generation();
                 let own = self.cache.bindings.own_generation(&key);
-                (generation != old.generation() && generation > own)
-                    .then_some(Incoming::BindingUpdate)
+                let spec_changed = generation != old.generation() && generation > own;
+                // A change of an annotation keeps the generation.
+                let limits_changed =
+                    || old.annotation(REPLICA_LIMITS) != binding.annotation(REPLICA_LIMITS);
+                (spec_changed || limits_changed()).then_some(Incoming::BindingUpdate)
             }
         };
         let rank = self.config.frameworks.rank(&binding);

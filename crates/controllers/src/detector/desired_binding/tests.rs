@@ -20,7 +20,7 @@ fn policy(raw_spec: &Value) -> Policy {
         raw_spec: raw_spec.clone(),
         selectors: Vec::new(),
         preemptible: None,
-        migration_limits: BTreeMap::new(),
+        limits: BTreeMap::new(),
     }
 }
 
@@ -157,4 +157,24 @@ fn scripts_override_the_components_of_a_kind() {
     let (found, source) = read(&flink_deployment(), true, &interpreter);
     let expected = json!({ "components": [{ "name": "whole", "replicas": 3 }] });
     assert_eq!((found, source), (expected, Interpreted::Components));
+}
+
+#[test]
+fn the_limits_of_the_template_precede_those_of_the_policy() {
+    let mut policy = policy(&json!({ "resourceSelectors": [], "placement": {} }));
+    let mut template = volcano_job();
+    let interpreter = Interpreter::default();
+    let mut limits = |of_policy: Option<&str>, of_template: Option<&str>| {
+        policy.limits.clear();
+        let of_policy = of_policy.map(|text| (REPLICA_LIMITS, text.to_owned()));
+        policy.limits.extend(of_policy);
+        template.replica_limits = of_template.map(str::to_owned);
+        let gates = FeatureGates::default();
+        let binding = binding_for(&template, &policy, None, gates, &interpreter).unwrap();
+        binding.annotations.get(REPLICA_LIMITS).cloned()
+    };
+    assert_eq!(limits(None, None), None);
+    assert_eq!(limits(Some("a"), None), Some(json!("a")));
+    assert_eq!(limits(Some("a"), Some("b")), Some(json!("b")));
+    assert_eq!(limits(None, Some("b")), Some(json!("b")));
 }

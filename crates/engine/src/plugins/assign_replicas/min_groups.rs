@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 use super::super::select_clusters::{applied_constraints, covered_groups};
 use super::{AssignError, AssignInput, static_weights};
-use crate::{Candidate, Constraint, DivisionOperation, Share, SpreadBy, Strategy};
+use crate::{Candidate, CompiledLimits, Constraint, DivisionOperation, Share, SpreadBy, Strategy};
 
 /// Moves replicas until the shares cover the minimum number of groups of each constraint. A workload with fewer replicas
 /// than groups covers one group with each replica.
@@ -92,14 +92,20 @@ impl Division<'_> {
         let takes_part = |candidate: &Candidate| {
             weighed.is_empty() || weighed.iter().any(|it| it.ordinal == candidate.ordinal)
         };
-        let limit = |candidate: &Candidate| {
-            if !by_weights {
+        let limits = self.context.request.limits();
+        let counts_capacity = !by_weights || limits.is_some_and(CompiledLimits::count_capacity);
+        let room = |candidate: &Candidate| {
+            if counts_capacity {
                 candidate.available()
             } else if self.context.context.may_grow(candidate.ordinal) {
                 self.replicas
             } else {
                 candidate.assigned
             }
+        };
+        let limit = |candidate: &Candidate| {
+            let max = self.context.context.maximum(candidate.ordinal);
+            room(candidate).min(max.unwrap_or(i64::MAX))
         };
         let targets = selected.iter().filter(|candidate| takes_part(candidate));
         targets
@@ -118,7 +124,11 @@ impl Division<'_> {
         shares: &[Share],
     ) -> Option<Vec<Share>> {
         let covered = self.covered(constraint, shares);
-        let mut donors: Vec<usize> = (0..shares.len()).collect();
+        let above_minimum =
+            |share: &Share| share.replicas > self.context.context.minimum(share.ordinal);
+        let mut donors: Vec<usize> = (0..shares.len())
+            .filter(|&index| above_minimum(&shares[index]))
+            .collect();
         donors.sort_by_key(|&index| {
             let Share { ordinal, replicas } = shares[index];
             let is_new = replicas > self.context.current_of(ordinal);

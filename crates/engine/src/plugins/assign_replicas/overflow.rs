@@ -3,10 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use super::{AssignError, AssignInput, by_strategy};
+use berth_api::replica_limits::ReplicaFit;
+
+use super::{AssignError, AssignInput, by_strategy, limited};
 use crate::{Candidate, Share};
 
-/// Fills the tiers in order. When a workload shrinks, the last tiers lose their replicas first.
+/// Fills the tiers in order. When a workload shrinks, the last tiers lose their replicas first. A tier leaves the
+/// minimums of the later tiers.
 pub(super) fn assign_by_tier(
     context: &AssignInput<'_>,
     selected: &[Candidate],
@@ -15,7 +18,9 @@ pub(super) fn assign_by_tier(
     for candidate in selected {
         tiers.entry(candidate.tier).or_default().push(*candidate);
     }
+    let limits = context.request.limits();
     let mut left = context.request.replicas();
+    let mut reserved = limits.map_or(0, |_| limited::minimums(context, selected));
     let mut shares = Vec::new();
     for (tier, clusters) in &mut tiers {
         if let Some(recorder) = context.recorder {
@@ -24,14 +29,20 @@ pub(super) fn assign_by_tier(
         let capacity = clusters.iter().fold(0_i64, |sum, candidate| {
             sum.saturating_add(candidate.available())
         });
-        let taken = left.min(capacity);
-        shares.extend(by_strategy(context, clusters, taken)?);
-        left -= taken;
+        let minimums = limits.map_or(0, |_| limited::minimums(context, clusters));
+        reserved -= minimums;
+        let taken = (left - reserved).min(capacity).max(minimums);
+        let assigned = by_strategy(context, clusters, taken)?;
+        let placed = assigned.iter().fold(0, |sum, share| sum + share.replicas);
+        shares.extend(assigned);
+        // Without limits, a strategy assigns all replicas, or fails.
+        left -= if limits.is_some() { placed } else { taken };
         if left <= 0 {
             break;
         }
     }
-    if left > 0 {
+    let must_fit = limits.is_none_or(|limits| limits.fit() == ReplicaFit::All);
+    if left > 0 && (must_fit || shares.is_empty()) {
         return Err(AssignError::TiersExhausted);
     }
     Ok(shares)

@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 
 use super::divide::{Party, extra_seats};
 use crate::{
-    DividedShare, DivisionOperation, DivisionStep, Remainder, Share, Snapshot, TieBreak, TieOrder,
-    WeightBasis,
+    DividedShare, DivisionOperation, DivisionStep, LimitReached, Remainder, Share, Snapshot,
+    TieBreak, TieOrder, WeightBasis,
 };
 
 /// The recorded divisions of one assignment.
@@ -23,6 +23,8 @@ struct Division {
     replicas: i64,
     parties: Vec<Party>,
     given: Vec<i64>,
+    /// The limits that the shares reach. Empty, or with an entry for each party.
+    limits: Vec<Option<LimitReached>>,
     ties: TieOrder,
 }
 
@@ -45,8 +47,22 @@ impl Recorder {
             replicas,
             parties: parties.collect(),
             given: shares.iter().map(|share| share.replicas).collect(),
+            limits: Vec::new(),
             ties: TieOrder::Ascending,
         });
+    }
+
+    /// Records shares that were assigned within limits, and the limit that each share reaches.
+    pub(super) fn limited(
+        &self,
+        replicas: i64,
+        shares: &[Share],
+        limits: Vec<Option<LimitReached>>,
+    ) {
+        self.undivided(DivisionOperation::Limit, replicas, shares);
+        if let Some(division) = self.divisions.borrow_mut().last_mut() {
+            division.limits = limits;
+        }
     }
 
     /// Records a division.
@@ -65,6 +81,7 @@ impl Recorder {
             replicas,
             parties: parties.to_vec(),
             given: given.to_vec(),
+            limits: Vec::new(),
             ties,
         });
     }
@@ -103,22 +120,24 @@ impl Division {
                 }
             })
             .collect();
-        let shares =
-            (self.parties.iter().zip(&self.given).zip(&floors)).map(|((party, &given), &floor)| {
-                DividedShare {
-                    cluster: name(party.ordinal),
-                    weight: party.votes,
-                    exact: match self.weights {
-                        WeightBasis::None => fraction(i128::from(given), 1),
-                        _ => fraction(
-                            i128::from(party.votes.max(0)) * i128::from(self.replicas),
-                            votes,
-                        ),
-                    },
-                    floor,
-                    remainder: given - floor,
-                    replicas: given,
-                }
+        let limits = self.limits.iter().copied().chain(std::iter::repeat(None));
+        let parties = self.parties.iter().zip(&self.given).zip(&floors);
+        let shares = parties
+            .zip(limits)
+            .map(|(((party, &given), &floor), limit)| DividedShare {
+                cluster: name(party.ordinal),
+                weight: party.votes,
+                exact: match self.weights {
+                    WeightBasis::None => fraction(i128::from(given), 1),
+                    _ => fraction(
+                        i128::from(party.votes.max(0)) * i128::from(self.replicas),
+                        votes,
+                    ),
+                },
+                floor,
+                remainder: given - floor,
+                replicas: given,
+                limit,
             });
         let remainders = extra_seats(&self.parties, &floors, &self.given, self.ties);
         DivisionStep {

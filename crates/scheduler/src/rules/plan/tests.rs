@@ -51,6 +51,7 @@ fn placed(clusters: &[(&str, i32)]) -> Outcome {
         result: Ok(Placed {
             targets,
             affinity: None,
+            waiting: 0,
         }),
     }
 }
@@ -230,4 +231,64 @@ fn cluster_scoped_bindings_have_their_own_message() {
         messages(&plan),
         ["Binding has been scheduled successfully. Result {m1:0}"]
     );
+}
+
+/// Returns the outcome in which m1 and m2 get one replica each, and `waiting` replicas wait.
+fn with_waiting(waiting: i64) -> Outcome {
+    let mut outcome = placed(&[("m1", 1), ("m2", 1)]);
+    if let Ok(placed) = &mut outcome.result {
+        placed.waiting = waiting;
+    }
+    outcome
+}
+
+#[test]
+fn a_binding_with_waiting_replicas_is_scheduled_and_waits() {
+    let spec = json!({ "spec": { "replicas": 5 } });
+    let first = plan(&binding(spec), &with_waiting(3));
+    assert_eq!(first.verdict, Verdict::Wait);
+    assert!(!first.is_error && first.targets.is_some());
+    let condition = first.status.and_then(|status| status.scheduled).unwrap();
+    assert_eq!(condition.reason, ScheduledReason::Success);
+    assert_eq!(
+        condition.message,
+        "Binding has been scheduled successfully. Placed 2 of 5 replicas; 3 wait for room."
+    );
+    // The same result is not written again, and the binding waits on.
+    let mut changes = scheduled();
+    changes["spec"] = json!({ "replicas": 5,
+        "clusters": [{ "name": "m1", "replicas": 1 }, { "name": "m2", "replicas": 1 }] });
+    changes["status"]["conditions"][1]["message"] = json!(condition.message);
+    let stored = binding(changes.clone());
+    assert_eq!(
+        plan(&stored, &with_waiting(3)),
+        Plan::nothing(Verdict::Wait)
+    );
+    // The remark leaves the condition with the last waiting replica.
+    changes["spec"]["replicas"] = json!(2);
+    let last = plan(&binding(changes), &with_waiting(0));
+    assert_eq!(last.verdict, Verdict::Done);
+    let condition = last.status.and_then(|status| status.scheduled).unwrap();
+    assert_eq!(condition.message, SUCCESS_MESSAGE);
+}
+
+#[test]
+fn the_applied_limits_follow_the_limits() {
+    for (limits, applied, change) in [
+        (None, None, None),
+        (Some("{}"), None, Some(json!("{}"))),
+        (Some("{}"), Some("{}"), None),
+        (Some("{}"), Some("old"), Some(json!("{}"))),
+        (None, Some("{}"), Some(Value::Null)),
+    ] {
+        let mut changes = scheduled();
+        let annotations = &mut changes["metadata"]["annotations"];
+        annotations[REPLICA_LIMITS] = json!(limits);
+        annotations[APPLIED_REPLICA_LIMITS] = json!(applied);
+        let plan = plan(&binding(changes), &placed(&[("m1", 0), ("m2", 0)]));
+        let wanted = change.map(
+            |change| json!({ "metadata": { "annotations": { APPLIED_REPLICA_LIMITS: change } } }),
+        );
+        assert_eq!(plan.result, wanted, "{limits:?} {applied:?}");
+    }
 }
