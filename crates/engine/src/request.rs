@@ -6,6 +6,7 @@ mod limits;
 mod placement;
 mod resources;
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -124,8 +125,9 @@ pub struct WorkloadPeers {
 pub struct EarlierRequest {
     /// The resource request of each of these replicas.
     pub request: ResourceRequest,
-    /// The current clusters that report these replicas with the earlier request.
-    pub clusters: Vec<String>,
+    /// The current clusters that report replicas with the earlier request, and the number of these replicas. It can be
+    /// greater than the number of current replicas: those that a decision removed are reported until they are gone.
+    pub clusters: BTreeMap<String, i32>,
 }
 
 /// A parsed binding.

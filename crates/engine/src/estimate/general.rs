@@ -121,9 +121,9 @@ impl GeneralEstimator {
         }
     }
 
-    /// Lowers the estimates of clusters that report the current replicas with an earlier and smaller request. The new
-    /// estimate is the number of replicas with the new request that would fit into the cluster without the current
-    /// replicas, minus the current replicas. The estimate is negative if the current replicas alone do not fit.
+    /// Lowers the estimates of clusters that report replicas with an earlier and smaller request. The new estimate is the
+    /// number of replicas with the new request that would fit into the cluster without the reported replicas, minus the
+    /// current replicas. The estimate is negative if the current replicas alone do not fit.
     fn lower_by_growth(
         &self,
         context: &EstimateContext<'_>,
@@ -131,15 +131,17 @@ impl GeneralEstimator {
         clusters: &[usize],
         estimates: &mut [i32],
     ) {
-        let current = context.request.current().iter();
-        let grown = current.filter(|(name, _)| earlier.clusters.contains(name));
-        let mut without_current = context.assumed.clone();
+        let mut without_reported = context.assumed.clone();
         let mut replicas_of = BTreeMap::new();
-        for (name, replicas) in grown {
-            let count = i32::try_from(*replicas).unwrap_or(i32::MAX);
-            let components = vec![(count, earlier.request.clone())];
-            without_current.free(name, AssumedWorkload { components });
-            replicas_of.insert(context.snapshot.ordinal(name), count);
+        for (name, reported) in &earlier.clusters {
+            let components = vec![(*reported, earlier.request.clone())];
+            without_reported.free(name, AssumedWorkload { components });
+            let mut current = context.request.current().iter();
+            let held = current.find(|(holder, _)| holder == name);
+            let held = held.map_or(0, |(_, replicas)| {
+                i32::try_from(*replicas).unwrap_or(i32::MAX)
+            });
+            replicas_of.insert(context.snapshot.ordinal(name), held);
         }
         let pod = std::cell::OnceCell::new();
         for (ordinal, estimate) in clusters.iter().zip(estimates) {
@@ -147,7 +149,7 @@ impl GeneralEstimator {
                 continue;
             };
             if let Some(row) = context.snapshot.row(*ordinal) {
-                let all = self.estimate_cluster(row, context.request, &without_current, &pod);
+                let all = self.estimate_cluster(row, context.request, &without_reported, &pod);
                 *estimate = (*estimate).min(bounded(all).saturating_sub(*replicas));
             }
         }

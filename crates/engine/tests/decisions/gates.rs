@@ -437,7 +437,7 @@ fn current_replicas_count_with_their_new_request() {
         let request = if grown {
             request.with_earlier(EarlierRequest {
                 request: ResourceRequest::new(&list).unwrap(),
-                clusters: vec!["m1".to_owned()],
+                clusters: [("m1".to_owned(), 4)].into(),
             })
         } else {
             request

@@ -186,22 +186,26 @@ fn replicas_that_outgrow_their_nodes_leave() {
         with_pools("m1", json!([{ "nodes": [nodes(4, "6")] }])),
         with_pools("m2", json!([{ "nodes": [nodes(8, "8")] }])),
     ];
-    let decide = |cpu: &str| {
+    let decide_from = |current: Value, cpu: &str| {
         let binding = with_binding_spec(
             binding(8, json!({ "replicaScheduling": aggregated() })),
-            json!({ "replicaRequirements": { "resourceRequest": { "cpu": cpu } },
-                "clusters": [{ "name": "m1", "replicas": 8 }] }),
+            json!({ "replicaRequirements": { "resourceRequest": { "cpu": cpu } }, "clusters": current }),
         );
         let earlier = serde_json::from_value(json!({ "cpu": "1" })).unwrap();
         let request = request(&binding).with_earlier(EarlierRequest {
             request: ResourceRequest::new(&earlier).unwrap(),
-            clusters: vec!["m1".to_owned()],
+            clusters: [("m1".to_owned(), 8)].into(),
         });
         text(&engine(EngineGates::default()).schedule(&fleet(&clusters).snapshot(), &request))
     };
+    let decide = |cpu: &str| decide_from(json!([{ "name": "m1", "replicas": 8 }]), cpu);
+    let moved = json!([{ "name": "m1", "replicas": 4 }, { "name": "m2", "replicas": 4 }]);
+    let decide_again = |cpu: &str| decide_from(moved.clone(), cpu);
     assert_eq!(decide("4"), "m1:8");
     assert_eq!(decide("5"), "m1:4 m2:4");
     assert_eq!(decide("8"), "m1:4 m2:4");
+    // The cluster still reports the eight replicas after four of them have left.
+    assert_eq!(decide_again("8"), "m1:4 m2:4");
     // They fit neither into m1 nor into m2.
     assert!(
         decide("9").ends_with("are not enough to schedule."),

@@ -37,6 +37,8 @@ struct Entry {
 #[derive(Clone, Debug)]
 struct ReportingCluster {
     name: String,
+    /// The number of replicas when the request grew.
+    replicas: i32,
     /// True if the workload became healthy after its request grew. The next report contains the new request.
     is_healthy: bool,
 }
@@ -78,6 +80,7 @@ impl EarlierRequests {
             clusters: targets
                 .map(|target| ReportingCluster {
                     name: target.name.clone(),
+                    replicas: target.replicas,
                     is_healthy: false,
                 })
                 .collect(),
@@ -129,7 +132,9 @@ impl EarlierRequests {
         let clusters = entry.clusters.iter();
         Some(EarlierRequest {
             request: entry.request.clone(),
-            clusters: clusters.map(|cluster| cluster.name.clone()).collect(),
+            clusters: clusters
+                .map(|cluster| (cluster.name.clone(), cluster.replicas))
+                .collect(),
         })
     }
 }
@@ -192,7 +197,8 @@ mod tests {
     /// Returns the clusters and the CPUs of the earlier request.
     fn earlier(book: &EarlierRequests) -> Option<(Vec<String>, i64)> {
         let earlier = book.of(&binding("1", &[], &[]).key)?;
-        Some((earlier.clusters, earlier.request.amounts()[0].units))
+        let clusters = earlier.clusters.into_keys().collect();
+        Some((clusters, earlier.request.amounts()[0].units))
     }
 
     #[test]

@@ -235,8 +235,8 @@ impl From<Peers> for WorkloadPeers {
 pub struct Earlier {
     /// The resource request of each replica.
     pub request: BTreeMap<String, String>,
-    /// The clusters that report this request.
-    pub clusters: Vec<String>,
+    /// The clusters that report this request, and the number of their replicas.
+    pub clusters: BTreeMap<String, i32>,
 }
 
 impl From<&EarlierRequest> for Earlier {
