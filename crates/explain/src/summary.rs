@@ -60,12 +60,7 @@ pub(crate) fn placed(request: &Request, placement: &Placement, counts: &[StageCo
     if clusters == 0 {
         return "scheduled, but no cluster has replicas".to_owned();
     }
-    let waiting = match placement.waiting {
-        0 => String::new(),
-        1 => "; 1 waits for room".to_owned(),
-        waiting => format!("; {waiting} wait for room"),
-    };
-    format!("{replicas}{clusters} of {}{each}{waiting}", plural(fleet))
+    format!("{replicas}{clusters} of {}{each}", plural(fleet))
 }
 
 /// Returns one sentence about a failed decision.

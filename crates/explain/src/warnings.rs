@@ -1,8 +1,9 @@
-//! Warnings about a successful decision that does not do what the placement asks for. Karmada decides like this, and a
-//! feature gate changes it.
+//! Warnings about a successful decision that does not do what the placement asks for: Karmada decides like this, and a
+//! feature gate changes it, or the limits of the binding allow it.
 
 use std::collections::BTreeSet;
 
+use berth_api::well_known::REPLICA_LIMITS;
 use berth_engine::{Explanation, Outcome, Request};
 
 /// Returns the warnings about a decision, one line each.
@@ -14,6 +15,12 @@ pub fn warnings(request: &Request, outcome: &Outcome, explanation: &Explanation)
         return Vec::new();
     }
     let mut lines = Vec::new();
+    if placement.waiting > 0 {
+        let (waiting, replicas) = (placement.waiting, request.replicas());
+        lines.push(format!(
+            "{waiting} of {replicas} replicas wait for room, as {REPLICA_LIMITS} allows"
+        ));
+    }
     let with_replicas: BTreeSet<&str> = placement
         .targets
         .iter()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use berth_api::binding::BindingSpec;
 use berth_api::{Binding, BindingKey};
-use berth_engine::{Assumed, Explanation, Fleet, Request, ScheduledReason};
+use berth_engine::{Assumed, Explanation, Fleet, Request, RequestError};
 use berth_scheduler::AffinityGroups;
 use berth_scheduler::framework::Victim;
 use berth_scheduler::offline::{self, CapacityChange};
@@ -124,7 +124,7 @@ impl Decider {
         }
         let request = match self.request(binding, &binding.spec) {
             Ok(request) => request,
-            Err(message) => return undecided(ScheduledReason::SchedulerError.as_str(), &message),
+            Err(error) => return undecided(error.reason().as_str(), &error.to_string()),
         };
         let snapshot = self.fleet.snapshot();
         if let Engines::Profiles(profiles) = &self.engines {
@@ -173,10 +173,8 @@ impl Decider {
         }
     }
 
-    fn request(&self, binding: &Arc<Binding>, spec: &BindingSpec) -> Result<Request, String> {
-        let request = Request::new(&binding.key, spec, &binding.status)
-            .and_then(|request| request.with_limits_of(binding))
-            .map_err(|error| error.to_string())?;
+    fn request(&self, binding: &Arc<Binding>, spec: &BindingSpec) -> Result<Request, RequestError> {
+        let request = Request::new(&binding.key, spec, &binding.status)?.with_limits_of(binding)?;
         let request = match self.engines {
             Engines::Profiles(_) => request.with_object(Arc::clone(binding)),
             Engines::Single(_) => request,
