@@ -3,7 +3,7 @@
 use berth_test_requirements::needs;
 use serde_json::{Value, json};
 
-use crate::program::{Up, until};
+use crate::program::{Up, berth, until};
 
 /// A Deployment that selects nodes with a label that no node has, and a policy that divides its replicas.
 const WEB: &str = "
@@ -40,16 +40,10 @@ fn apply_web(up: &Up) {
     up.kubectl(&["apply", "-f", file.to_str().unwrap()]);
 }
 
-#[needs(kubectl)]
-#[test]
-fn a_workload_that_fits_on_no_node_is_placed_after_a_node_gets_the_label() {
-    let up = Up::start(&["--members=2"]);
-    let path = "-o=jsonpath={.items[*].spec.externalName}";
-    let services = ["-n", "karmada-system", "get", "services", path];
-    assert_eq!(up.kubectl(&services), "127.0.0.1 127.0.0.1");
-    apply_web(&up);
+/// Waits until the binding of the Deployment is unschedulable.
+fn wait_for_no_room(up: &Up) {
     until("the condition", || {
-        let found = binding(&up);
+        let found = binding(up);
         let condition = &found["status"]["conditions"][0];
         let message = condition["message"].as_str().unwrap_or_default();
         let is_unschedulable = condition["status"] == "False"
@@ -59,6 +53,17 @@ fn a_workload_that_fits_on_no_node_is_placed_after_a_node_gets_the_label() {
             .then_some(())
             .ok_or_else(|| found.to_string())
     });
+}
+
+#[needs(kubectl)]
+#[test]
+fn a_workload_that_fits_on_no_node_is_placed_after_a_node_gets_the_label() {
+    let up = Up::start(&["--members=2"]);
+    let path = "-o=jsonpath={.items[*].spec.externalName}";
+    let services = ["-n", "karmada-system", "get", "services", path];
+    assert_eq!(up.kubectl(&services), "127.0.0.1 127.0.0.1");
+    apply_web(&up);
+    wait_for_no_room(&up);
     // No object of the control plane changes.
     up.in_member("member2", &["label", "node/member2-node-1", "disk=ssd"]);
     until("the placement", || {
@@ -88,6 +93,26 @@ fn without_estimators_and_node_pools_the_free_resources_of_the_cluster_count() {
     let services = ["-n", "karmada-system", "get", "services", "-o", "name"];
     assert_eq!(up.kubectl(&services), "");
     apply_web(&up);
+    until("the placement", || {
+        let found = binding(&up);
+        let target = json!([{"name": "member1", "replicas": 2}]);
+        (found["spec"]["clusters"] == target)
+            .then_some(())
+            .ok_or_else(|| found.to_string())
+    });
+}
+
+#[needs(kubectl)]
+#[test]
+fn without_estimators_the_node_pools_in_the_cluster_count() {
+    let up = Up::start(&["--members=1", "--without=estimators"]);
+    apply_web(&up);
+    wait_for_no_room(&up);
+    let explained = berth(up.home.path(), &["explain", "deployment/web"]).output();
+    let explained = String::from_utf8(explained.unwrap().stdout).unwrap();
+    let reason = "0 available replicas (general-estimator: 0 of 4 nodes satisfy the node selector";
+    assert!(explained.contains(reason), "{explained}");
+    up.in_member("member1", &["label", "node/member1-node-1", "disk=ssd"]);
     until("the placement", || {
         let found = binding(&up);
         let target = json!([{"name": "member1", "replicas": 2}]);
