@@ -233,6 +233,13 @@ impl ControlPlane {
             .start_members(fleet, args.bind_address, args.port, storage, &mut progress)
             .await?;
         self.join(&client, fleet, &mut progress).await?;
+        // The Services are created before the simulation and the controllers slow the API server down.
+        let estimates = !args.without.contains(&DisabledComponent::Estimators);
+        if estimates {
+            let (members, gates) = (self.servers.members(), args.feature_gates);
+            let serving = estimators::start(&client, members, gates, &self.cancel).await?;
+            self.tasks.spawn(serving.map(|()| (ESTIMATORS, Ok(()))));
+        }
         let unpullable = args.unpullable.as_ref();
         for task in self.servers.simulation(&client, unpullable, &self.cancel) {
             self.tasks.spawn(task.map(|()| (SIMULATION, Ok(()))));
@@ -245,12 +252,6 @@ impl ControlPlane {
                 self.tasks
                     .spawn(controller.map(move |ended| (name, ended.map_err(UpError::from))));
             }
-        }
-        let estimates = !args.without.contains(&DisabledComponent::Estimators);
-        if estimates {
-            let (members, gates) = (self.servers.members(), args.feature_gates);
-            let serving = estimators::start(&client, members, gates, &self.cancel).await?;
-            self.tasks.spawn(serving.map(|()| (ESTIMATORS, Ok(()))));
         }
         if !args.without.contains(&DisabledComponent::Scheduler) {
             let cancel = self.cancel.clone();

@@ -7,7 +7,6 @@ use std::time::Duration;
 use berth_api::Cluster;
 use berth_apimachinery::api_error::api_error_message;
 use berth_apimachinery::timestamp;
-use berth_component_base::user_agent::Component;
 use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::{Namespace, Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject};
@@ -201,9 +200,16 @@ pub async fn external_service(
     };
     let namespace = berth_api::well_known::NAMESPACE_SYSTEM;
     let services: Api<Service> = Api::namespaced(client.clone(), namespace);
-    let apply = PatchParams::apply(Component::CommandLine.name()).force();
-    let applied = services.patch(name, &apply, &Patch::Apply(&service)).await;
-    applied.map_err(|source| BootstrapError::Object {
+    let created = services.create(&PostParams::default(), &service).await;
+    let written = match created {
+        // The Service is from an earlier start, in which the server had another port.
+        Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
+            let patch = Patch::Merge(json!({ "spec": service.spec }));
+            services.patch(name, &PatchParams::default(), &patch).await
+        }
+        created => created,
+    };
+    written.map_err(|source| BootstrapError::Object {
         what: format!("Service {namespace}/{name}"),
         source: Box::new(source),
     })?;
