@@ -40,9 +40,13 @@ mod tests;
 
 pub use amounts::Amounts;
 
+use std::collections::BTreeMap;
+
 use berth_apimachinery::quantity::Quantity;
+use serde_json::{Value, json};
 
 use crate::binding::BindingSpec;
+use crate::cluster::ResourceList;
 use crate::federated_resource_quota::FederatedResourceQuota;
 
 /// The reason in the status of a write that a quota refuses. Clients compare it.
@@ -139,6 +143,35 @@ pub fn total_usage<'a>(
 ) -> Amounts {
     let total: Amounts = bindings.into_iter().map(usage).sum();
     total.only(&quota.spec.overall)
+}
+
+/// Returns a quota as JSON with another usage. Unknown fields are kept.
+pub fn with_used(quota: &Value, used: &Amounts) -> Value {
+    let mut changed = quota.clone();
+    if !changed["status"].is_object() {
+        changed["status"] = json!({});
+    }
+    changed["status"]["overallUsed"] = json!(used.to_list());
+    changed
+}
+
+/// Returns a merge patch of the status that sets the usage of a quota, if the quota has not changed since it was read.
+pub fn patch_used(quota: &FederatedResourceQuota, new: &Amounts) -> Value {
+    let status = quota.status.as_ref();
+    let former = status.map(|status| &status.overall_used);
+    let former = former.into_iter().flat_map(ResourceList::keys);
+    let mut fields: BTreeMap<String, Value> = former
+        .map(|resource| (resource.clone(), Value::Null))
+        .collect();
+    let kept = new.to_list();
+    fields.extend(
+        kept.into_iter()
+            .map(|(resource, text)| (resource, json!(text))),
+    );
+    json!({
+        "metadata": { "resourceVersion": quota.metadata.resource_version },
+        "status": { "overallUsed": fields },
+    })
 }
 
 /// Returns the usage in the status of a quota.
