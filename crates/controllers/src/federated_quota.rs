@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use berth_api::federated_quota::{Amounts, used};
 use berth_api::well_known::{QUOTA_NAME, QUOTA_NAMESPACE};
 use berth_api::{Cluster, FederatedResourceQuota, ResourceBinding, Work};
 use berth_events::{Event, EventRecorder, Severity};
@@ -111,6 +112,7 @@ pub async fn run(
         listed: BTreeSet::new(),
         enforcement: Enforcement::default(),
         bindings: None,
+        monitor: monitor.clone(),
         queue: WorkQueue::default().metered(meter),
     };
     runtime
@@ -166,6 +168,7 @@ struct QuotaControllers {
     enforcement: Enforcement,
     /// The token that stops the watch of bindings, while there are quotas.
     bindings: Option<CancellationToken>,
+    monitor: Monitor,
     queue: WorkQueue<Task, ()>,
 }
 
@@ -252,7 +255,10 @@ impl Observe for QuotaControllers {
         let key = (namespace.to_owned(), name.to_owned());
         match source {
             Source::Quotas => {
-                self.quotas.remove(&key);
+                if let Some(quota) = self.quotas.remove(&key) {
+                    let resources = quota.spec.overall.keys();
+                    resources.for_each(|resource| self.monitor.forget_quota(&key, resource));
+                }
                 self.enforcement.forget(&key);
                 self.push(Part::Sync, &key);
             }
@@ -296,6 +302,7 @@ impl QuotaControllers {
         self.enforcement.observe(&name, &quota);
         let new = Arc::new(quota);
         let old = self.quotas.insert(name.clone(), Arc::clone(&new));
+        self.measure(&name, old.as_deref(), &new);
         let assignments = |quota: &FederatedResourceQuota| quota.spec.static_assignments.clone();
         let old = old.as_deref();
         if old.map(assignments) != Some(assignments(&new)) {
@@ -305,6 +312,24 @@ impl QuotaControllers {
             self.push(Part::Enforcement, &name);
         }
         self.push(Part::Status, &name);
+    }
+
+    /// Records the used shares of all limits of a quota.
+    fn measure(
+        &self,
+        name: &ObjectName,
+        old: Option<&FederatedResourceQuota>,
+        new: &FederatedResourceQuota,
+    ) {
+        let former = old.into_iter().flat_map(|old| old.spec.overall.keys());
+        for resource in former.filter(|resource| !new.spec.overall.contains_key(*resource)) {
+            self.monitor.forget_quota(name, resource);
+        }
+        let used = used(new);
+        for (resource, limit) in Amounts::of(&new.spec.overall).iter() {
+            let share = used.get(resource).ratio(limit);
+            self.monitor.quota_used(name, resource, share);
+        }
     }
 
     fn put_work(&mut self, name: ObjectName, work: Work) {
@@ -395,16 +420,11 @@ impl QuotaControllers {
 
     /// Queues the removal of the Works of quotas that were deleted while no controller ran.
     fn enqueue_orphans(&mut self) {
-        let quotas: BTreeSet<ObjectName> = self
-            .works
-            .values()
-            .map(|work| sync::quota_of(work))
-            .collect();
-        for quota in quotas
-            .iter()
-            .filter(|quota| !self.quotas.contains_key(*quota))
-        {
-            self.push(Part::Sync, quota);
+        let quotas = self.works.values().map(|work| sync::quota_of(work));
+        let deleted = quotas.filter(|quota| !self.quotas.contains_key(quota));
+        let deleted: BTreeSet<ObjectName> = deleted.collect();
+        for quota in deleted {
+            self.push(Part::Sync, &quota);
         }
     }
 
