@@ -15,7 +15,9 @@
 //! 4. A resource that the quota did not limit at its last recalculation has no charges from before. Charges since then
 //!    are added to the sum of the list. The result may be too high until rule 2 applies, but never too low.
 //!
-//! Raising the usage is always safe.
+//! Raising the usage is always safe. Each change of the usage is followed by an exact recalculation after [`IN_FLIGHT`]:
+//! it removes the charge of a binding that was never stored, and restores the usage of a binding that was to shrink and
+//! was not stored.
 
 use std::time::Duration;
 
