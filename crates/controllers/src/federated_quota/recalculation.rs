@@ -53,12 +53,12 @@ pub(super) fn recalculated(
     let limited_before = status.map(|status| &status.overall);
     let limited_before = limited_before.cloned().unwrap_or_default();
     let used = used(quota).only(&quota.spec.overall);
-    let charged = used.only(&limited_before);
-    let charged_since = used - charged.clone();
-    let remaining = (charged - freed.only(&limited_before)).positive();
-    let before = bound.only(&limited_before);
-    let new = bound - before.clone();
-    before.max(&remaining) + new + charged_since
+    let known = used.only(&limited_before);
+    let charged_since = used - known.clone();
+    let remaining = (known - freed.only(&limited_before)).positive();
+    let bound_before = bound.only(&limited_before);
+    let newly_limited = bound - bound_before.clone();
+    bound_before.max(&remaining) + newly_limited + charged_since
 }
 
 #[cfg(test)]

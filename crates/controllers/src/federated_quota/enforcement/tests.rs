@@ -57,8 +57,8 @@ impl Server {
         }
         let mut quota = self.quota.lock().unwrap();
         if *method == Method::PATCH {
-            let patch: Value = serde_json::from_slice(body).unwrap();
-            if let Some(used) = patch["status"].get("overallUsed") {
+            let change: Value = serde_json::from_slice(body).unwrap();
+            if let Some(used) = change["status"].get("overallUsed") {
                 quota["status"]["overallUsed"] = used.clone();
             }
         }
