@@ -1,5 +1,5 @@
 //! Tests of the pages docs/members.md, docs/drift.md, docs/failover.md, docs/maintain-a-cluster.md, docs/capacity.md,
-//! docs/gangs.md, docs/placement-limits.md and docs/preemption.md: the commands in the pages must succeed.
+//! docs/quotas.md, docs/gangs.md, docs/placement-limits.md and docs/preemption.md: the commands in the pages must succeed.
 
 use berth_test_requirements::needs;
 use std::process::Command;
@@ -111,6 +111,12 @@ fn the_commands_in_the_page_on_maintenance_succeed() {
 #[test]
 fn the_commands_in_the_page_on_capacity_succeed() {
     run_page("capacity.md");
+}
+
+#[needs(kubectl)]
+#[test]
+fn the_commands_in_the_page_on_quotas_succeed() {
+    run_page("quotas.md");
 }
 
 #[needs(kubectl)]
