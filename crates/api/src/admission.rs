@@ -19,6 +19,7 @@ mod override_rules;
 mod placement_rules;
 mod policy_defaults;
 mod policy_rules;
+mod quota_rules;
 mod resource_models;
 mod taint_policy_rules;
 #[cfg(test)]
@@ -60,6 +61,8 @@ pub enum GuardedKind {
     ClusterOverridePolicy,
     /// `clustertaintpolicies.policy.karmada.io`
     ClusterTaintPolicy,
+    /// `federatedresourcequotas.policy.karmada.io`
+    FederatedResourceQuota,
     /// `resourcebindings.work.karmada.io`
     ResourceBinding,
     /// `clusterresourcebindings.work.karmada.io`
@@ -85,6 +88,7 @@ impl GuardedKind {
             ("policy.karmada.io", "overridepolicies") => Some(Self::OverridePolicy),
             ("policy.karmada.io", "clusteroverridepolicies") => Some(Self::ClusterOverridePolicy),
             ("policy.karmada.io", "clustertaintpolicies") => Some(Self::ClusterTaintPolicy),
+            ("policy.karmada.io", "federatedresourcequotas") => Some(Self::FederatedResourceQuota),
             ("work.karmada.io", "resourcebindings") => Some(Self::ResourceBinding),
             ("work.karmada.io", "clusterresourcebindings") => Some(Self::ClusterResourceBinding),
             ("work.karmada.io", "works") => Some(Self::Work),
@@ -106,6 +110,7 @@ impl GuardedKind {
             | Self::OverridePolicy
             | Self::ClusterOverridePolicy
             | Self::ClusterTaintPolicy
+            | Self::FederatedResourceQuota
             | Self::ResourceInterpreterCustomization
             | Self::ResourceInterpreterWebhookConfiguration => None,
             Self::PropagationPolicy => Some(well_known::PROPAGATION_POLICY_PERMANENT_ID),
@@ -130,6 +135,7 @@ impl GuardedKind {
             | Self::OverridePolicy
             | Self::ClusterOverridePolicy
             | Self::ClusterTaintPolicy
+            | Self::FederatedResourceQuota
             | Self::ResourceBinding
             | Self::ClusterResourceBinding
             | Self::Work
@@ -217,6 +223,7 @@ pub fn mutate(
         }
         GuardedKind::Work => work::mutate(object, environment),
         GuardedKind::ClusterTaintPolicy
+        | GuardedKind::FederatedResourceQuota
         | GuardedKind::ResourceInterpreterCustomization
         | GuardedKind::ResourceInterpreterWebhookConfiguration => {}
     }
@@ -284,6 +291,7 @@ fn check(
             override_rules::check(kind, old, object)
         }
         GuardedKind::ClusterTaintPolicy => taint_policy_rules::check(object),
+        GuardedKind::FederatedResourceQuota => quota_rules::check(object),
         GuardedKind::ResourceInterpreterWebhookConfiguration => {
             interpreter_webhook_rules::check(object)
         }

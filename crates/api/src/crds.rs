@@ -9,7 +9,7 @@ use kube::CustomResourceExt as _;
 
 use crate::{
     Cluster, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding,
-    ClusterTaintPolicy, OverridePolicy, PropagationPolicy, ResourceBinding,
+    ClusterTaintPolicy, FederatedResourceQuota, OverridePolicy, PropagationPolicy, ResourceBinding,
     ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration, Work,
     WorkloadRebalancer,
 };
@@ -33,6 +33,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         OverridePolicy::crd(),
         ClusterOverridePolicy::crd(),
         ClusterTaintPolicy::crd(),
+        FederatedResourceQuota::crd(),
         ResourceBinding::crd(),
         ClusterResourceBinding::crd(),
         Work::crd(),

@@ -10,6 +10,7 @@
 //! | [`binding`], [`decoded_binding`], [`binding_key`] | bindings as API objects, decoded, and their identity |
 //! | [`work`] | Works |
 //! | [`cluster`] | member clusters |
+//! | [`federated_resource_quota`], [`federated_quota`] | quotas over all clusters; usage of bindings, charges |
 //! | [`interpreter_customization`] | scripts that interpret the objects of a kind |
 //! | [`interpreter_webhook`], [`interpreter_context`] | webhooks that interpret objects; their requests and responses |
 //! | [`workload_rebalancer`] | requests to reschedule workloads |
@@ -60,6 +61,8 @@ pub mod crds;
 pub mod decoded_binding;
 pub mod dependency;
 pub mod feature_gates;
+pub mod federated_quota;
+pub mod federated_resource_quota;
 mod field_schema;
 pub mod field_selector;
 pub mod go_json;
@@ -89,6 +92,7 @@ pub use binding::{ClusterResourceBinding, ResourceBinding};
 pub use binding_key::{BindingKey, BindingKind};
 pub use cluster::Cluster;
 pub use decoded_binding::Binding;
+pub use federated_resource_quota::FederatedResourceQuota;
 pub use interpreter_customization::ResourceInterpreterCustomization;
 pub use interpreter_webhook::ResourceInterpreterWebhookConfiguration;
 pub use override_policy::{ClusterOverridePolicy, OverridePolicy};

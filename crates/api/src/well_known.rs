@@ -18,6 +18,10 @@ pub const CLUSTER_RESOURCE_BINDING_PERMANENT_ID: &str =
     "clusterresourcebinding.karmada.io/permanent-id";
 /// Label: the id of a Work.
 pub const WORK_PERMANENT_ID: &str = "work.karmada.io/permanent-id";
+/// Label of Works: the namespace of the FederatedResourceQuota that the Work belongs to.
+pub const QUOTA_NAMESPACE: &str = "federatedresourcequota.karmada.io/namespace";
+/// Label of Works: the name of the FederatedResourceQuota that the Work belongs to.
+pub const QUOTA_NAME: &str = "federatedresourcequota.karmada.io/name";
 /// Label of objects in member clusters, with the value [`MANAGED_VALUE`]: the control plane owns the object.
 pub const MANAGED: &str = "karmada.io/managed";
 /// The value of [`MANAGED`].

@@ -11,6 +11,7 @@ pub mod failover_flags;
 pub mod ignored_flags;
 mod leader_gate;
 pub mod propagation_flags;
+pub mod quota_flags;
 pub mod selection;
 
 use std::path::PathBuf;

@@ -23,7 +23,7 @@ use berth_scheduler::config::BindAddress;
 use berth_up::instance::{Claim, Record};
 use berth_up::kubeconfig::{self, Reservation};
 use berth_up::members::Member;
-use berth_up::servers::Servers;
+use berth_up::servers::{QuotaEnforcement, Servers};
 use berth_up::storage::Storage;
 use berth_up::{bootstrap, fault_injection, fleet, open_files};
 use futures::FutureExt as _;
@@ -153,7 +153,12 @@ impl ControlPlane {
         log_ineffective(&args.feature_gates.ineffective_for_controllers());
         let listen = SocketAddr::new(args.bind_address, args.port);
         let storage = args.persistence.open()?;
-        let servers = Servers::start(listen, storage.server("control-plane")?)
+        let quotas = if args.feature_gates.quota_enforcement {
+            QuotaEnforcement::On
+        } else {
+            QuotaEnforcement::Off
+        };
+        let servers = Servers::start(listen, quotas, storage.server("control-plane")?)
             .await
             .map_err(|error| match error {
                 StartError::Bind { source, .. }

@@ -14,9 +14,10 @@ use berth_component_base::metrics::{build_info, process};
 use berth_component_base::program::ignored_flags;
 use berth_component_base::user_agent::Component;
 use berth_webhook::{
-    CertificateFiles, CertificateManager, CertificateManagerOptions, FileError, RequestMetrics,
-    ServerOptions, ServingCertificate, StartError, WebhookServer,
+    CertificateFiles, CertificateManager, CertificateManagerOptions, FileError, QuotaCharges,
+    RequestMetrics, ServerOptions, ServingCertificate, StartError, WebhookServer,
 };
+use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 pub use self::flags::WebhookArgs;
@@ -86,6 +87,24 @@ async fn certificate_manager(
     kubeconfig: Option<PathBuf>,
     options: CertificateManagerOptions,
 ) -> Result<CertificateManager, ConnectError> {
+    let client = control_plane_client(kubeconfig).await?;
+    Ok(CertificateManager::new(
+        client,
+        options,
+        Arc::new(SystemTime::now),
+    ))
+}
+
+/// Returns the enforcement of quotas, if its feature gate is on.
+async fn quota_charges(args: &WebhookArgs) -> Result<Option<QuotaCharges>, ConnectError> {
+    if !args.feature_gates.quota_enforcement {
+        return Ok(None);
+    }
+    let client = control_plane_client(args.kubeconfig.clone()).await?;
+    Ok(Some(QuotaCharges::new(client)))
+}
+
+async fn control_plane_client(kubeconfig: Option<PathBuf>) -> Result<Client, ConnectError> {
     let target = Target {
         kubeconfig: kubeconfig_of(kubeconfig.filter(|path| !path.as_os_str().is_empty())),
         ..Target::default()
@@ -93,11 +112,7 @@ async fn certificate_manager(
     let mut config = kube_client::config(&target).await?;
     config.read_timeout = Some(REQUEST_TIMEOUT);
     let (client, _) = kube_client::counted_client(config, &target, Component::Webhook)?;
-    Ok(CertificateManager::new(
-        client,
-        options,
-        Arc::new(SystemTime::now),
-    ))
+    Ok(client)
 }
 
 /// Returns the endpoints for probes and metrics. The readiness probe fails until the server has a certificate.
@@ -133,6 +148,7 @@ pub async fn run(args: WebhookArgs, cancel: CancellationToken) -> Result<(), Web
         listen: args.listen(),
         minimum_tls: args.minimum_tls(),
         no_execute: args.no_execute(),
+        quotas: quota_charges(&args).await?,
         certificate: certificate.clone(),
         metrics: metrics.clone(),
     })

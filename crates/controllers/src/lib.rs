@@ -12,6 +12,7 @@
 //! | [`workload_rebalancer`] | triggers the rescheduling of the workloads in a WorkloadRebalancer |
 //! | [`cluster`] | maintains the execution namespace, finalizer and condition taints of Clusters |
 //! | [`cluster_status`] | collects the status of Push clusters |
+//! | [`federated_quota`] | distributes FederatedResourceQuotas to members, and computes their usage |
 //! | [`taint_policy`] | adds and removes the taints that ClusterTaintPolicies define |
 //! | [`namespace_sync`] | creates the namespaces of the control plane in members |
 //! | [`unified_auth`] | lets the control plane impersonate the users of the cluster proxy in members |
@@ -51,6 +52,7 @@ pub mod detector;
 pub mod did_you_mean;
 mod execution_namespace;
 pub mod failover;
+pub mod federated_quota;
 mod fingerprint;
 #[cfg(fuzzing)]
 pub mod fuzzing;

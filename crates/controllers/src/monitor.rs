@@ -24,7 +24,8 @@ use self::binding_health::{BindingHealth, HealthTimeline};
 use self::families::{
     ClusterFamilies, ClusterLabels, CreationLabels, DriftLabels, EvictionFamilies, EvictionLabels,
     InterpreterFamilies, KindLabels, MigrationLabels, PropagationFamilies, QueueLabels,
-    RebalanceLabels, ResultLabels, UpdateLabels, WebhookLabels, WriteLabels, set_resources,
+    QuotaFamilies, QuotaLabels, RebalanceLabels, ResultLabels, UpdateLabels, WebhookLabels,
+    WriteLabels, set_resources,
 };
 use self::queue_meter::QueueMeter;
 use self::watchdog::{LoopActivity, Watchdog};
@@ -38,6 +39,7 @@ struct Inner {
     propagation: PropagationFamilies,
     clusters: ClusterFamilies,
     evictions: EvictionFamilies,
+    quotas: QuotaFamilies,
     interpreter: InterpreterFamilies,
     binding_health: BindingHealth,
     queues: Mutex<BTreeMap<&'static str, Arc<Mutex<WorkQueue>>>>,
@@ -102,6 +104,7 @@ impl Monitor {
         all.propagation.register(registry);
         all.clusters.register(registry);
         all.evictions.register(registry);
+        all.quotas.register(registry);
         all.interpreter.register(registry);
         all.binding_health.register(registry, timestamp::now());
         let queues = all.queues.lock().unwrap_or_else(PoisonError::into_inner);
@@ -304,6 +307,18 @@ impl Monitor {
     /// Stops counting a deleted binding.
     pub(crate) fn forget_binding(&self, key: &BindingKey) {
         self.0.binding_health.remove(key);
+    }
+
+    /// Records the used share of a limit of a FederatedResourceQuota.
+    pub(crate) fn quota_used(&self, quota: &(String, String), resource: &str, share: f64) {
+        let labels = QuotaLabels::new(quota, resource);
+        self.0.quotas.used.get_or_create(&labels).set(share);
+    }
+
+    /// Removes a limit that a FederatedResourceQuota no longer has.
+    pub(crate) fn forget_quota(&self, quota: &(String, String), resource: &str) {
+        let labels = QuotaLabels::new(quota, resource);
+        self.0.quotas.used.remove(&labels);
     }
 
     /// Records whether evictions are paused.

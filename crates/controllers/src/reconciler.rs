@@ -147,6 +147,16 @@ impl<E: Send + 'static> Inputs<E> {
         resource: &ApiResource,
         to_event: impl Fn(WatchEvent) -> E + Send + Sync + 'static,
     ) -> CancellationToken {
+        self.watch_labelled(resource, None, to_event)
+    }
+
+    /// Starts an informer for the objects of a resource that a label selector selects. Returns the token that stops it.
+    pub(crate) fn watch_labelled(
+        &mut self,
+        resource: &ApiResource,
+        labels: Option<String>,
+        to_event: impl Fn(WatchEvent) -> E + Send + Sync + 'static,
+    ) -> CancellationToken {
         let api: Api<LeanObject> = Api::all_with(self.client.clone(), resource);
         let stop = self.shutdown.child_token();
         let sender = self.sender.clone();
@@ -155,6 +165,7 @@ impl<E: Send + 'static> Inputs<E> {
             api,
             Config {
                 start: Start::Stream,
+                labels,
                 ..Config::default()
             },
             to_event,

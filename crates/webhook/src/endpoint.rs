@@ -64,6 +64,10 @@ const ENDPOINTS: &[(&str, Endpoint)] = &[
         Endpoint::Validate(GuardedKind::ClusterTaintPolicy),
     ),
     (
+        "/validate-federatedresourcequota",
+        Endpoint::Validate(GuardedKind::FederatedResourceQuota),
+    ),
+    (
         "/validate-resourcebinding",
         Endpoint::Validate(GuardedKind::ResourceBinding),
     ),
@@ -88,7 +92,6 @@ const WITHOUT_RULES: &[&str] = &[
     "/mutate-multiclusterservice",
     "/validate-cronfederatedhpa",
     "/validate-federatedhpa",
-    "/validate-federatedresourcequota",
     "/validate-multiclusteringress",
     "/validate-multiclusterservice",
 ];

@@ -10,6 +10,7 @@
 //! | `request_handler` | paths, limits and status codes of HTTP requests |
 //! | `request_metrics` | counts and latencies of requests |
 //! | `decide` | the admission rules, applied to one review |
+//! | `quota_charges` | enforcement of quotas: charges of bindings |
 //! | `verdict` | the result of a decision: allowed with a patch, or denied with a reason; the response |
 //! | `review` | `AdmissionReview` of the API group `admission.k8s.io` |
 //! | `endpoint` | paths, and the resources that each path reviews |
@@ -22,6 +23,7 @@ mod certificate_manager;
 mod decide;
 mod endpoint;
 mod open_connections;
+mod quota_charges;
 mod request_handler;
 mod request_metrics;
 mod review;
@@ -36,6 +38,7 @@ pub use certificate_manager::{
 };
 pub use decide::{NoExecuteTaints, decide};
 pub use endpoint::Endpoint;
+pub use quota_charges::QuotaCharges;
 pub use request_metrics::RequestMetrics;
 pub use review::{AdmissionReview, ReviewError};
 pub use server::{MinimumTls, ServerOptions, StartError, WebhookServer};

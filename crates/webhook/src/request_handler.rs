@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use berth_api::admission::GuardedKind;
 use bytes::{Bytes, BytesMut};
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
@@ -15,11 +16,13 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
-use crate::decide::{NoExecuteTaints, decide};
+use crate::decide::{NoExecuteTaints, verdict};
 use crate::endpoint::Endpoint;
 use crate::open_connections::OpenConnection;
+use crate::quota_charges::QuotaCharges;
 use crate::request_metrics::RequestMetrics;
 use crate::review::AdmissionReview;
+use crate::verdict::Verdict;
 
 /// Maximum size of a review, in bytes, as in karmada-webhook. A review has two objects of at most 3 MiB each, and other
 /// fields.
@@ -35,6 +38,8 @@ const MAX_ALL_BODIES: usize = 256 << 20;
 #[derive(Debug)]
 pub(crate) struct Service {
     no_execute: NoExecuteTaints,
+    /// The enforcement of quotas, if it is on.
+    quotas: Option<QuotaCharges>,
     reviews: Semaphore,
     /// One permit for each byte of the bodies in memory.
     bodies: Semaphore,
@@ -79,11 +84,13 @@ impl Failure {
 impl Service {
     pub(crate) fn new(
         no_execute: NoExecuteTaints,
+        quotas: Option<QuotaCharges>,
         metrics: Arc<RequestMetrics>,
         stopping: CancellationToken,
     ) -> Self {
         Self {
             no_execute,
+            quotas,
             reviews: Semaphore::new(MAX_REVIEWS),
             bodies: Semaphore::new(MAX_ALL_BODIES),
             metrics,
@@ -157,10 +164,14 @@ impl Service {
         // connection.
         let decided = tokio::task::spawn_blocking(move || {
             let review = AdmissionReview::parse(&body)?;
-            Ok(decide(endpoint, no_execute, &review))
+            let verdict = verdict(endpoint, no_execute, &review.request);
+            Ok((review, verdict))
         });
         match decided.await {
-            Ok(Ok(reviewed)) => Ok(reviewed),
+            Ok(Ok((review, verdict))) => {
+                let verdict = self.charge(endpoint, &review, verdict).await;
+                Ok(verdict.respond(&review))
+            }
             Ok(Err::<_, crate::review::ReviewError>(error)) => {
                 Err(Failure::bad_request(error.to_string()))
             }
@@ -170,6 +181,22 @@ impl Service {
                     "the review failed; the log of the webhook has the reason",
                 ))
             }
+        }
+    }
+
+    /// Charges a binding that the rules allow to the quotas of its namespace, and returns the final verdict.
+    async fn charge(
+        &self,
+        endpoint: Endpoint,
+        review: &AdmissionReview,
+        verdict: Verdict,
+    ) -> Verdict {
+        let is_binding = endpoint == Endpoint::Validate(GuardedKind::ResourceBinding);
+        match &self.quotas {
+            Some(quotas) if is_binding && verdict.is_allowed() => {
+                quotas.review(&review.request).await
+            }
+            _ => verdict,
         }
     }
 

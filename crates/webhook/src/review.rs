@@ -47,6 +47,10 @@ pub(crate) struct AdmissionRequest {
     pub(crate) sub_resource: String,
     #[serde(default)]
     pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) namespace: String,
+    #[serde(default)]
+    pub(crate) dry_run: Option<bool>,
     pub(crate) operation: Operation,
     #[serde(default)]
     pub(crate) object: Option<Value>,

@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::decide::NoExecuteTaints;
 use crate::open_connections::{OpenConnection, OpenConnections};
+use crate::quota_charges::QuotaCharges;
 use crate::request_handler::Service;
 use crate::request_metrics::RequestMetrics;
 use crate::serving_certificate::{ServingCertificate, provider};
@@ -78,6 +79,8 @@ pub struct ServerOptions {
     pub minimum_tls: MinimumTls,
     /// The rule for ClusterTaintPolicies with the effect `NoExecute`.
     pub no_execute: NoExecuteTaints,
+    /// The enforcement of FederatedResourceQuotas, if it is on.
+    pub quotas: Option<QuotaCharges>,
     /// The certificate of new connections.
     pub certificate: ServingCertificate,
     /// The metrics of requests.
@@ -107,6 +110,7 @@ pub struct WebhookServer {
     listener: TcpListener,
     tls: Arc<ServerConfig>,
     no_execute: NoExecuteTaints,
+    quotas: Option<QuotaCharges>,
     metrics: Arc<RequestMetrics>,
 }
 
@@ -131,6 +135,7 @@ impl WebhookServer {
             listener,
             tls: Arc::new(tls),
             no_execute: options.no_execute,
+            quotas: options.quotas,
             metrics: options.metrics,
         })
     }
@@ -142,7 +147,8 @@ impl WebhookServer {
 
     /// Serves until the token is cancelled. Then it closes the listener and finishes the requests in progress.
     pub async fn run(self, cancel: CancellationToken) {
-        let service = Arc::new(Service::new(self.no_execute, self.metrics, cancel.clone()));
+        let service = Service::new(self.no_execute, self.quotas, self.metrics, cancel.clone());
+        let service = Arc::new(service);
         let acceptor = TlsAcceptor::from(self.tls);
         let connections = TaskTracker::new();
         let open = Arc::new(OpenConnections::new(MAX_CONNECTIONS));

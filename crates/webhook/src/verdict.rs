@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use berth_api::admission::FieldError;
+use berth_api::federated_quota::QUOTA_EXCEEDED;
 use json_patch::Patch;
 use serde_json::{Value, json};
 
@@ -30,14 +31,19 @@ pub(crate) enum DenialReason {
     Forbidden,
     /// A rule denies the write. Karmada's aggregated API server uses this reason.
     Invalid,
+    /// A FederatedResourceQuota denies the write.
+    QuotaExceeded,
+    /// The webhook cannot decide about the write.
+    InternalError,
 }
 
 impl DenialReason {
     fn code(self) -> u16 {
         match self {
             Self::BadRequest => 400,
-            Self::Forbidden => 403,
+            Self::Forbidden | Self::QuotaExceeded => 403,
             Self::Invalid => 422,
+            Self::InternalError => 500,
         }
     }
 
@@ -46,6 +52,8 @@ impl DenialReason {
             Self::BadRequest => "BadRequest",
             Self::Forbidden => "Forbidden",
             Self::Invalid => "Invalid",
+            Self::QuotaExceeded => QUOTA_EXCEEDED,
+            Self::InternalError => "InternalError",
         }
     }
 }

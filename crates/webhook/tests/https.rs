@@ -51,6 +51,7 @@ async fn start(certificate: ServingCertificate, minimum_tls: MinimumTls) -> Runn
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         minimum_tls,
         no_execute: NoExecuteTaints::default(),
+        quotas: None,
         certificate,
         metrics: Arc::default(),
     })
@@ -290,6 +291,7 @@ async fn the_start_error_contains_an_address_that_is_in_use() {
         listen: taken.address,
         minimum_tls: MinimumTls::default(),
         no_execute: NoExecuteTaints::default(),
+        quotas: None,
         certificate,
         metrics: Arc::default(),
     })

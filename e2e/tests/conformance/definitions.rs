@@ -8,11 +8,10 @@ use serde_json::{Map, Value};
 /// The kind that Karmada serves with an API server of its own, without a definition.
 const WITHOUT_DEFINITION: &str = "clusters.cluster.karmada.io/v1alpha1";
 /// Karmada's definitions of kinds and versions that Berth does not install.
-const NOT_INSTALLED: [&str; 10] = [
+const NOT_INSTALLED: [&str; 9] = [
     "clusterresourcebindings.work.karmada.io/v1alpha1",
     "cronfederatedhpas.autoscaling.karmada.io/v1alpha1",
     "federatedhpas.autoscaling.karmada.io/v1alpha1",
-    "federatedresourcequotas.policy.karmada.io/v1alpha1",
     "multiclusteringresses.networking.karmada.io/v1alpha1",
     "multiclusterservices.networking.karmada.io/v1alpha1",
     "remedies.remedy.karmada.io/v1alpha1",

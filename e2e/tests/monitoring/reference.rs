@@ -219,6 +219,11 @@ async fn controller_families() -> Families {
     scene
         .create_all(&[unreachable_webhook(), secret, policy("secrets", secrets)])
         .await;
+    let quota = json!({
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "FederatedResourceQuota",
+        "metadata": { "name": "team", "namespace": "default" }, "spec": { "overall": { "cpu": "1" } },
+    });
+    scene.create_all(&[quota]).await;
     scene
         .create_all(&[first.clone(), second.clone(), policy("p", json!({}))])
         .await;

@@ -122,7 +122,7 @@ const EFFECTS: [(&str, &str); 24] = [
     ),
     (
         "FederatedQuotaEnforcement",
-        "[missing](compatibility.md#missing): the webhook and the controllers do not enforce quotas",
+        "the webhook refuses bindings that exceed a FederatedResourceQuota, and the controllers compute its usage from the bindings ([quotas](quotas.md))",
     ),
     (
         "ControllerPriorityQueue",

@@ -2,6 +2,7 @@
 //! have an API server of their own.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -9,9 +10,10 @@ use base64::engine::general_purpose::STANDARD;
 use berth::controllers::controller_set::run_binding_controllers;
 use berth_api::feature_gates::ControllerGates;
 use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding, Work, names};
-use berth_apiserver::{Server, ServerConfig};
+use berth_apiserver::{Admission, Server, ServerConfig};
 use berth_component_base::program::logging::LogArgs;
 use berth_controllers::detector::{self, DetectorOptions};
+use berth_controllers::federated_quota::{self, QuotaOptions, StatusController, SyncController};
 use berth_controllers::monitor::Monitor;
 use berth_controllers::propagation::{self, PropagationOptions};
 use berth_controllers::recent_templates::RecentTemplates;
@@ -19,6 +21,7 @@ pub use berth_e2e::objects::NAMESPACE;
 use berth_e2e::{KubeApiserver, Objects, objects};
 use berth_scheduler::Options;
 use berth_up::admission::KarmadaAdmission;
+use berth_up::quota_admission::QuotaAdmission;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -87,12 +90,42 @@ impl Fleet {
         fleet
     }
 
+    /// Starts a fleet like [`Self::start`], in which quotas are enforced.
+    pub async fn with_quotas(members: usize) -> Self {
+        let admission: Vec<Arc<dyn Admission>> =
+            vec![Arc::new(KarmadaAdmission), Arc::new(QuotaAdmission)];
+        let mut fleet = Self::with_admission(members, admission).await;
+        for index in 0..members {
+            fleet.join(index).await;
+        }
+        fleet.start_controllers();
+        let options = QuotaOptions {
+            sync: Some(SyncController),
+            status: Some(StatusController::Bindings),
+            enforcement: Some(Duration::from_mins(5)),
+            routine_events: false,
+        };
+        if let Some(controllers) = &mut fleet.controllers {
+            let (client, cancel) = (fleet.client.clone(), controllers.cancel.clone());
+            controllers.tasks.push(tokio::spawn(async move {
+                federated_quota::run(client, options, Monitor::default(), cancel)
+                    .await
+                    .unwrap();
+            }));
+        }
+        fleet
+    }
+
     /// Starts a control plane and members. The Clusters, the controllers and the scheduler do not exist yet.
     pub async fn without_clusters(members: usize) -> Self {
+        Self::with_admission(members, vec![Arc::new(KarmadaAdmission)]).await
+    }
+
+    async fn with_admission(members: usize, admission: Vec<Arc<dyn Admission>>) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         berth_component_base::program::logging::init(&LogArgs::default(), "off");
         let server = Server::start(ServerConfig {
-            admission: vec![std::sync::Arc::new(KarmadaAdmission)],
+            admission,
             ..ServerConfig::default()
         })
         .await

@@ -31,6 +31,7 @@ mod namespace_sync;
 mod override_policies;
 mod overriders;
 mod ownership;
+mod quotas;
 mod request_budget;
 mod state_preservation;
 mod status_aggregation;

@@ -62,6 +62,13 @@ pub enum Denial {
         /// The message.
         message: String,
     },
+    /// The response for a write that an admission webhook with this name denied.
+    Webhook {
+        /// The name of the webhook.
+        name: &'static str,
+        /// The `Status` in the response of the webhook.
+        status: Value,
+    },
 }
 
 impl Denial {
@@ -85,6 +92,16 @@ impl Denial {
     }
 }
 
+/// The accounts that a write changes: objects of one kind, in the namespace of the write, that count what the objects of
+/// the namespace use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Accounts {
+    /// API group of the accounts.
+    pub group: &'static str,
+    /// Plural name of the accounts.
+    pub resource: &'static str,
+}
+
 /// An in-process admission hook. A hook must not perform I/O or call the server.
 pub trait Admission: Send + Sync + 'static {
     /// Reports whether the hook handles writes of the resource. The server calls this method for each write.
@@ -100,5 +117,23 @@ pub trait Admission: Send + Sync + 'static {
     fn validate(&self, request: &AdmissionRequest<'_>, object: &Value) -> Result<(), Denial> {
         let _ = (request, object);
         Ok(())
+    }
+
+    /// Returns the accounts that the write may change.
+    fn accounts(&self, request: &AdmissionRequest<'_>) -> Option<Accounts> {
+        let _ = request;
+        None
+    }
+
+    /// Charges a write that passed all checks to the accounts of its namespace. Returns the new content of the accounts
+    /// that change. The server stores them together with the write, and stores neither if the other one fails.
+    fn charge(
+        &self,
+        request: &AdmissionRequest<'_>,
+        object: &Value,
+        accounts: &[Value],
+    ) -> Result<Vec<Value>, Denial> {
+        let _ = (request, object, accounts);
+        Ok(Vec::new())
     }
 }

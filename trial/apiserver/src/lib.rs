@@ -65,7 +65,9 @@ mod tls;
 mod verbs;
 mod webhook_registry;
 
-pub use admission::{Admission, AdmissionRequest, Cause, Denial, GroupResource, Operation};
+pub use admission::{
+    Accounts, Admission, AdmissionRequest, Cause, Denial, GroupResource, Operation,
+};
 pub use axum::body::Body;
 pub use connect::{Connect, ConnectRequest, ConnectedSubresource, Requester};
 pub use error::{ApiError, Reason};

@@ -48,6 +48,8 @@ pub(crate) struct Shared {
     /// Locked while a write in a namespace with quotas is checked and stored, so that no other write changes the usage
     /// meanwhile.
     pub(crate) quota_lock: Mutex<()>,
+    /// Locked while a write is charged to accounts and stored. It is locked after `quota_lock`.
+    pub(crate) accounts_lock: Mutex<()>,
     /// The compiled resources of each CustomResourceDefinition, by its name.
     definitions: Mutex<HashMap<Arc<str>, CompiledDefinition>>,
 }
@@ -138,6 +140,7 @@ impl Shared {
             stopping,
             advertised,
             quota_lock: Mutex::default(),
+            accounts_lock: Mutex::default(),
             definitions: Mutex::default(),
         };
         shared.refresh_definitions();

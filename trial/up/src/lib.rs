@@ -3,6 +3,7 @@
 //! - [`servers`]: the servers of one `berth up`, and the simulation in its members.
 //! - [`bootstrap`]: the objects that make an API server a control plane of Karmada.
 //! - [`admission`]: Karmada's admission rules, as a part of an API server.
+//! - [`quota_admission`]: enforcement of quotas, as a part of the API server.
 //! - [`cluster_proxy`]: Karmada's proxy to the members, as a part of the API server.
 //! - [`fleet`], [`members`]: the simulated members: their Cluster manifests, and their servers with nodes and pods.
 //! - [`fault_injection`]: the task that makes members unreachable.
@@ -23,5 +24,6 @@ pub mod kubeconfig;
 pub mod members;
 pub mod open_files;
 pub mod preview_server;
+pub mod quota_admission;
 pub mod servers;
 pub mod storage;

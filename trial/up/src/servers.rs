@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use berth_api::Cluster;
-use berth_apiserver::{Server, ServerConfig, StartError, StorageError};
+use berth_apiserver::{Admission, Server, ServerConfig, StartError, StorageError};
 use berth_component_base::kube_client;
 use berth_component_base::program::progress::Progress;
 use berth_component_base::user_agent::Component;
@@ -20,7 +20,17 @@ use crate::cluster_proxy::ClusterProxy;
 use crate::fault_injection;
 use crate::kubeconfig::{self, Access, CONTEXT};
 use crate::members::{self, Member, MemberError};
+use crate::quota_admission::QuotaAdmission;
 use crate::storage::Storage;
+
+/// The enforcement of FederatedResourceQuotas by the API server of the control plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuotaEnforcement {
+    /// Bindings that exceed a quota are refused.
+    On,
+    /// Quotas have no effect on bindings.
+    Off,
+}
 
 /// The API server of the control plane, and those of the simulated members.
 #[derive(Debug)]
@@ -35,10 +45,18 @@ impl Servers {
     ///
     /// # Errors
     /// When the server cannot start.
-    pub async fn start(listen: SocketAddr, config: ServerConfig) -> Result<Self, StartError> {
+    pub async fn start(
+        listen: SocketAddr,
+        quotas: QuotaEnforcement,
+        config: ServerConfig,
+    ) -> Result<Self, StartError> {
+        let mut admission: Vec<Arc<dyn Admission>> = vec![Arc::new(KarmadaAdmission)];
+        if quotas == QuotaEnforcement::On {
+            admission.push(Arc::new(QuotaAdmission));
+        }
         let control_plane = Server::start(ServerConfig {
             listen,
-            admission: vec![Arc::new(KarmadaAdmission)],
+            admission,
             connects: vec![Arc::new(ClusterProxy)],
             ..config
         });

@@ -13,6 +13,8 @@ pub struct FeatureGates {
     pub priority_based_scheduling: bool,
     /// RoutineEvents: each successful step is recorded as an event, as in Karmada.
     pub routine_events: bool,
+    /// FederatedQuotaEnforcement: admission refuses bindings that exceed a FederatedResourceQuota of their namespace.
+    pub quota_enforcement: bool,
     /// Gates of the engine.
     pub engine: EngineGates,
     /// Gates of the controllers.
@@ -91,6 +93,7 @@ impl FeatureGates {
     #[must_use]
     pub fn stand_alone() -> Self {
         Self {
+            quota_enforcement: true,
             engine: EngineGates::stand_alone(),
             ..Self::default()
         }
@@ -102,6 +105,7 @@ impl Default for FeatureGates {
         Self {
             priority_based_scheduling: true,
             routine_events: false,
+            quota_enforcement: false,
             engine: EngineGates::default(),
             controllers: ControllerGates::default(),
             unsupported: 0,
@@ -255,10 +259,7 @@ const GATES: &[(&str, Stage, Effect)] = &[
     (
         "FederatedQuotaEnforcement",
         Stage::Alpha,
-        Unsupported {
-            supported: false,
-            entry: "feature-gates=FederatedQuotaEnforcement=true",
-        },
+        Set(|gates, on| gates.quota_enforcement = on),
     ),
     (
         "ControllerPriorityQueue",
@@ -390,10 +391,9 @@ mod tests {
                 &[],
             ),
             (
-                "ControllerPriorityQueue=false,MultiClusterService=true,Failover=true,FederatedQuotaEnforcement=true",
+                "ControllerPriorityQueue=false,MultiClusterService=true,Failover=true",
                 &[
                     "feature-gates=MultiClusterService=true",
-                    "feature-gates=FederatedQuotaEnforcement=true",
                     "feature-gates=ControllerPriorityQueue=false",
                 ],
             ),

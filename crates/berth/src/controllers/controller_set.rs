@@ -9,6 +9,7 @@ use berth_controllers::cluster::HeartbeatOptions;
 use berth_controllers::cluster_status::{self, ClusterStatusOptions};
 use berth_controllers::detector::{self, DetectorOptions, OptionsError};
 use berth_controllers::failover::{self, FailoverOptions};
+use berth_controllers::federated_quota::{self, QuotaOptions};
 use berth_controllers::monitor::Monitor;
 use berth_controllers::propagation::{self, PropagationOptions, PropagationParts};
 use berth_controllers::recent_templates::RecentTemplates;
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use super::DetectorArgs;
 use super::failover_flags::{FailoverArgs, MemberKind};
 use super::propagation_flags::PropagationArgs;
+use super::quota_flags::QuotaArgs;
 use super::selection::{Controller, Selection};
 
 const DETECTOR: &str = "detector";
@@ -42,7 +44,8 @@ pub struct ControllerFlags {
     /// Controllers to run: `*` enables the default controllers, NAME enables one controller, -NAME disables one
     ///
     /// The names are applicationFailover, binding, bindingStatus, cluster, clusterStatus, clustertaintpolicy,
-    /// deploymentReplicasSyncer, execution, gracefulEviction, hpaScaleTargetMarker, namespace, unifiedAuth and
+    /// deploymentReplicasSyncer, execution, federatedResourceQuotaEnforcement, federatedResourceQuotaStatus,
+    /// federatedResourceQuotaSync, gracefulEviction, hpaScaleTargetMarker, namespace, unifiedAuth and
     /// workloadRebalancer. `*` omits deploymentReplicasSyncer and hpaScaleTargetMarker. Karmada's other names are
     /// accepted without effect.
     #[arg(
@@ -68,6 +71,10 @@ pub struct ControllerFlags {
     /// Flags of the propagation controllers.
     #[command(flatten)]
     pub propagation: PropagationArgs,
+
+    /// Flags of the controllers of quotas.
+    #[command(flatten)]
+    pub quotas: QuotaArgs,
 }
 
 /// An error of a controller. It ends the controller.
@@ -95,6 +102,7 @@ pub struct ControllerSet {
     cluster_status: ClusterStatusOptions,
     failover: FailoverOptions,
     taint_policies: taint_policy::Effect,
+    quotas: QuotaOptions,
     gates: ControllerGates,
 }
 
@@ -147,6 +155,7 @@ impl ControllerSet {
                 ..failover
             },
             taint_policies,
+            quotas: flags.quotas.options(&selection, gates),
             selection,
             gates: controllers,
         })
@@ -172,9 +181,14 @@ impl ControllerSet {
             Ok(propagation::run(client, self.propagation, observed, monitor, cancel).await?)
         };
         let (client, monitor, cancel) = inputs();
-        let selection = self.selection.clone();
-        let bindings =
-            run_selected_binding_controllers(client, self.gates, selection, monitor, cancel);
+        let bindings = run_bindings_and_quotas(
+            client,
+            self.gates,
+            self.selection.clone(),
+            self.quotas,
+            monitor,
+            cancel,
+        );
         let (client, monitor, cancel) = inputs();
         let clusters = run_cluster_controllers(
             client,
@@ -212,6 +226,30 @@ pub async fn run_binding_controllers(
         client, gates, selection, monitor, cancel,
     ))
     .await
+}
+
+/// Runs the selected binding controllers and the controllers of quotas, until the token is cancelled.
+async fn run_bindings_and_quotas(
+    client: Client,
+    gates: ControllerGates,
+    selection: Selection,
+    quotas: QuotaOptions,
+    monitor: Monitor,
+    cancel: CancellationToken,
+) -> Result<(), ControllerSetError> {
+    let quotas = async {
+        let run = federated_quota::run(client.clone(), quotas, monitor.clone(), cancel.clone());
+        Ok(run.await?)
+    };
+    let bindings = run_selected_binding_controllers(
+        client.clone(),
+        gates,
+        selection,
+        monitor.clone(),
+        cancel.clone(),
+    );
+    tokio::try_join!(bindings, quotas)?;
+    Ok(())
 }
 
 async fn run_selected_binding_controllers(

@@ -60,16 +60,10 @@ const INFORMERS: &[AcceptedFlag] = &[
     flag("resync-period", ValueKind::Duration, "0s"),
 ];
 
-/// Settings of controllers that Berth does not have: the detection of clusters of the Cluster API,
-/// FederatedResourceQuota and FederatedHPA.
+/// Settings of controllers that Berth does not have: the detection of clusters of the Cluster API, and FederatedHPA.
 const MISSING_CONTROLLERS: &[AcceptedFlag] = &[
     flag("cluster-api-context", ValueKind::Text, ""),
     flag("cluster-api-kubeconfig", ValueKind::Text, ""),
-    flag(
-        "federated-resource-quota-sync-period",
-        ValueKind::Duration,
-        "5m0s",
-    ),
     flag(
         "horizontal-pod-autoscaler-cpu-initialization-period",
         ValueKind::Duration,

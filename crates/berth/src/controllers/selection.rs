@@ -22,6 +22,12 @@ pub enum Controller {
     DeploymentReplicasSyncer,
     /// Applies objects to the members, and writes the status of these objects into the Works.
     Execution,
+    /// Recalculates the usage of FederatedResourceQuotas from the bindings.
+    FederatedResourceQuotaEnforcement,
+    /// Aggregates the usage of FederatedResourceQuotas in members.
+    FederatedResourceQuotaStatus,
+    /// Creates the ResourceQuotas of FederatedResourceQuotas in members.
+    FederatedResourceQuotaSync,
     /// Ends graceful evictions.
     GracefulEviction,
     /// Labels workloads that have an autoscaler.
@@ -35,7 +41,7 @@ pub enum Controller {
 }
 
 impl Controller {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 16] = [
         Self::ApplicationFailover,
         Self::Binding,
         Self::BindingStatus,
@@ -44,6 +50,9 @@ impl Controller {
         Self::ClusterTaintPolicy,
         Self::DeploymentReplicasSyncer,
         Self::Execution,
+        Self::FederatedResourceQuotaEnforcement,
+        Self::FederatedResourceQuotaStatus,
+        Self::FederatedResourceQuotaSync,
         Self::GracefulEviction,
         Self::HpaScaleTargetMarker,
         Self::Namespace,
@@ -61,6 +70,9 @@ impl Controller {
             Self::ClusterTaintPolicy => "clustertaintpolicy",
             Self::DeploymentReplicasSyncer => "deploymentReplicasSyncer",
             Self::Execution => "execution",
+            Self::FederatedResourceQuotaEnforcement => "federatedResourceQuotaEnforcement",
+            Self::FederatedResourceQuotaStatus => "federatedResourceQuotaStatus",
+            Self::FederatedResourceQuotaSync => "federatedResourceQuotaSync",
             Self::GracefulEviction => "gracefulEviction",
             Self::HpaScaleTargetMarker => "hpaScaleTargetMarker",
             Self::Namespace => "namespace",
@@ -79,16 +91,13 @@ impl Controller {
 }
 
 /// Karmada's controllers that Berth does not have, and `workStatus`, which is a part of Berth's `execution`.
-const WITHOUT_EFFECT: [&str; 14] = [
+const WITHOUT_EFFECT: [&str; 11] = [
     "agentcsrapproving",
     "cronFederatedHorizontalPodAutoscaler",
     "endpointSlice",
     "endpointsliceCollect",
     "endpointsliceDispatch",
     "federatedHorizontalPodAutoscaler",
-    "federatedResourceQuotaEnforcement",
-    "federatedResourceQuotaStatus",
-    "federatedResourceQuotaSync",
     "multiclusterservice",
     "remedy",
     "serviceExport",

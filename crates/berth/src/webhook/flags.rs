@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 /// Flags of `berth webhook`.
 #[derive(Args, Clone, Debug)]
 pub struct WebhookArgs {
-    /// Path to the kubeconfig file of the control plane, for self-managed certificates
+    /// Path to the kubeconfig file of the control plane, for self-managed certificates and for quotas
     ///
     /// If unset: KUBECONFIG, the kubeconfig of `berth up`, ~/.kube/config, then the in-cluster configuration.
     #[arg(long, value_name = "FILE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
@@ -94,7 +94,7 @@ pub struct WebhookArgs {
         value_parser = go_bool)]
     pub allow_no_execute_taint_policy: bool,
 
-    /// Accepted without effect: self-managed certificates need a few requests per minute
+    /// Accepted without effect: requests to the control plane are not limited
     #[arg(
         long,
         value_name = "QPS",
@@ -112,7 +112,7 @@ pub struct WebhookArgs {
     )]
     pub kube_api_burst: i32,
 
-    /// Feature gates, as for karmada-webhook; no gate changes the rules
+    /// Feature gates, as for karmada-webhook; FederatedQuotaEnforcement refuses bindings that exceed a quota
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = feature_gates::parse)]
     pub feature_gates: FeatureGates,
 

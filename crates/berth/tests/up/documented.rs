@@ -1,5 +1,5 @@
-//! Tests of the pages docs/members.md, docs/drift.md, docs/failover.md, docs/maintain-a-cluster.md, docs/gangs.md and
-//! docs/preemption.md: the commands in the pages must succeed.
+//! Tests of the pages docs/members.md, docs/drift.md, docs/failover.md, docs/maintain-a-cluster.md, docs/quotas.md,
+//! docs/gangs.md and docs/preemption.md: the commands in the pages must succeed.
 
 use berth_test_requirements::needs;
 use std::process::Command;
@@ -88,6 +88,12 @@ fn the_commands_in_the_page_on_failover_succeed() {
 #[test]
 fn the_commands_in_the_page_on_maintenance_succeed() {
     run_page("maintain-a-cluster.md");
+}
+
+#[needs(kubectl)]
+#[test]
+fn the_commands_in_the_page_on_quotas_succeed() {
+    run_page("quotas.md");
 }
 
 #[needs(kubectl)]

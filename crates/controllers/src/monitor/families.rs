@@ -60,6 +60,14 @@ pub(super) struct DriftLabels {
     pub(super) member_cluster: String,
 }
 
+/// The labels of a limit of a FederatedResourceQuota.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct QuotaLabels {
+    pub(super) quota_namespace: String,
+    pub(super) name: String,
+    pub(super) resource: String,
+}
+
 /// The label of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct ClusterLabels {
@@ -180,10 +188,29 @@ families! {
 }
 
 families! {
+    /// The families about FederatedResourceQuotas.
+    pub(super) struct QuotaFamilies {
+        /// Used share of a limit of a FederatedResourceQuota, from 0 to 1; above 1 after the limit was lowered.
+        pub(super) used: Gauges<QuotaLabels> = "berth_federated_quota_used_ratio";
+    }
+}
+
+families! {
     /// The families about calls of interpreter webhooks.
     pub(super) struct InterpreterFamilies {
         /// Time of a call of an interpreter webhook, in seconds.
         pub(super) webhooks: Histograms<WebhookLabels> = "berth_interpreter_webhook_duration_seconds", OPERATION;
+    }
+}
+
+impl QuotaLabels {
+    pub(super) fn new(quota: &(String, String), resource: &str) -> Self {
+        let (namespace, name) = quota.clone();
+        Self {
+            quota_namespace: namespace,
+            name,
+            resource: resource.to_owned(),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use super::*;
 fn service() -> Service {
     Service::new(
         NoExecuteTaints::default(),
+        None,
         Arc::default(),
         CancellationToken::new(),
     )
@@ -86,7 +87,12 @@ async fn a_body_that_does_not_arrive_is_a_timeout() {
 #[tokio::test]
 async fn a_stopping_server_is_healthy_but_not_ready() {
     let stopping = CancellationToken::new();
-    let service = Service::new(NoExecuteTaints::default(), Arc::default(), stopping.clone());
+    let service = Service::new(
+        NoExecuteTaints::default(),
+        None,
+        Arc::default(),
+        stopping.clone(),
+    );
     let probe = async |path: &str| {
         let request = Request::get(path).body(Empty::<Bytes>::new()).unwrap();
         service.respond(request).await.status().as_u16()

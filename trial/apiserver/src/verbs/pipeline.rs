@@ -4,6 +4,7 @@
 //! A write waits only for webhook calls, and holds no lock during these calls. A conflict with another write is
 //! detected when the object is stored.
 
+mod accounts;
 mod admission_steps;
 mod decoding;
 mod insert;

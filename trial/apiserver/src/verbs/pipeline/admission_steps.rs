@@ -21,6 +21,7 @@ use crate::schema::{normalize, validate};
 use crate::store::Key;
 use crate::verbs::Call;
 use crate::verbs::delete_options::DeleteOptions;
+use crate::webhook_registry::admission_review;
 
 /// Sets defaults, records the field manager, and runs the mutating hooks and webhooks.
 pub(super) async fn mutate(
@@ -164,7 +165,7 @@ fn hooks(call: &Call) -> Vec<&Arc<dyn Admission>> {
     all.filter(|hook| hook.handles(&resource)).collect()
 }
 
-fn operation(old: Option<&Value>) -> Operation {
+pub(super) fn operation(old: Option<&Value>) -> Operation {
     if old.is_some() {
         Operation::Update
     } else {
@@ -181,7 +182,7 @@ fn default(resource: &Resource, value: &mut Value) {
     }
 }
 
-fn denied(call: &Call, name: &str, denial: Denial) -> ApiError {
+pub(super) fn denied(call: &Call, name: &str, denial: Denial) -> ApiError {
     match denial {
         Denial::Invalid { causes } => {
             ApiError::invalid(&call.resource.group, &call.resource.kind, name, causes)
@@ -189,10 +190,11 @@ fn denied(call: &Call, name: &str, denial: Denial) -> ApiError {
         Denial::Forbidden { message } => {
             ApiError::forbidden(&call.resource.group, &call.resource.plural, name, &message)
         }
+        Denial::Webhook { name, status } => admission_review::denied(name, &status),
     }
 }
 
-fn request<'a>(
+pub(super) fn request<'a>(
     call: &'a Call,
     operation: Operation,
     key: &'a Key,

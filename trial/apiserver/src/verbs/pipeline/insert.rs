@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::accounts;
 use super::admission_steps::{admit, mutate};
 use super::webhook_dispatch::{Matched, Subject};
 use super::{
@@ -142,14 +143,20 @@ fn store(
         if store.get(&resource.table, &key).is_some() {
             return Err(commit_error(call, &key, CommitError::Exists));
         }
+        drop(accounts::charge(call, &key, None, &stored_value)?);
         let object = Stored::new(key, store.version(), &stored_value)
             .map_err(|e| ApiError::internal(e.to_string()))?;
         return Ok(Arc::new(object));
     }
-    let object = store
-        .create(&resource.table, key.clone(), &mut stored_value)
-        .map_err(|e| commit_error(call, &key, e))?;
-    drop((quota_guard, reserved));
+    let mut charges = accounts::charge(call, &key, None, &stored_value)?;
+    let object = match store.create(&resource.table, key.clone(), &mut stored_value) {
+        Ok(object) => object,
+        Err(error) => {
+            charges.iter_mut().for_each(accounts::Charges::undo);
+            return Err(commit_error(call, &key, error));
+        }
+    };
+    drop((charges, quota_guard, reserved));
     call.shared.after_write(&resource.table);
     Ok(object)
 }

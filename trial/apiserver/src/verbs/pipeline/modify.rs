@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::MutexGuard;
 use serde_json::Value;
 
+use super::accounts::{self, Charges};
 use super::admission_steps::{admit, mutate};
 use super::prepare_update::{bump_generation, is_no_op, restore_preserved_fields};
 use super::webhook_dispatch::{Matched, Subject};
@@ -132,6 +133,7 @@ fn store(
     let quota_guard = check_growth(call, key, old, &new)?;
     let mut new = to_stored(new, resource);
     check_size(&new, Some(stored))?;
+    let mut charges = accounts::charge(call, key, Some(old), &new)?;
     if call.options.dry_run {
         let object = Stored::new(key.clone(), stored.version, &new)
             .map_err(|e| ApiError::internal(e.to_string()))?;
@@ -144,10 +146,11 @@ fn store(
     } else {
         store.update(&resource.table, key, stored.version, &mut new)
     };
-    drop((quota_guard, reserved));
-    if result.is_ok() {
-        call.shared.after_write(&resource.table);
+    match &result {
+        Ok(_) => call.shared.after_write(&resource.table),
+        Err(_) => charges.iter_mut().for_each(Charges::undo),
     }
+    drop((charges, quota_guard, reserved));
     Ok(result)
 }
 
