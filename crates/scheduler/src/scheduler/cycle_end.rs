@@ -56,6 +56,11 @@ impl Scheduler {
         } = cycle;
         // 2. The end of the assumption. If the decision was not stored, its capacity and its reservations are free before
         //    the watch events of phase 4 queue other bindings.
+        if let Some(quotas) = &mut self.cache.quotas
+            && !report.is_conclusive()
+        {
+            quotas.result_unknown(&key);
+        }
         self.complete_decision(leading, &key, fate);
         if let Some(mut decision) = decision
             && fate == DecisionFate::Dropped
