@@ -8,13 +8,14 @@ use berth_api::admission::{self, Environment, GuardedKind, Operation};
 use libfuzzer_sys::{Corpus, fuzz_target};
 use serde_json::Value;
 
-const KINDS: [(&str, &str); 10] = [
+const KINDS: [(&str, &str); 11] = [
     ("cluster.karmada.io", "clusters"),
     ("policy.karmada.io", "propagationpolicies"),
     ("policy.karmada.io", "clusterpropagationpolicies"),
     ("policy.karmada.io", "overridepolicies"),
     ("policy.karmada.io", "clusteroverridepolicies"),
     ("policy.karmada.io", "clustertaintpolicies"),
+    ("policy.karmada.io", "federatedresourcequotas"),
     (
         "config.karmada.io",
         "resourceinterpreterwebhookconfigurations",

@@ -95,12 +95,6 @@ pub fn definitions() -> Vec<Value> {
             "multiclusteringresses",
             "Namespaced",
         ),
-        (
-            "policy",
-            "FederatedResourceQuota",
-            "federatedresourcequotas",
-            "Namespaced",
-        ),
         ("remedy", "Remedy", "remedies", "Cluster"),
         (
             "multicluster.x-k8s.io",

@@ -92,9 +92,7 @@ impl Fleet {
 
     /// Starts a fleet like [`Self::start`], in which quotas are enforced.
     pub async fn with_quotas(members: usize) -> Self {
-        let admission: Vec<Arc<dyn Admission>> =
-            vec![Arc::new(KarmadaAdmission), Arc::new(QuotaAdmission)];
-        let mut fleet = Self::with_admission(members, admission).await;
+        let mut fleet = Self::enforcing_quotas(members).await;
         for index in 0..members {
             fleet.join(index).await;
         }
@@ -114,6 +112,14 @@ impl Fleet {
             }));
         }
         fleet
+    }
+
+    /// Starts a control plane and members, in which admission enforces quotas. The Clusters, the controllers and the
+    /// scheduler do not exist yet.
+    pub async fn enforcing_quotas(members: usize) -> Self {
+        let admission: Vec<Arc<dyn Admission>> =
+            vec![Arc::new(KarmadaAdmission), Arc::new(QuotaAdmission)];
+        Self::with_admission(members, admission).await
     }
 
     /// Starts a control plane and members. The Clusters, the controllers and the scheduler do not exist yet.

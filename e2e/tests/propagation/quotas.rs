@@ -5,7 +5,7 @@ use berth_e2e::objects::{NAMESPACE, wait_for};
 use berth_e2e::{Objects as _, eventually};
 use k8s_openapi::api::core::v1::Event;
 use kube::Api;
-use kube::api::ListParams;
+use kube::api::{ListParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::fleet::Fleet;
@@ -59,6 +59,12 @@ async fn assigned_members_get_a_resource_quota() {
     let limits = quota(&[("m1", "600m"), ("m2", "400m")]);
     let in_member = json!({ "apiVersion": "v1", "kind": "ResourceQuota",
         "metadata": { "name": "team" } });
+    // The cluster controller, which creates the execution namespaces, does not run in a fleet.
+    for namespace in ["karmada-es-m1", "karmada-es-m2"] {
+        let namespace = json!({ "apiVersion": "v1", "kind": "Namespace",
+            "metadata": { "name": namespace } });
+        fleet.apply(namespace).await;
+    }
     fleet.apply(limits.clone()).await;
     for (member, cpu) in [(m1, "600m"), (m2, "400m")] {
         member
@@ -138,5 +144,101 @@ async fn workloads_beyond_the_quota_wait_until_others_are_deleted() {
     wait_for_scheduled(&fleet, "api-deployment", "Success").await;
     wait_for_used(&fleet, Some("700m")).await;
     fleet.members[0].wait_until_exists(&api).await;
+    fleet.stop().await;
+}
+
+/// Returns a binding whose replica requests 100m of cpu in each of some clusters.
+fn binding(name: &str, clusters: usize) -> ResourceBinding {
+    let clusters: Vec<Value> = (0..clusters)
+        .map(|index| json!({ "name": format!("m{index}"), "replicas": 1 }))
+        .collect();
+    serde_json::from_value(json!({
+        "metadata": { "name": name },
+        "spec": {
+            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": name },
+            "replicaRequirements": { "resourceRequest": { "cpu": "100m" } },
+            "clusters": clusters,
+        },
+    }))
+    .unwrap()
+}
+
+async fn used(fleet: &Fleet) -> Value {
+    let quota = fleet.get(&quota(&[])).await.unwrap();
+    quota["status"]["overallUsed"]["cpu"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_bindings_never_exceed_the_quota_together() {
+    let fleet = Fleet::enforcing_quotas(0).await;
+    fleet.apply(quota(&[])).await;
+    let bindings = fleet.bindings();
+    let created = (0..15).map(|index| {
+        let bindings = bindings.clone();
+        tokio::spawn(async move {
+            let new = binding(&format!("b{index}"), 1);
+            bindings.create(&PostParams::default(), &new).await
+        })
+    });
+    let mut refused = 0;
+    for created in created.collect::<Vec<_>>() {
+        match created.await.unwrap() {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) => {
+                assert_eq!((status.code, &*status.reason), (403, "QuotaExceeded"));
+                let expected = "admission webhook \"resourcebinding.karmada.io\" denied the request: \
+                                FederatedResourceQuota(default/team) exceeded for resource cpu: \
+                                requested sum 1100m, limit 1.";
+                assert_eq!(status.message, expected);
+                refused += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert_eq!(refused, 5);
+    assert_eq!(used(&fleet).await, "1");
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_that_is_not_stored_is_not_charged() {
+    let fleet = Fleet::enforcing_quotas(0).await;
+    fleet.apply(quota(&[])).await;
+    let bindings = fleet.bindings();
+    let dry_run = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    bindings.create(&dry_run, &binding("a", 2)).await.unwrap();
+    let exceeding = bindings.create(&dry_run, &binding("a", 11)).await;
+    assert!(
+        exceeding
+            .unwrap_err()
+            .to_string()
+            .contains("requested sum 1100m")
+    );
+    assert_eq!(used(&fleet).await, Value::Null);
+
+    let parameters = PostParams::default();
+    let first = bindings
+        .create(&parameters, &binding("a", 2))
+        .await
+        .unwrap();
+    bindings
+        .create(&parameters, &binding("a", 3))
+        .await
+        .unwrap_err();
+    assert_eq!(used(&fleet).await, "200m");
+    let mut grown = first.clone();
+    grown.spec.clusters = binding("a", 4).spec.clusters;
+    bindings.replace("a", &parameters, &grown).await.unwrap();
+    assert_eq!(used(&fleet).await, "400m");
+    let mut stale = first;
+    stale.spec.clusters = binding("a", 9).spec.clusters;
+    bindings
+        .replace("a", &parameters, &stale)
+        .await
+        .unwrap_err();
+    assert_eq!(used(&fleet).await, "400m");
     fleet.stop().await;
 }
