@@ -20,6 +20,7 @@
 mod namespace_usage;
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use berth_api::binding::{BindingSpec, TargetCluster};
 use berth_api::federated_quota::{Amounts, QuotaExceeded, usage};
@@ -31,7 +32,7 @@ use self::namespace_usage::{Account, NamespaceUsage, Refusal};
 #[derive(Debug, Default)]
 pub(crate) struct QuotaBook {
     /// Namespaces with at least one quota.
-    namespaces: HashMap<String, NamespaceUsage>,
+    namespaces: HashMap<Arc<str>, NamespaceUsage>,
     /// Decisions of all namespaces that are not written yet, or whose write has an unknown result.
     in_flight: HashMap<BindingKey, InFlight>,
     /// Refused bindings.
@@ -39,7 +40,7 @@ pub(crate) struct QuotaBook {
     /// Bindings that [`Self::take_ready`] has returned and whose cycles have not ended.
     admitted: HashMap<BindingKey, Refusal>,
     /// Namespaces in which a waiting binding may fit.
-    with_room: BTreeSet<String>,
+    with_room: BTreeSet<Arc<str>>,
     /// Number of refusals, for the order of waiting bindings of equal priority.
     refusals: u64,
 }
@@ -47,10 +48,17 @@ pub(crate) struct QuotaBook {
 /// The usage by writes of a binding that the binding does not show yet.
 #[derive(Clone, Debug, Default)]
 struct InFlight {
-    /// Usage of the decision that is parked or being written.
-    decided: Option<Amounts>,
+    /// The decision that is parked or being written.
+    decided: Option<Decided>,
     /// Maximum usage of the writes whose result is unknown.
     unknown: Option<Amounts>,
+}
+
+/// The usage by a decision, and the version of the binding that its write requires.
+#[derive(Clone, Debug)]
+struct Decided {
+    usage: Amounts,
+    resource_version: String,
 }
 
 impl InFlight {
@@ -60,7 +68,8 @@ impl InFlight {
 
     /// Returns the maximum usage of a binding with this stored usage.
     fn max_usage(&self, stored: Amounts) -> Amounts {
-        let in_flight = self.decided.iter().chain(&self.unknown);
+        let decided = self.decided.as_ref().map(|decided| &decided.usage);
+        let in_flight = decided.into_iter().chain(&self.unknown);
         in_flight.fold(stored, Amounts::max)
     }
 }
@@ -73,9 +82,9 @@ impl QuotaBook {
         quota: FederatedResourceQuota,
         bindings: impl Iterator<Item = &'a Binding>,
     ) {
-        let namespace = quota.metadata.namespace.clone().unwrap_or_default();
+        let namespace: Arc<str> = quota.metadata.namespace.as_deref().unwrap_or_default().into();
         let in_flight = &self.in_flight;
-        let counted = self.namespaces.entry(namespace.clone()).or_insert_with(|| {
+        let counted = self.namespaces.entry(Arc::clone(&namespace)).or_insert_with(|| {
             let of_namespace =
                 bindings.filter(|binding| binding.key.namespace.as_ref() == Some(&namespace));
             let accounts = of_namespace.map(|binding| {
@@ -102,7 +111,7 @@ impl QuotaBook {
         if !counted.has_quotas() {
             self.namespaces.remove(namespace);
         }
-        self.with_room.insert(namespace.to_owned());
+        self.with_room.insert(namespace.into());
     }
 
     /// Removes the quotas for which `is_listed` returns false, after a complete list.
@@ -110,9 +119,9 @@ impl QuotaBook {
         let known = self.namespaces.iter();
         let known = known.flat_map(|(namespace, counted)| {
             let names = counted.quota_names();
-            names.map(move |name| (namespace.clone(), name.to_owned()))
+            names.map(move |name| (Arc::clone(namespace), name.to_owned()))
         });
-        let deleted: Vec<(String, String)> = known
+        let deleted: Vec<(Arc<str>, String)> = known
             .filter(|(namespace, name)| !is_listed(namespace, name))
             .collect();
         for (namespace, name) in deleted {
@@ -158,7 +167,7 @@ impl QuotaBook {
         if let Some(counted) = self.namespaces.get_mut(namespace)
             && counted.remove(&key.name)
         {
-            self.with_room.insert(namespace.to_owned());
+            self.with_room.insert(namespace.into());
         }
     }
 
@@ -187,17 +196,23 @@ impl QuotaBook {
             return;
         }
         let in_flight = self.in_flight.entry(binding.key.clone()).or_default();
-        in_flight.decided = Some(usage_in(binding, clusters));
+        in_flight.decided = Some(Decided {
+            usage: usage_in(binding, clusters),
+            resource_version: binding.resource_version().to_owned(),
+        });
         self.update_maximum(&binding.key);
     }
 
     /// Keeps the usage of a decision beyond [`Self::complete`], until the resourceVersion of the binding changes,
-    /// because its write may have succeeded or may still succeed.
-    pub(crate) fn result_unknown(&mut self, key: &BindingKey) {
-        if let Some(in_flight) = self.in_flight.get_mut(key)
-            && let Some(decided) = in_flight.decided.take()
+    /// because its write may have succeeded or may still succeed. `known` is the present state of the binding.
+    pub(crate) fn result_unknown(&mut self, key: &BindingKey, known: Option<&Binding>) {
+        let Some(in_flight) = self.in_flight.get_mut(key) else {
+            return;
+        };
+        if let Some(decided) = in_flight.decided.take()
+            && known.is_some_and(|known| known.resource_version() == decided.resource_version)
         {
-            in_flight.unknown = Some(in_flight.max_usage(decided));
+            in_flight.unknown = Some(in_flight.max_usage(decided.usage));
         }
     }
 
@@ -237,7 +252,7 @@ impl QuotaBook {
         if self.admitted.remove(key).is_some()
             && let Some(namespace) = &key.namespace
         {
-            self.with_room.insert(namespace.clone());
+            self.with_room.insert(Arc::clone(namespace));
         }
     }
 
@@ -300,7 +315,7 @@ impl QuotaBook {
         if let Some(counted) = self.namespaces.get_mut(namespace)
             && counted.set(&key.name, account)
         {
-            self.with_room.insert(namespace.to_owned());
+            self.with_room.insert(namespace.into());
         }
     }
 

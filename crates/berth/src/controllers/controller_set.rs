@@ -24,6 +24,7 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use super::DetectorArgs;
+use super::cluster_flags::ClusterArgs;
 use super::failover_flags::{FailoverArgs, MemberKind};
 use super::propagation_flags::PropagationArgs;
 use super::quota_flags::QuotaArgs;
@@ -334,7 +335,7 @@ async fn run_cluster_controllers(
     };
     // Without this future, the component would end at once if no controller is selected.
     let cancelled = cancel.cancelled().map(Ok::<(), ControllerError>);
-    tokio::try_join!(cluster, status, namespaces, impersonation, cancelled)?;
+    tokio::try_join!(cluster, collector, namespaces, impersonation, cancelled)?;
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use berth_api::FederatedResourceQuota;
 use berth_api::federated_quota::{Amounts, Charge, QuotaExceeded, charge};
@@ -36,14 +37,14 @@ pub(super) struct Account {
 #[derive(Clone, Debug, Default)]
 pub(super) struct NamespaceUsage {
     quotas: BTreeMap<String, FederatedResourceQuota>,
-    accounts: HashMap<String, Account>,
+    accounts: HashMap<Arc<str>, Account>,
     /// Sum of the maximum usage of all bindings.
     total: Amounts,
 }
 
 impl NamespaceUsage {
     /// Creates the usage of a namespace without quotas from the accounts of its bindings.
-    pub(super) fn of(accounts: HashMap<String, Account>) -> Self {
+    pub(super) fn of(accounts: HashMap<Arc<str>, Account>) -> Self {
         let usages = accounts.values();
         let total = usages.map(|account| account.maximum.clone()).sum();
         Self {
@@ -79,9 +80,9 @@ impl NamespaceUsage {
     }
 
     /// Sets the usage of a binding. Reports whether the total usage of a resource fell.
-    pub(super) fn set(&mut self, name: &str, account: Account) -> bool {
+    pub(super) fn set(&mut self, name: &Arc<str>, account: Account) -> bool {
         let new = account.maximum.clone();
-        let old = self.accounts.insert(name.to_owned(), account);
+        let old = self.accounts.insert(Arc::clone(name), account);
         let old = old.map(|account| account.maximum).unwrap_or_default();
         self.replace_in_total(old, new)
     }

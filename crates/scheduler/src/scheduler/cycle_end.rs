@@ -59,7 +59,8 @@ impl Scheduler {
         if let Some(quotas) = &mut self.cache.quotas
             && !report.is_conclusive()
         {
-            quotas.result_unknown(&key);
+            let known = self.cache.bindings.get(&key);
+            quotas.result_unknown(&key, known.map(|known| &**known));
         }
         self.complete_decision(leading, &key, fate);
         if let Some(mut decision) = decision
