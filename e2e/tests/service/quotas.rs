@@ -28,7 +28,9 @@ async fn all(bare: &BareControlPlane) -> Vec<ResourceBinding> {
 }
 
 fn placed(bindings: &[ResourceBinding]) -> usize {
-    let with_clusters = bindings.iter().filter(|binding| !binding.spec.clusters.is_empty());
+    let with_clusters = bindings
+        .iter()
+        .filter(|binding| !binding.spec.clusters.is_empty());
     with_clusters.count()
 }
 
@@ -81,13 +83,18 @@ async fn the_scheduler_alone_enforces_a_quota() {
     })
     .await;
     let versions = |bindings: &[ResourceBinding]| -> Vec<_> {
-        bindings.iter().map(ResourceBinding::resource_version).collect()
+        bindings
+            .iter()
+            .map(ResourceBinding::resource_version)
+            .collect()
     };
     let after = all(&bare).await;
     assert_eq!(versions(&after), versions(&before), "nothing is written");
 
     let of_first = after.iter().find(|binding| is_settled(binding)).unwrap();
-    let waiting = after.iter().find(|binding| binding.spec.clusters.is_empty());
+    let waiting = after
+        .iter()
+        .find(|binding| binding.spec.clusters.is_empty());
     let waiting = waiting.unwrap().name_any();
     let api = bare.bindings("default");
     api.delete(&of_first.name_any(), &DeleteParams::default())
