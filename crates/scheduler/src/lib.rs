@@ -123,4 +123,5 @@ pub use expression::Expression;
 #[cfg(fuzzing)]
 pub use extender::fuzzing::decode_response as decode_extender_response;
 pub use queue::QueueOrder;
+pub use quota_book::QuotaBook;
 pub use setup::{ServiceError, run, run_with_client};

@@ -30,7 +30,7 @@ use self::namespace_usage::{Account, NamespaceUsage, Refusal};
 
 /// The quotas of all namespaces, the usage of their bindings, and the bindings that wait for room.
 #[derive(Debug, Default)]
-pub(crate) struct QuotaBook {
+pub struct QuotaBook {
     /// Namespaces with at least one quota.
     namespaces: HashMap<Arc<str>, NamespaceUsage>,
     /// Decisions of all namespaces that are not written yet, or whose write has an unknown result.
@@ -77,26 +77,34 @@ impl InFlight {
 impl QuotaBook {
     /// Adds or replaces a quota. `bindings` are all known bindings: the book starts to count the bindings of a namespace
     /// with the first quota of the namespace.
-    pub(crate) fn quota_applied<'a>(
+    pub fn quota_applied<'a>(
         &mut self,
         quota: FederatedResourceQuota,
         bindings: impl Iterator<Item = &'a Binding>,
     ) {
-        let namespace: Arc<str> = quota.metadata.namespace.as_deref().unwrap_or_default().into();
+        let namespace: Arc<str> = quota
+            .metadata
+            .namespace
+            .as_deref()
+            .unwrap_or_default()
+            .into();
         let in_flight = &self.in_flight;
-        let counted = self.namespaces.entry(Arc::clone(&namespace)).or_insert_with(|| {
-            let of_namespace =
-                bindings.filter(|binding| binding.key.namespace.as_ref() == Some(&namespace));
-            let accounts = of_namespace.map(|binding| {
-                let stored = usage(&binding.spec);
-                let account = Account {
-                    maximum: max_usage(in_flight.get(&binding.key), &stored),
-                    stored,
-                };
-                (binding.key.name.clone(), account)
+        let counted = self
+            .namespaces
+            .entry(Arc::clone(&namespace))
+            .or_insert_with(|| {
+                let of_namespace =
+                    bindings.filter(|binding| binding.key.namespace.as_ref() == Some(&namespace));
+                let accounts = of_namespace.map(|binding| {
+                    let stored = usage(&binding.spec);
+                    let account = Account {
+                        maximum: max_usage(in_flight.get(&binding.key), &stored),
+                        stored,
+                    };
+                    (binding.key.name.clone(), account)
+                });
+                NamespaceUsage::of(accounts.collect())
             });
-            NamespaceUsage::of(accounts.collect())
-        });
         if counted.set_quota(quota) {
             self.with_room.insert(namespace);
         }
@@ -147,9 +155,9 @@ impl QuotaBook {
         }
         let namespace = new.key.namespace.as_deref().unwrap_or_default();
         if let Some(counted) = self.namespaces.get(namespace) {
-            let unchanged = counted.account(&new.key.name).filter(|_| {
-                old.is_some_and(|old| uses_the_same(&old.spec, &new.spec))
-            });
+            let unchanged = counted
+                .account(&new.key.name)
+                .filter(|_| old.is_some_and(|old| uses_the_same(&old.spec, &new.spec)));
             let stored = match unchanged {
                 Some(account) => account.stored.clone(),
                 None => usage(&new.spec),
@@ -176,7 +184,7 @@ impl QuotaBook {
     ///
     /// # Errors
     /// When the usage of a resource grows, and the total usage would exceed the limit of a quota.
-    pub(crate) fn check(
+    pub fn check(
         &self,
         binding: &Binding,
         clusters: &[TargetCluster],
@@ -187,6 +195,13 @@ impl QuotaBook {
                 let wanted = usage_in(binding, clusters);
                 counted.check_beside(&Amounts::default(), &binding.key.name, &wanted)
             }
+        }
+    }
+
+    /// Sets the clusters of a binding, as if a decision were written. For predictions.
+    pub fn placed(&mut self, binding: &Binding, clusters: &[TargetCluster]) {
+        if self.namespace_of(&binding.key).is_some() {
+            self.set_stored(&binding.key, usage_in(binding, clusters));
         }
     }
 
@@ -321,7 +336,9 @@ impl QuotaBook {
 
     /// Updates the maximum usage of a binding after a change of its usage in flight.
     fn update_maximum(&mut self, key: &BindingKey) {
-        let account = self.namespace_of(key).and_then(|counted| counted.account(&key.name));
+        let account = self
+            .namespace_of(key)
+            .and_then(|counted| counted.account(&key.name));
         if let Some(account) = account {
             let stored = account.stored.clone();
             self.set_stored(key, stored);

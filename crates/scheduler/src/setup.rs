@@ -159,7 +159,12 @@ async fn run_shadow(
     probes.show_shadow(comparison.clone(), differences.clone());
     serve(&options, &probes, &client, &cancel).await?;
     ignored_flags::log_ineffective(&options.ineffective_flags);
-    let watches = start_watches(&client, options.timeouts.watch, QuotaEnforcement::Off, &cancel);
+    let watches = start_watches(
+        &client,
+        options.timeouts.watch,
+        QuotaEnforcement::Off,
+        &cancel,
+    );
     Shadow::new(&options, config, comparison, differences, probes)
         .run(watches, cancel)
         .await;

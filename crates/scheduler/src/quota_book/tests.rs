@@ -79,10 +79,24 @@ fn only_growth_beyond_a_limit_is_refused() {
         ("fits", 4, 2, 0, 2, None),
         ("exceeds", 4, 2, 0, 3, Some("requested sum 5, limit 4.")),
         ("grows within the limit", 4, 2, 1, 2, None),
-        ("grows beyond it", 4, 2, 1, 3, Some("requested sum 5, limit 4.")),
+        (
+            "grows beyond it",
+            4,
+            2,
+            1,
+            3,
+            Some("requested sum 5, limit 4."),
+        ),
         ("exceeded, equal", 1, 2, 2, 2, None),
         ("exceeded, smaller", 1, 2, 2, 1, None),
-        ("exceeded, grows", 1, 2, 2, 3, Some("requested sum 5, limit 1.")),
+        (
+            "exceeded, grows",
+            1,
+            2,
+            2,
+            3,
+            Some("requested sum 5, limit 1."),
+        ),
     ] {
         let (web, api) = (binding("web", 1, 0, stored), binding("api", 2, 0, others));
         let book = book(limit, &[web.clone(), api]);
@@ -90,7 +104,11 @@ fn only_growth_beyond_a_limit_is_refused() {
         let expected = refusal.map(|rest| {
             format!("FederatedResourceQuota(shop/team) exceeded for resource cpu: {rest}")
         });
-        assert_eq!(answer.err().map(|error| error.to_string()), expected, "{about}");
+        assert_eq!(
+            answer.err().map(|error| error.to_string()),
+            expected,
+            "{about}"
+        );
     }
 }
 
@@ -107,7 +125,10 @@ fn a_decision_counts_until_the_stored_binding_counts() {
     book.binding_changed(Some(&web), &written);
     assert!(!decide(&mut book, &api, 2), "the stored binding counts");
     assert!(decide(&mut book, &written, 1));
-    assert!(!decide(&mut book, &api, 2), "it shrinks only when it is written");
+    assert!(
+        !decide(&mut book, &api, 2),
+        "it shrinks only when it is written"
+    );
     book.complete(&web.key);
     book.binding_changed(Some(&written), &binding("web", 4, 0, 1));
     assert_eq!(names(&book.take_ready()), ["api"]);
@@ -182,7 +203,11 @@ fn a_deleted_quota_admits_all_waiting_bindings() {
     assert!(book.take_ready().is_empty());
     book.retain_quotas(|_, _| false);
     assert_eq!(names(&book.take_ready()), ["web", "api"]);
-    assert!(waiting.iter().all(|binding| decide(&mut book, binding, 100)));
+    assert!(
+        waiting
+            .iter()
+            .all(|binding| decide(&mut book, binding, 100))
+    );
 }
 
 #[test]

@@ -17,7 +17,11 @@ use crate::watch::list_progress::Source;
 impl Scheduler {
     /// Checks the clusters of a plan. If a quota refuses them, records that the binding waits for room. A plan without
     /// new clusters needs no room.
-    pub(super) fn check_quotas(&mut self, binding: &Binding, plan: &Plan) -> Result<(), QuotaExceeded> {
+    pub(super) fn check_quotas(
+        &mut self,
+        binding: &Binding,
+        plan: &Plan,
+    ) -> Result<(), QuotaExceeded> {
         let Some(quotas) = &mut self.cache.quotas else {
             return Ok(());
         };

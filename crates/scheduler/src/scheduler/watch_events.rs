@@ -234,7 +234,9 @@ impl Scheduler {
                 self.cache.lists.complete(source);
                 let kind = match source {
                     Source::Bindings => BindingKind::Namespaced,
-                    Source::ClusterBindings | Source::Clusters | Source::Quotas => BindingKind::Cluster,
+                    Source::ClusterBindings | Source::Clusters | Source::Quotas => {
+                        BindingKind::Cluster
+                    }
                 };
                 for key in self.cache.bindings.missing_from(&listing, kind) {
                     self.on_binding_deleted(leading.as_deref_mut(), &key);
