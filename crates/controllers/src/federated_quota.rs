@@ -9,8 +9,11 @@
 //! quota that the part is based on.
 
 mod enforcement;
+mod inputs;
 mod recalculation;
+mod recorded_events;
 mod status;
+mod status_writer;
 mod sync;
 mod task;
 
@@ -19,16 +22,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use berth_api::federated_quota::{Amounts, used};
-use berth_api::well_known::{QUOTA_NAME, QUOTA_NAMESPACE};
-use berth_api::{Cluster, FederatedResourceQuota, ResourceBinding, Work};
-use berth_events::{Event, EventRecorder, Severity};
+use berth_api::{FederatedResourceQuota, Work};
 use kube::api::DynamicObject;
-use kube::core::ApiResource;
-use kube::{Client, Resource as _, ResourceExt as _};
+use kube::{Client, ResourceExt as _};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::enforcement::Enforcement;
+use self::inputs::{Input, Source};
+use self::recorded_events::QuotaEvents;
+use self::status_writer::write_status;
 use self::task::{Outcome, Part, Task};
 use crate::monitor::Monitor;
 use crate::reconciler::informer::WatchEvent;
@@ -84,27 +87,17 @@ pub async fn run(
     let meter = monitor.queue(QUEUE);
     let mut runtime = Runtime::new(client.clone(), QUEUE, &monitor, &shutdown);
     let inputs = runtime.inputs();
-    let events = inputs.record_events(SYNC_COMPONENT);
+    let events = inputs.record_events(QUEUE);
+    let events = QuotaEvents::new(&events.with_routine_events(options.routine_events));
     for source in [Source::Quotas, Source::Clusters, Source::Works] {
-        watch(inputs, source);
+        inputs::watch(inputs, source);
     }
     if let Some(period) = options.enforcement {
-        inputs.spawn(|sender, stop| async move {
-            let tick = || tokio::time::sleep(period);
-            loop {
-                tokio::select! {
-                    () = stop.cancelled() => return,
-                    () = tick() => {}
-                }
-                if sender.send(Input::Period).await.is_err() {
-                    return;
-                }
-            }
-        });
+        inputs::repeat(inputs, period);
     }
     let controllers = QuotaControllers {
         client,
-        events: events.with_routine_events(options.routine_events),
+        events,
         options,
         quotas: BTreeMap::new(),
         clusters: BTreeSet::new(),
@@ -120,43 +113,9 @@ pub async fn run(
         .await
 }
 
-/// The names of the components in events, as in Karmada.
-const SYNC_COMPONENT: &str = "federated-resource-quota-sync-controller";
-const STATUS_COMPONENT: &str = "federated-resource-quota-status-controller";
-const ENFORCEMENT_COMPONENT: &str = "federated-resource-quota-enforcement-controller";
-
-/// A watched resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Source {
-    Quotas,
-    Clusters,
-    /// The Works of quotas.
-    Works,
-    /// The bindings, whose deletions free their usage. They are watched while there are quotas.
-    Bindings,
-}
-
-/// A message for the controllers.
-enum Input {
-    Watch(Source, WatchEvent),
-    /// All quotas are due for a recalculation.
-    Period,
-}
-
-fn watch(inputs: &mut Inputs<Input>, source: Source) -> CancellationToken {
-    let resource = match source {
-        Source::Quotas => ApiResource::erase::<FederatedResourceQuota>(&()),
-        Source::Clusters => ApiResource::erase::<Cluster>(&()),
-        Source::Works => ApiResource::erase::<Work>(&()),
-        Source::Bindings => ApiResource::erase::<ResourceBinding>(&()),
-    };
-    let labels = (source == Source::Works).then(|| format!("{QUOTA_NAMESPACE},{QUOTA_NAME}"));
-    inputs.watch_labelled(&resource, labels, move |event| Input::Watch(source, event))
-}
-
 struct QuotaControllers {
     client: Client,
-    events: EventRecorder,
+    events: QuotaEvents,
     options: QuotaOptions,
     quotas: BTreeMap<ObjectName, Arc<FederatedResourceQuota>>,
     /// The names of the clusters that exist and are not terminating.
@@ -189,7 +148,8 @@ impl Reconciler for QuotaControllers {
         match outcome {
             Outcome::Done => {
                 self.queue.finish(&task);
-                self.record_success(&task);
+                self.events
+                    .succeeded(self.quotas.get(&task.quota), task.part);
             }
             Outcome::Recalculated(recalculated) => {
                 self.queue.finish(&task);
@@ -197,13 +157,15 @@ impl Reconciler for QuotaControllers {
                 if let Some(due) = due {
                     self.queue.push_at(task.clone(), due);
                 }
-                self.record_success(&task);
+                self.events
+                    .succeeded(self.quotas.get(&task.quota), task.part);
             }
             Outcome::Again => {
                 self.queue.fail(&task, ());
             }
             Outcome::Failed(error) => {
-                self.record_failure(&task, error.to_string());
+                let quota = self.quotas.get(&task.quota);
+                self.events.failed(quota, task.part, error.to_string());
                 self.queue.retry(&task, (), &error);
             }
         }
@@ -247,7 +209,8 @@ impl Observe for QuotaControllers {
         };
         if let Err(error) = parsed {
             let (namespace, name) = name;
-            tracing::warn!(?source, namespace, name, %error, "cannot read an object: it is ignored");
+            let kind = source.resource().kind;
+            tracing::warn!(kind, namespace, name, %error, "cannot read an object: it is ignored");
         }
     }
 
@@ -299,7 +262,15 @@ impl Observe for QuotaControllers {
 
 impl QuotaControllers {
     fn put_quota(&mut self, name: ObjectName, quota: FederatedResourceQuota) {
-        self.enforcement.observe(&name, &quota);
+        if let Some(due) = self.enforcement.observe(&name, &quota)
+            && self.is_selected(Part::Enforcement)
+        {
+            let task = Task {
+                part: Part::Enforcement,
+                quota: name.clone(),
+            };
+            self.queue.push_at(task, due);
+        }
         let new = Arc::new(quota);
         let old = self.quotas.insert(name.clone(), Arc::clone(&new));
         self.measure(&name, old.as_deref(), &new);
@@ -384,7 +355,7 @@ impl QuotaControllers {
     fn watch_bindings(&mut self, inputs: &mut Inputs<Input>) {
         let is_needed = self.options.enforcement.is_some() && !self.quotas.is_empty();
         match &self.bindings {
-            None if is_needed => self.bindings = Some(watch(inputs, Source::Bindings)),
+            None if is_needed => self.bindings = Some(inputs::watch(inputs, Source::Bindings)),
             Some(stop) if !is_needed => {
                 stop.cancel();
                 self.bindings = None;
@@ -450,12 +421,14 @@ impl QuotaControllers {
                 match status::patch(&quota, &works, source) {
                     None => {
                         self.queue.finish(&task);
-                        self.record_success(&task);
+                        self.events
+                            .succeeded(self.quotas.get(&task.quota), task.part);
                     }
                     Some(patch) => {
                         self.queue.start(task.clone());
                         workers.start(async move {
-                            let outcome = task::patch_status(&client, &task.quota, patch).await;
+                            let written = write_status(&client, &task.quota, patch).await;
+                            let outcome = written.map_or_else(Outcome::from, |()| Outcome::Done);
                             (task, outcome)
                         });
                     }
@@ -465,60 +438,11 @@ impl QuotaControllers {
                 let known = self.enforcement.known(&task.quota, Instant::now());
                 self.queue.start(task.clone());
                 workers.start(async move {
-                    let outcome = enforcement::recalculate(&client, &task.quota, known).await;
-                    (task, outcome)
+                    let result = enforcement::recalculate(&client, &task.quota, known).await;
+                    (task, result.into())
                 });
             }
         }
-    }
-
-    fn record_success(&self, task: &Task) {
-        let (namespace, name) = &task.quota;
-        let (reason, step) = match task.part {
-            Part::Sync => ("SyncWorkSucceed", "Sync works for"),
-            Part::Status => ("AggregateStatusSucceed", "Collect status of"),
-            Part::Enforcement => ("CollectOverallStatusSucceed", "Collect status of"),
-        };
-        let message = format!("{step} FederatedResourceQuota({namespace}/{name}) succeed.");
-        if let Some(event) = self.event(task, Severity::Normal, reason, message) {
-            self.recorder(task.part).record_routine(event);
-        }
-    }
-
-    fn record_failure(&self, task: &Task, message: String) {
-        let reason = match task.part {
-            Part::Sync => "SyncWorkFailed",
-            Part::Status => "AggregateStatusFailed",
-            Part::Enforcement => "CollectOverallStatusFailed",
-        };
-        if let Some(event) = self.event(task, Severity::Warning, reason, message) {
-            self.recorder(task.part).record(event);
-        }
-    }
-
-    fn recorder(&self, part: Part) -> EventRecorder {
-        self.events.of(match part {
-            Part::Sync => SYNC_COMPONENT,
-            Part::Status => STATUS_COMPONENT,
-            Part::Enforcement => ENFORCEMENT_COMPONENT,
-        })
-    }
-
-    /// Returns an event about a quota, or `None` if the quota was deleted.
-    fn event(
-        &self,
-        task: &Task,
-        severity: Severity,
-        reason: &'static str,
-        message: String,
-    ) -> Option<Event> {
-        let quota = self.quotas.get(&task.quota)?;
-        Some(Event {
-            object: quota.object_ref(&()),
-            severity,
-            reason,
-            message,
-        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use berth_api::PropagationPolicy;
+use berth_api::{FederatedResourceQuota, PropagationPolicy, ResourceBinding};
 use berth_e2e::Program;
 use berth_e2e::bare_control_plane::BareControlPlane;
 use berth_e2e::eventually;
@@ -27,6 +27,13 @@ const ARGUMENTS: [&str; 6] = [
 
 fn start(bare: &BareControlPlane) -> Program {
     process::start_as("berth", bare.folder(), &bare.kubeconfig(), &ARGUMENTS)
+}
+
+/// Starts a webhook server that enforces quotas.
+fn start_with_quotas(bare: &BareControlPlane) -> Program {
+    let mut arguments = ARGUMENTS.to_vec();
+    arguments.push("--feature-gates=FederatedQuotaEnforcement=true");
+    process::start_as("berth", bare.folder(), &bare.kubeconfig(), &arguments)
 }
 
 /// Waits until the webhook server listens, and returns its address.
@@ -152,6 +159,66 @@ async fn an_api_server_refuses_and_completes_policies_by_the_webhook() {
         .to_string();
     assert!(refusal.contains("validate.policies.io"), "{refusal}");
     assert!(refusal.contains("maxGroups"), "{refusal}");
+    bare.stop().await;
+}
+
+/// The webhook server charges bindings to the quota of their namespace, and refuses the binding that exceeds the quota.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_api_server_refuses_bindings_beyond_a_quota_by_the_webhook() {
+    let bare = BareControlPlane::start(&[]).await;
+    add_system_namespace(&bare).await;
+    let program = start_with_quotas(&bare);
+    let address = address(&program).await;
+    ready(&program).await;
+    let secret = certificates(&bare).await;
+    let authority = STANDARD.encode(&secret.data.unwrap()["ca.crt"].0);
+    let url = format!("https://{address}/validate-resourcebinding");
+    let hook = json!({
+        "name": "resourcebinding.karmada.io",
+        "clientConfig": { "url": url, "caBundle": authority },
+        "rules": [{ "operations": ["CREATE", "UPDATE"], "apiGroups": ["work.karmada.io"],
+                    "apiVersions": ["*"], "resources": ["resourcebindings"] }],
+        "failurePolicy": "Fail", "sideEffects": "NoneOnDryRun", "admissionReviewVersions": ["v1"],
+    });
+    let parameters = PostParams::default();
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(bare.client.clone());
+    let configuration = object(json!({ "metadata": { "name": "bindings" }, "webhooks": [hook] }));
+    validating
+        .create(&parameters, &configuration)
+        .await
+        .unwrap();
+
+    let quotas: Api<FederatedResourceQuota> = Api::namespaced(bare.client.clone(), "default");
+    let quota = object(json!({
+        "metadata": { "name": "team" }, "spec": { "overall": { "cpu": "1" } },
+    }));
+    quotas.create(&parameters, &quota).await.unwrap();
+    let bindings: Api<ResourceBinding> = Api::namespaced(bare.client.clone(), "default");
+    let binding = |name: &str| -> ResourceBinding {
+        object(json!({ "metadata": { "name": name }, "spec": {
+            "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": name },
+            "replicaRequirements": { "resourceRequest": { "cpu": "600m" } },
+            "clusters": [{ "name": "m1", "replicas": 1 }],
+        } }))
+    };
+    bindings.create(&parameters, &binding("web")).await.unwrap();
+    let refusal = bindings.create(&parameters, &binding("api")).await;
+    let Err(kube::Error::Api(status)) = refusal else {
+        panic!("{refusal:?}");
+    };
+    assert_eq!((status.code, &*status.reason), (403, "QuotaExceeded"));
+    let expected = "admission webhook \"resourcebinding.karmada.io\" denied the request: \
+                    FederatedResourceQuota(default/team) exceeded for resource cpu: \
+                    requested sum 1200m, limit 1.";
+    assert_eq!(status.message, expected);
+    let used = quotas
+        .get("team")
+        .await
+        .unwrap()
+        .status
+        .unwrap()
+        .overall_used;
+    assert_eq!(used["cpu"].0, "600m");
     bare.stop().await;
 }
 

@@ -12,10 +12,10 @@ use tokio::time::Instant;
 
 use super::recalculation::{Charges, IN_FLIGHT, recalculated};
 use super::status::status_patch;
-use super::task::{Outcome, write_status};
+use super::status_writer::write_status;
 use crate::reconciler::observe::ObjectName;
 
-/// Shortest time to the next recalculation of a usage that may be too high.
+/// Shortest time to the next recalculation of a usage that may not be exact.
 const SHORTEST_WAIT: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// The usage of a deleted binding.
@@ -57,6 +57,21 @@ struct Ledger {
     freed: BTreeMap<String, Freed>,
     /// The version of the list of the last exact recalculation. It does not contain bindings that were deleted before.
     exact_at: u64,
+    /// The time of the last recalculation that was scheduled to make the usage exact.
+    scheduled: Option<Instant>,
+}
+
+impl Ledger {
+    /// Schedules a recalculation at the time `due`, unless an earlier one is scheduled, which then schedules another
+    /// one. Returns the time if it was scheduled.
+    fn schedule(&mut self, due: Instant) -> Option<Instant> {
+        let now = Instant::now();
+        if self.scheduled.is_some_and(|scheduled| scheduled > now) {
+            return None;
+        }
+        self.scheduled = Some(due);
+        self.scheduled
+    }
 }
 
 /// The part of the observations that one recalculation uses.
@@ -75,33 +90,38 @@ pub(super) struct Recalculated {
     listed_at: u64,
     /// The uids of the deleted bindings that are subtracted.
     subtracted: Vec<String>,
-    /// The time of the next recalculation, if the usage may be too high.
+    /// The time of the next recalculation, if the usage may not be exact.
     due: Option<Instant>,
 }
 
 impl Enforcement {
-    /// Records the state of a quota.
-    pub(super) fn observe(&mut self, name: &ObjectName, quota: &FederatedResourceQuota) {
-        let (used, version) = (used(quota), quota.resource_version());
-        match self.ledgers.get_mut(name) {
-            Some(ledger) => {
-                if ledger.used != used {
-                    ledger.used = used;
-                    ledger.since = Instant::now();
-                }
-                ledger.version = version;
-            }
-            None => {
-                let ledger = Ledger {
-                    version,
-                    used,
-                    since: Instant::now(),
-                    freed: BTreeMap::new(),
-                    exact_at: 0,
-                };
-                self.ledgers.insert(name.clone(), ledger);
-            }
+    /// Records the state of a quota. Returns the time at which the usage must be recalculated, if it has changed: the
+    /// binding of a charge may not have been stored.
+    pub(super) fn observe(
+        &mut self,
+        name: &ObjectName,
+        quota: &FederatedResourceQuota,
+    ) -> Option<Instant> {
+        let (used, version, now) = (used(quota), quota.resource_version(), Instant::now());
+        let Some(ledger) = self.ledgers.get_mut(name) else {
+            let ledger = Ledger {
+                version,
+                used,
+                since: now,
+                freed: BTreeMap::new(),
+                exact_at: 0,
+                scheduled: None,
+            };
+            self.ledgers.insert(name.clone(), ledger);
+            return None;
+        };
+        ledger.version = version;
+        if ledger.used == used {
+            return None;
         }
+        ledger.used = used;
+        ledger.since = now;
+        ledger.schedule(now + IN_FLIGHT)
     }
 
     /// Handles a gap in the watch of quotas, in which the usage may have changed and changed back.
@@ -137,7 +157,7 @@ impl Enforcement {
         }
     }
 
-    /// Records a finished recalculation. Returns the time of the next one, if the usage may be too high.
+    /// Records a finished recalculation. Returns the time of the next one, if the usage may not be exact.
     pub(super) fn finish(&mut self, name: &ObjectName, done: Recalculated) -> Option<Instant> {
         let ledger = self.ledgers.get_mut(name)?;
         match done.charges {
@@ -153,29 +173,22 @@ impl Enforcement {
                 }
             }
         }
-        done.due
+        ledger.schedule(done.due?)
     }
 }
 
-/// Recalculates the limits and the usage in the status of a quota.
-pub(super) async fn recalculate(client: &Client, name: &ObjectName, known: Known) -> Outcome {
-    match try_recalculate(client, name, known).await {
-        Ok(outcome) => outcome,
-        Err(error) => error.into(),
-    }
-}
-
-async fn try_recalculate(
+/// Recalculates the limits and the usage in the status of a quota. Returns `None` if the quota is deleted.
+pub(super) async fn recalculate(
     client: &Client,
     name: &ObjectName,
     known: Known,
-) -> Result<Outcome, kube::Error> {
+) -> Result<Option<Recalculated>, kube::Error> {
     let quotas: Api<FederatedResourceQuota> = Api::namespaced(client.clone(), &name.0);
     let Some(quota) = quotas.get_opt(&name.1).await? else {
-        return Ok(Outcome::Done);
+        return Ok(None);
     };
     if quota.metadata.deletion_timestamp.is_some() {
-        return Ok(Outcome::Done);
+        return Ok(None);
     }
     let exact_from = known.since + IN_FLIGHT;
     // An unobserved version may contain a new charge.
@@ -190,7 +203,8 @@ async fn try_recalculate(
     let bound = total_usage(specs, &quota);
     let freed: Amounts = known.freed.iter().map(|freed| freed.usage.clone()).sum();
     let usage = recalculated(&quota, &bound, &freed, charges);
-    let due = (usage != bound).then(|| exact_from.max(Instant::now() + SHORTEST_WAIT));
+    let due =
+        (charges == Charges::InFlight).then(|| exact_from.max(Instant::now() + SHORTEST_WAIT));
     let old = quota.status.clone().unwrap_or_default();
     let mut new = old.clone();
     new.overall = quota.spec.overall.clone();
@@ -201,7 +215,7 @@ async fn try_recalculate(
         write_status(client, name, patch).await?;
     }
     let subtracted = known.freed.into_iter().map(|freed| freed.uid).collect();
-    Ok(Outcome::Recalculated(Recalculated {
+    Ok(Some(Recalculated {
         charges,
         listed_at,
         subtracted,

@@ -15,7 +15,9 @@
 //! 4. A resource that the quota did not limit at its last recalculation has no charges from before. Charges since then
 //!    are added to the sum of the list. The result may be too high until rule 2 applies, but never too low.
 //!
-//! Raising the usage is always safe.
+//! Raising the usage is always safe. Each change of the usage is followed by an exact recalculation after [`IN_FLIGHT`]:
+//! it removes the charge of a binding that was never stored, and restores the usage of a binding that was to shrink and
+//! was not stored.
 
 use std::time::Duration;
 
@@ -51,12 +53,12 @@ pub(super) fn recalculated(
     let limited_before = status.map(|status| &status.overall);
     let limited_before = limited_before.cloned().unwrap_or_default();
     let used = used(quota).only(&quota.spec.overall);
-    let charged = used.only(&limited_before);
-    let charged_since = used - charged.clone();
-    let remaining = (charged - freed.only(&limited_before)).positive();
-    let before = bound.only(&limited_before);
-    let new = bound - before.clone();
-    before.max(&remaining) + new + charged_since
+    let known = used.only(&limited_before);
+    let charged_since = used - known.clone();
+    let remaining = (known - freed.only(&limited_before)).positive();
+    let bound_before = bound.only(&limited_before);
+    let newly_limited = bound - bound_before.clone();
+    bound_before.max(&remaining) + newly_limited + charged_since
 }
 
 #[cfg(test)]

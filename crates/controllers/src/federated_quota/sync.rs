@@ -103,9 +103,8 @@ pub(super) async fn apply(client: &Client, changes: Changes) -> Outcome {
     }
     for work in &changes.write {
         match ensure(client, work).await {
-            Ok(Ensured::Unchanged | Ensured::Written) => {}
             Ok(Ensured::Unfinished) if matches!(outcome, Outcome::Done) => outcome = Outcome::Again,
-            Ok(Ensured::Unfinished) => {}
+            Ok(_) => {}
             Err(error) => outcome = Outcome::Failed(QuotaError(error)),
         }
     }

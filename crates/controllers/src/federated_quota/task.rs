@@ -2,11 +2,7 @@
 
 use std::fmt;
 
-use berth_api::FederatedResourceQuota;
 use berth_apimachinery::api_error::{has_code, is_unreachable};
-use kube::Client;
-use kube::api::{Api, Patch, PatchParams};
-use serde_json::Value;
 
 use super::enforcement::Recalculated;
 use crate::owned_work::WriteError;
@@ -66,6 +62,17 @@ impl RetryableError for QuotaError {
     }
 }
 
+impl From<Result<Option<Recalculated>, kube::Error>> for Outcome {
+    /// Without a recalculation, the quota was deleted.
+    fn from(result: Result<Option<Recalculated>, kube::Error>) -> Self {
+        match result {
+            Ok(Some(recalculated)) => Self::Recalculated(recalculated),
+            Ok(None) => Self::Done,
+            Err(error) => error.into(),
+        }
+    }
+}
+
 impl From<kube::Error> for Outcome {
     /// Conflicts and missing objects are normal: the watch reports the new state.
     fn from(error: kube::Error) -> Self {
@@ -77,27 +84,4 @@ impl From<kube::Error> for Outcome {
             Self::Failed(QuotaError(error.into()))
         }
     }
-}
-
-/// Patches the status of a quota.
-pub(super) async fn patch_status(client: &Client, quota: &ObjectName, patch: Value) -> Outcome {
-    match write_status(client, quota, patch).await {
-        Ok(_) => Outcome::Done,
-        Err(error) => error.into(),
-    }
-}
-
-/// Patches the status of a quota, and returns its new state.
-pub(super) async fn write_status(
-    client: &Client,
-    (namespace, name): &ObjectName,
-    patch: Value,
-) -> Result<FederatedResourceQuota, kube::Error> {
-    let quotas: Api<FederatedResourceQuota> = Api::namespaced(client.clone(), namespace);
-    let parameters = PatchParams {
-        field_manager: Some("berth-federated-quota".to_owned()),
-        ..PatchParams::default()
-    };
-    let patch = Patch::Merge(patch);
-    quotas.patch_status(name, &parameters, &patch).await
 }

@@ -57,8 +57,8 @@ impl Server {
         }
         let mut quota = self.quota.lock().unwrap();
         if *method == Method::PATCH {
-            let patch: Value = serde_json::from_slice(body).unwrap();
-            if let Some(used) = patch["status"].get("overallUsed") {
+            let change: Value = serde_json::from_slice(body).unwrap();
+            if let Some(used) = change["status"].get("overallUsed") {
                 quota["status"]["overallUsed"] = used.clone();
             }
         }
@@ -73,10 +73,8 @@ impl Server {
     /// Recalculates the usage, and returns it with the number of seconds to the next recalculation.
     async fn recalculate(&self, enforcement: &mut Enforcement) -> (Value, Option<u64>) {
         let known = enforcement.known(&name(), Instant::now());
-        let outcome = recalculate(&self.client(), &name(), known).await;
-        let Outcome::Recalculated(done) = outcome else {
-            panic!("{outcome:?}");
-        };
+        let done = recalculate(&self.client(), &name(), known).await;
+        let done = done.unwrap().unwrap();
         let due = enforcement.finish(&name(), done);
         let quota = self.quota.lock().unwrap();
         (
@@ -151,15 +149,11 @@ async fn a_deleted_binding_is_subtracted_at_once_and_only_once() {
     let mut enforcement = Enforcement::default();
     server.observe(&mut enforcement);
     enforcement.free(&name(), &deleted("b", 2, 9));
-    let wait = IN_FLIGHT.as_secs();
-    assert_eq!(
-        server.recalculate(&mut enforcement).await,
-        (json!("7"), Some(wait))
-    );
-    assert_eq!(
-        server.recalculate(&mut enforcement).await,
-        (json!("7"), Some(wait))
-    );
+    let (first, due) = server.recalculate(&mut enforcement).await;
+    assert_eq!((first, due), (json!("7"), Some(70)));
+    // The scheduled recalculation is not scheduled again.
+    let (second, due) = server.recalculate(&mut enforcement).await;
+    assert_eq!((second, due), (json!("7"), None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -193,5 +187,28 @@ async fn a_gap_in_the_watch_of_quotas_begins_a_new_wait() {
     assert_eq!(
         server.recalculate(&mut enforcement).await,
         (json!("5"), Some(70))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_change_of_the_usage_is_followed_by_an_exact_recalculation() {
+    let server = Server::new("3", &[("a", 3)]);
+    let mut enforcement = Enforcement::default();
+    server.observe(&mut enforcement);
+    let observe = |enforcement: &mut Enforcement, used: &str| {
+        let mut quota = server.quota.lock().unwrap();
+        quota["status"]["overallUsed"]["cpu"] = json!(used);
+        let quota = serde_json::from_value(quota.clone()).unwrap();
+        let due = enforcement.observe(&name(), &quota);
+        due.map(|due| (due - Instant::now()).as_secs())
+    };
+    // A binding was to shrink, and the change was not stored.
+    assert_eq!(observe(&mut enforcement, "1"), Some(70));
+    tokio::time::advance(IN_FLIGHT / 2).await;
+    assert_eq!(observe(&mut enforcement, "2"), None);
+    tokio::time::advance(IN_FLIGHT / 2).await;
+    assert_eq!(
+        server.recalculate(&mut enforcement).await,
+        (json!("3"), Some(35))
     );
 }
