@@ -13,6 +13,7 @@ use crate::health::Health;
 use crate::of_binding::{Subject, known_problem};
 use crate::override_changes::{self, OverrideChanges};
 use crate::pods::PodProblem;
+use crate::quota_shortage::QuotaShortage;
 
 /// The time after which a missing binding means that no detector looks at the template.
 const DETECTION: SignedDuration = SignedDuration::from_secs(30);
@@ -98,6 +99,8 @@ pub struct Evidence<'a> {
     pub clusters: BTreeMap<String, ClusterState>,
     /// The changes that override policies make, from the Works.
     pub overrides: Seen<Vec<OverrideChanges>>,
+    /// The shortage of the quota that refuses the binding, if a quota does.
+    pub quota: Option<QuotaShortage>,
     /// The objects in the members that were looked at.
     pub members: BTreeMap<String, Seen<MemberEvidence>>,
     /// The present time.
@@ -135,7 +138,13 @@ impl Evidence<'_> {
             state.unwrap_or(ClusterState::Missing)
         });
         let found = subject.findings(&copies).into_iter();
-        findings.extend(found.map(|found| self.with_override_fix(found)));
+        findings.extend(found.map(|found| {
+            let found = self.with_override_fix(found);
+            match &self.quota {
+                Some(shortage) => shortage.explain(found),
+                None => found,
+            }
+        }));
         let mut of_binding = subject.reports(&copies);
         self.complete(&mut of_binding);
         reports.extend(of_binding);
@@ -354,6 +363,7 @@ mod tests {
             binding,
             clusters: BTreeMap::from([("m1".to_owned(), ClusterState::Ready)]),
             overrides: Seen::Absent,
+            quota: None,
             members: BTreeMap::new(),
             now: "2026-05-01T11:00:00Z".parse().unwrap(),
         }

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::health::Health;
+use crate::quota_shortage::QuotaShortage;
 
 /// A station on the way of a workload from its template to the members, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -204,6 +205,9 @@ pub struct Finding {
     /// The time since which it is so, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
+    /// The shortage of the quota that refuses the workload, if it was looked up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<QuotaShortage>,
 }
 
 impl Finding {
@@ -222,6 +226,7 @@ impl Finding {
             message: message.into(),
             fix: None,
             since: None,
+            quota: None,
         }
     }
 

@@ -24,6 +24,7 @@ mod migration;
 mod of_binding;
 mod override_changes;
 mod pods;
+mod quota_shortage;
 mod scheduling;
 mod scheduling_failure;
 mod trimmed;
@@ -40,6 +41,7 @@ pub use migration::{Eviction, MigratingCondition, Migration, MigrationState, Pau
 pub use of_binding::{STARTUP, of_binding, of_binding_with};
 pub use override_changes::{OverrideChanges, grouped};
 pub use pods::{PodProblem, object_problem, pod_problem, workload_problem};
+pub use quota_shortage::{QuotaConsumer, QuotaShortage, is_quota_refusal};
 pub use trimmed::trimmed;
 pub use workload_row::{
     ClusterCount, ClusterStates, HealthCounts, Later, ReplicaCount, WorkloadRow, workload_rows,

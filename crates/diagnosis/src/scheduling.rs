@@ -43,7 +43,7 @@ fn failed(binding: &Binding, scheduled: &Condition) -> Finding {
         cause = format!("{preempted}, and no other place: {cause}");
     }
     let mut found = new(failure.health(), failure.reason(), cause);
-    found.fix = failure.fix(&argument(binding));
+    found.fix = failure.fix(&argument(binding), &scheduled.message);
     found.since(Some(scheduled.last_transition_time.0))
 }
 

@@ -2,6 +2,7 @@
 
 use crate::finding::Reason;
 use crate::health::Health;
+use crate::quota_shortage;
 
 /// The start of what a scheduler adds to its message while it evicts other bindings.
 const PREEMPTS: &str = "; preempts ";
@@ -81,8 +82,9 @@ impl<'a> SchedulingFailure<'a> {
         }
     }
 
-    /// Returns the next action, or `None` if none is needed. `workload` is an argument of `berth explain`.
-    pub(crate) fn fix(self, workload: &str) -> Option<String> {
+    /// Returns the next action, or `None` if none is needed. `workload` is an argument of `berth explain`, and `message`
+    /// is that of the condition.
+    pub(crate) fn fix(self, workload: &str, message: &str) -> Option<String> {
         let fix = match self {
             Self::Preempting(_) => return None,
             Self::Gang => {
@@ -95,7 +97,7 @@ impl<'a> SchedulingFailure<'a> {
             Self::Refused(name) => format!(
                 "do what the plugin {name} asks for, or disable it in the profile of the scheduler"
             ),
-            Self::Quota => "raise the quota, or request less".to_owned(),
+            Self::Quota => quota_shortage::fix(message),
             Self::Error => {
                 "correct the cause in the message; the scheduler tries again by itself".to_owned()
             }

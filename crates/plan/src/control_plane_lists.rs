@@ -3,7 +3,9 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use berth_api::{Binding, Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_api::{
+    Binding, Cluster, ClusterResourceBinding, FederatedResourceQuota, ResourceBinding,
+};
 use berth_apimachinery::api_error::api_error_message;
 use berth_component_base::paged_list::list_all;
 use kube::api::{Api, ApiResource};
@@ -49,6 +51,25 @@ pub async fn bindings(client: &Client, namespace: Option<&str>) -> Result<Vec<Bi
     let unscoped = list(&unscoped, "clusterresourcebindings").await?;
     bindings.extend(unscoped.into_iter().map(Binding::from));
     Ok(bindings)
+}
+
+/// Lists the ResourceBindings of a namespace.
+pub(crate) async fn bindings_in(
+    client: &Client,
+    namespace: &str,
+) -> Result<Vec<Binding>, ListError> {
+    let api: Api<ResourceBinding> = Api::namespaced(client.clone(), namespace);
+    let bindings = list(&api, "resourcebindings").await?;
+    Ok(bindings.into_iter().map(Binding::from).collect())
+}
+
+/// Lists the FederatedResourceQuotas of a namespace.
+pub(crate) async fn quotas(
+    client: &Client,
+    namespace: &str,
+) -> Result<Vec<FederatedResourceQuota>, ListError> {
+    let api: Api<FederatedResourceQuota> = Api::namespaced(client.clone(), namespace);
+    list(&api, "federatedresourcequotas").await
 }
 
 /// Lists the clusters, keyed by name.

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use berth_api::{Binding, BindingKey, Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_api::{
+    Binding, BindingKey, Cluster, ClusterResourceBinding, FederatedResourceQuota, ResourceBinding,
+};
 use serde_json::Value;
 
 /// Clusters by name.
@@ -13,13 +15,15 @@ pub(crate) type Clusters = BTreeMap<String, Arc<Cluster>>;
 /// Bindings by key.
 pub(crate) type Bindings = BTreeMap<BindingKey, Arc<Binding>>;
 
-/// All clusters and bindings of a control plane. Clones share the objects.
+/// All clusters, bindings and quotas of a control plane. Clones share the objects.
 #[derive(Clone, Default)]
 pub(crate) struct ControlPlaneState {
     /// Clusters by name.
     pub(crate) clusters: Clusters,
     /// Bindings by key.
     pub(crate) bindings: Bindings,
+    /// The quotas, in any order. Decisions must not exceed them.
+    pub(crate) quotas: Arc<[FederatedResourceQuota]>,
     /// Names of the clusters from which all bindings are evicted.
     pub(crate) drained: BTreeSet<String>,
 }

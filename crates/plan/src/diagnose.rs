@@ -5,6 +5,7 @@
 
 mod member;
 mod policies;
+mod quota;
 mod template;
 
 use std::collections::BTreeMap;
@@ -61,6 +62,7 @@ pub async fn of_subject(client: &Client, subject: &Subject) -> WorkloadDiagnosis
         .collect();
     // 3. The Works tell which overrides were applied, and how the objects differ from the template.
     let overrides = overrides(client, binding).await;
+    let quota = quota::shortage(client, binding).await;
     // 4. Only members in which replicas are missing are asked for pods.
     let members = match &template {
         Seen::Found(found) => members(client, binding, clusters, found).await,
@@ -73,6 +75,7 @@ pub async fn of_subject(client: &Client, subject: &Subject) -> WorkloadDiagnosis
         binding: Some(binding),
         clusters: states,
         overrides,
+        quota,
         members,
         now: Timestamp::now(),
     };
@@ -101,6 +104,7 @@ pub async fn without_binding(
             .map(|(name, cluster)| (name.clone(), ClusterState::of(Some(cluster))))
             .collect(),
         overrides: Seen::Absent,
+        quota: None,
         members: BTreeMap::new(),
         now: Timestamp::now(),
     };
@@ -121,6 +125,7 @@ async fn without_template(client: &Client, query: &NameQuery) -> Option<Workload
         binding: None,
         clusters: BTreeMap::new(),
         overrides: Seen::Absent,
+        quota: None,
         members: BTreeMap::new(),
         now: Timestamp::now(),
     };

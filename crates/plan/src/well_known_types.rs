@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use berth_api::{
     BindingKind, Cluster, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding,
-    OverridePolicy, PropagationPolicy, ResourceBinding, ResourceInterpreterCustomization,
-    ResourceInterpreterWebhookConfiguration, WorkloadRebalancer,
+    FederatedResourceQuota, OverridePolicy, PropagationPolicy, ResourceBinding,
+    ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration, WorkloadRebalancer,
 };
 use berth_controllers::detector::claim::PolicyKind;
 use berth_controllers::resource_type::ResourceType;
@@ -42,6 +42,11 @@ pub(crate) fn overrides(kind: PolicyKind) -> Arc<ResourceType> {
 /// Returns the type of WorkloadRebalancers.
 pub(crate) fn rebalancers() -> Arc<ResourceType> {
     cluster_scoped::<WorkloadRebalancer>()
+}
+
+/// Returns the type of FederatedResourceQuotas.
+pub(crate) fn quotas() -> Arc<ResourceType> {
+    namespaced::<FederatedResourceQuota>()
 }
 
 /// Returns the type of ResourceInterpreterCustomizations.

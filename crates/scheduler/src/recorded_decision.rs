@@ -21,7 +21,8 @@ pub(crate) struct RecordedDecision {
     /// The inputs; `None` if they were dropped to save memory.
     pub(crate) inputs: Option<Inputs>,
     pub(crate) outcome: Outcome,
-    /// Text about preemption. The condition of the binding contains this text after the message of the result.
+    /// Text about preemption or the refusal of a quota. After a failure, the condition of the binding contains this text
+    /// after the message of the result.
     pub(crate) remark: Option<String>,
 }
 

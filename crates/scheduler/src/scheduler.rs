@@ -13,6 +13,7 @@
 //!
 //! - [`cache`] contains what the scheduler knows, [`configurations`] how it decides, and [`records`] its reports.
 //! - [`leadership`] contains the queue and the decisions in flight, which only a leader has.
+//! - [`quotas`] refuses decisions that exceed a FederatedResourceQuota.
 //! - [`post_filter`] and [`eviction`] free capacity for bindings that fit in no cluster.
 //! - [`event_hints`] requeues bindings whose cycles plugins stopped.
 
@@ -33,6 +34,7 @@ mod log_lines;
 mod object_references;
 mod permit;
 mod post_filter;
+mod quotas;
 mod records;
 mod schedule_request;
 mod watch_events;
@@ -42,7 +44,9 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use berth_api::{BindingKey, Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_api::{
+    BindingKey, Cluster, ClusterResourceBinding, FederatedResourceQuota, ResourceBinding,
+};
 use berth_events::EventRecorder;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -56,7 +60,7 @@ use self::leadership::{Leading, Role};
 use self::records::Records;
 use crate::capacity_book::CapacityBook;
 use crate::clusters::Clusters;
-use crate::config::Options;
+use crate::config::{Options, QuotaEnforcement};
 use crate::debug_api::query::DebugQuery;
 use crate::decision_log::Recorder;
 use crate::framework::plugin_messages::PluginMessage;
@@ -72,12 +76,13 @@ use crate::writer::Writer;
 /// Time limit for pending writes and evictions on shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An event of one of the three watches.
+/// An event of one of the watches.
 #[derive(Debug)]
 pub(crate) enum Input {
     Cluster(WatchEvent<Cluster>),
     Binding(WatchEvent<ResourceBinding>),
     ClusterBinding(WatchEvent<ClusterResourceBinding>),
+    Quota(WatchEvent<FederatedResourceQuota>),
 }
 
 /// Channels into the scheduler's task.
@@ -134,9 +139,13 @@ impl Scheduler {
             book.enable_assumed_capacity();
         }
         let recent_decisions = RecentDecisions::new(options.debug_decisions);
+        let mut cache = Cache::new(Clusters::new(keep_objects), plugin_state, book);
+        if options.quotas == QuotaEnforcement::On {
+            cache.count_quotas();
+        }
         Self {
             config: Configurations::new(options.gates, frameworks, extenders, plugin_tasks),
-            cache: Cache::new(Clusters::new(keep_objects), plugin_state, book),
+            cache,
             answers: ExternalAnswers::new(estimators),
             writer,
             records: Records::new(metrics, recorder, recent_decisions),
@@ -184,9 +193,11 @@ impl Scheduler {
         let mut busy = false;
         if let Role::Leading(leading) = role {
             self.reject_overdue_permits(leading, now);
+            self.requeue_within_quotas(leading, now);
             // 2. The cycles of ready keys. They perform no I/O, and their number is limited, so that inputs wait for a
             //    bounded time. The writes of their decisions run while the next phases wait.
             self.run_ready_cycles(leading, now);
+            self.requeue_within_quotas(leading, now);
             busy = self.may_run_cycle(leading);
         }
         // 3. The metrics of the queue, and the pace of the event recorder, which leaves the rate limit to the writes
@@ -371,6 +382,9 @@ impl Scheduler {
         }
         for (_, binding) in self.cache.bindings.iter() {
             self.config.notify_followers(binding);
+        }
+        if let Some(quotas) = &mut self.cache.quotas {
+            quotas.release_admitted();
         }
         let _ = change.applied.send(());
         if let Role::Leading(leading) = role {

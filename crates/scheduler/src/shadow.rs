@@ -144,6 +144,8 @@ impl Shadow {
             Input::ClusterBinding(event) => {
                 self.handle_binding(Source::ClusterBindings, event, RawBinding::ClusterScoped);
             }
+            // Shadow mode compares the choice of clusters, and watches no quotas.
+            Input::Quota(_) => {}
         }
     }
 

@@ -83,6 +83,20 @@ impl Report {
             Self::Gone | Self::Stopped(_) => false,
         }
     }
+
+    /// Reports whether the report contains the binding with the clusters of the plan, or the clusters can no longer be
+    /// stored. Otherwise they may be stored: the report does not contain the binding, or a request has no response.
+    pub(crate) fn is_conclusive(&self) -> bool {
+        match self {
+            Self::Written(_) | Self::Gone | Self::Stopped(_) => true,
+            Self::Conflict { current, .. } => current.is_some(),
+            Self::Failed { binding, .. } => binding.is_some(),
+            // The present write has not been sent.
+            Self::Refused { progress, .. } | Self::NotLeading { progress } => {
+                !progress.has_landed()
+            }
+        }
+    }
 }
 
 /// The writes of a plan that have succeeded so far.

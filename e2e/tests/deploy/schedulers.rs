@@ -136,8 +136,11 @@ async fn the_schedulers_have_exactly_the_rights_that_they_need() {
     }
     let kubeconfig = plane.kubeconfig_of("berth-scheduler");
     let _default = component::start(&plane, "karmada-scheduler", &kubeconfig, &[]).await;
-    // The second scheduler also connects to the estimators of the members.
-    let more = ["--enable-scheduler-estimator"];
+    // The second scheduler also connects to the estimators of the members, and enforces quotas.
+    let more = [
+        "--enable-scheduler-estimator",
+        "--feature-gates=FederatedQuotaEnforcement=true",
+    ];
     let _mine = component::start(&plane, "my-karmada-scheduler", &kubeconfig, &more).await;
     // Start standbys too, because only a standby watches the lease.
     let _default_standby = component::start(&plane, "karmada-scheduler", &kubeconfig, &[]).await;

@@ -26,6 +26,7 @@ mod malformed_objects;
 mod metrics_access;
 mod objects;
 mod process;
+mod quotas;
 mod recorded_writes;
 mod repeated_failures;
 mod requeue_events;

@@ -100,6 +100,20 @@ impl Plane {
             .unwrap();
     }
 
+    /// Waits until the condition `Scheduled` of a binding has a reason.
+    pub(crate) async fn wait_for_reason(&self, name: &str, reason: &'static str) {
+        let api: Api<ResourceBinding> = Api::namespaced(self.client.clone(), "shop");
+        let condition = move |binding: Option<&ResourceBinding>| {
+            let status = binding.and_then(|binding| binding.status.as_ref());
+            let mut conditions = status.iter().flat_map(|status| &status.conditions);
+            conditions.any(|condition| condition.reason == reason)
+        };
+        tokio::time::timeout(TIMEOUT, await_condition(api, name, condition))
+            .await
+            .unwrap()
+            .unwrap();
+    }
+
     /// Waits until the detector and the scheduler have processed all earlier changes. Applies another Deployment, and
     /// waits until the scheduler has placed it.
     pub(crate) async fn wait_for_marker(&self, name: &str) {

@@ -14,3 +14,4 @@ mod output;
 mod policies;
 mod policy_claims;
 mod program;
+mod quotas;

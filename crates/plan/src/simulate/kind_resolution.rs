@@ -121,6 +121,7 @@ impl KindResolver {
             Role::Customization => Some((well_known_types::customizations(), true)),
             Role::InterpreterWebhooks => Some((well_known_types::interpreter_webhooks(), true)),
             Role::Rebalancer => Some((well_known_types::rebalancers(), true)),
+            Role::Quota => Some((well_known_types::quotas(), true)),
             Role::Template | Role::Ignored => None,
         };
         if karmada_type.is_some() {

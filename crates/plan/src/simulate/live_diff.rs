@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use berth_api::{BindingKey, BindingKind, Cluster};
+use berth_api::{BindingKey, BindingKind, Cluster, FederatedResourceQuota};
 use berth_component_base::program::progress::Progress;
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use super::live_control_plane::LivePlane;
 use super::manifest::Manifest;
 use super::notes::Notes;
 use super::options::{LiveOptions, SimulateOptions};
-use super::predicted_state::{PredictedState, names};
+use super::predicted_state::{PredictedState, Quotas, names};
 use super::preview_server::StartPreviewServer;
 use crate::control_plane_state::{self, Clusters, ControlPlaneState, decode_binding};
 use crate::scheduler_configuration::DecisionConfiguration;
@@ -51,10 +51,16 @@ pub(crate) async fn moves(
             .map(|object| (key_of(kind, &object), object));
         bindings.extend(keyed);
     }
-    let mut predicted = PredictedState::new(by_name(clusters), bindings, options);
+    let quotas = live.list_if_served(&well_known_types::quotas()).await?;
+    let keyed = quotas.into_iter().map(|quota| {
+        let (namespace, name) = names(&quota);
+        ((namespace.to_owned(), name.to_owned()), quota)
+    });
+    let mut predicted = PredictedState::new(by_name(clusters), bindings, keyed.collect(), options);
     let before = ControlPlaneState {
         clusters: read_clusters(&predicted.clusters, notes),
         bindings: read_bindings(&predicted.bindings, notes),
+        quotas: read_quotas(&predicted.quotas, notes),
         ..ControlPlaneState::default()
     };
     if !manifests.is_empty() || !problems.is_empty() {
@@ -66,6 +72,7 @@ pub(crate) async fn moves(
     let mut after = ControlPlaneState {
         clusters: read_clusters(&predicted.clusters, &mut Notes::default()),
         bindings: read_bindings(&predicted.bindings, &mut Notes::default()),
+        quotas: read_quotas(&predicted.quotas, &mut Notes::default()),
         ..ControlPlaneState::default()
     };
     options.apply_changes(&mut after)?;
@@ -130,4 +137,17 @@ fn read_bindings(objects: &Bindings, notes: &mut Notes) -> control_plane_state::
         }
     }
     bindings
+}
+
+fn read_quotas(objects: &Quotas, notes: &mut Notes) -> Arc<[FederatedResourceQuota]> {
+    let mut quotas = Vec::new();
+    for ((namespace, name), object) in objects {
+        match serde_json::from_value(object.clone()) {
+            Ok(quota) => quotas.push(quota),
+            Err(error) => notes.push(format!(
+                "FederatedResourceQuota {namespace}/{name} cannot be read: {error}"
+            )),
+        }
+    }
+    quotas.into()
 }

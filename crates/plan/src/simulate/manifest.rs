@@ -29,6 +29,8 @@ pub(crate) enum Role {
     InterpreterWebhooks,
     /// A WorkloadRebalancer, which triggers a new decision about each of its workloads.
     Rebalancer,
+    /// A FederatedResourceQuota.
+    Quota,
     /// An object of a Karmada kind that does not influence scheduling.
     Ignored,
     /// An object of any other kind. Policies may select it.
@@ -91,7 +93,7 @@ const KARMADA: &[(&str, &[(&str, Role)])] = &[
             ("OverridePolicy", Role::Override(PolicyKind::Namespaced)),
             ("ClusterOverridePolicy", Role::Override(PolicyKind::Cluster)),
             ("ClusterTaintPolicy", Role::Ignored),
-            ("FederatedResourceQuota", Role::Ignored),
+            ("FederatedResourceQuota", Role::Quota),
         ],
     ),
     (

@@ -49,7 +49,7 @@ pub(crate) async fn read_state(
     let mut detector = Detector::new(options);
     let mut state = ControlPlaneState::default();
     let mut bindings = Bindings::new();
-    let (mut templates, mut rebalancers) = (Vec::new(), Vec::new());
+    let (mut templates, mut rebalancers, mut quotas) = (Vec::new(), Vec::new(), Vec::new());
     let mut progress = Progress::start();
     let total = typed.len();
     for (done, typed) in typed.into_iter().enumerate() {
@@ -94,6 +94,10 @@ pub(crate) async fn read_state(
             }
             Role::Template => templates.push((kind, object)),
             Role::Rebalancer => rebalancers.push(object),
+            Role::Quota => match serde_json::from_value(object) {
+                Ok(quota) => quotas.push(quota),
+                Err(error) => problems.push(Problem::new(&manifest.location, error)),
+            },
             Role::Ignored => {}
         }
     }
@@ -119,6 +123,7 @@ pub(crate) async fn read_state(
     };
     notes.idle_policies(idle_policies::find(&detector, kinds).await?);
     state.bindings = read_all(&bindings)?;
+    state.quotas = quotas.into();
     Ok(state)
 }
 

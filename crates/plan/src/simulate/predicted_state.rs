@@ -32,12 +32,17 @@ struct Change {
     before: Option<Value>,
 }
 
+/// Quotas by namespace and name, as JSON.
+pub(crate) type Quotas = BTreeMap<(String, String), Value>;
+
 /// The predicted state.
 pub(crate) struct PredictedState {
     /// Clusters by name, as JSON.
     pub(crate) clusters: BTreeMap<String, Value>,
     /// Bindings by key, as JSON.
     pub(crate) bindings: Bindings,
+    /// Quotas by namespace and name, as JSON.
+    pub(crate) quotas: Quotas,
     detector: Detector,
     /// Changes by the applied manifests, in the order in which they are applied. [`Self::detect`] processes them.
     changes: Vec<Change>,
@@ -46,15 +51,17 @@ pub(crate) struct PredictedState {
 }
 
 impl PredictedState {
-    /// Creates the state before any manifest is applied, from the live clusters and bindings.
+    /// Creates the state before any manifest is applied, from the live clusters, bindings and quotas.
     pub(crate) fn new(
         clusters: BTreeMap<String, Value>,
         bindings: Bindings,
+        quotas: Quotas,
         options: &SimulateOptions,
     ) -> Self {
         Self {
             clusters,
             bindings,
+            quotas,
             detector: Detector::new(options),
             changes: Vec::new(),
             sandbox: None,
@@ -167,7 +174,7 @@ impl PredictedState {
         }
     }
 
-    /// Records the object of an applied manifest. Clusters, bindings and interpreter webhooks take effect immediately,
+    /// Records the object of an applied manifest. Clusters, bindings, quotas and interpreter webhooks take effect at once,
     /// and [`Self::detect`] processes all other changes.
     fn record(
         &mut self,
@@ -192,6 +199,10 @@ impl PredictedState {
             | Role::Rebalancer => {
                 manifest.object = object;
                 self.changes.push(Change { typed, before: old });
+            }
+            Role::Quota => {
+                let key = (manifest.namespace.clone(), manifest.name.clone());
+                self.quotas.insert(key, object);
             }
             Role::InterpreterWebhooks => {
                 notes.push_new(self.detector.interpreter_webhooks_applied(object));
@@ -253,7 +264,11 @@ impl PredictedState {
                         .template_applied(&kind, object, &self.bindings);
                 }
                 Role::Rebalancer => rebalancers.push((before, object)),
-                Role::Cluster | Role::Binding(_) | Role::InterpreterWebhooks | Role::Ignored => {}
+                Role::Cluster
+                | Role::Binding(_)
+                | Role::InterpreterWebhooks
+                | Role::Quota
+                | Role::Ignored => {}
             }
             self.detector.process_queue(&mut self.bindings);
         }
@@ -345,6 +360,7 @@ impl PredictedState {
                 | Role::InterpreterWebhooks
                 | Role::Rebalancer
                 | Role::Template
+                | Role::Quota
                 | Role::Ignored => {}
             }
         }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use berth_api::binding::BindingSpec;
 use berth_api::{Binding, BindingKey};
-use berth_engine::{Assumed, Explanation, Fleet, Request, RequestError};
-use berth_scheduler::AffinityGroups;
+use berth_engine::{Assumed, Explanation, Fleet, Request, RequestError, ScheduledReason};
 use berth_scheduler::framework::Victim;
 use berth_scheduler::offline::{self, CapacityChange};
+use berth_scheduler::{AffinityGroups, QuotaBook};
 
-use super::decision::{Decision, Failure, Share, clusters_after, replicas, shares};
+use super::decision::{Decision, Failure, Share, clusters_after, replicas, shares, targets};
 use super::estimators::Estimators;
 use super::rejection_summary;
 use crate::control_plane_state::ControlPlaneState;
@@ -39,6 +39,8 @@ pub(crate) struct Decider {
     /// Groups of bindings with workload affinity. `None` if the feature gate is off.
     groups: Option<AffinityGroups>,
     bindings: HashMap<BindingKey, Arc<Binding>>,
+    /// The usage of the quotas after the decisions so far.
+    quotas: QuotaBook,
     /// Remarks about clusters whose reported capacity cannot be parsed, one line each.
     pub(crate) capacity_faults: Vec<String>,
 }
@@ -83,6 +85,11 @@ impl Decider {
             }
             groups
         });
+        let mut quotas = QuotaBook::default();
+        for quota in state.quotas.iter() {
+            let bindings = state.bindings.values();
+            quotas.quota_applied(quota.clone(), bindings.map(|binding| &**binding));
+        }
         Ok(Self {
             explains,
             multiple_pod_templates: gates.multiple_pod_templates_scheduling,
@@ -95,6 +102,7 @@ impl Decider {
             estimators,
             groups,
             bindings,
+            quotas,
             capacity_faults,
         })
     }
@@ -139,17 +147,28 @@ impl Decider {
             Some(estimators) => estimators.decide(binding, decision).await,
             None => decision(),
         };
-        let (clusters, failure) = clusters_after(binding, &outcome);
+        let (mut clusters, mut failure) = clusters_after(binding, &outcome);
+        if failure.is_none()
+            && let Err(exceeded) = self.quotas.check(binding, &targets(&clusters))
+        {
+            clusters = shares(&binding.spec);
+            failure = Some(Failure {
+                kind: ScheduledReason::QuotaExceeded.as_str(),
+                message: exceeded.to_string(),
+            });
+        }
+        let is_refused = failure.as_ref().is_some_and(Failure::is_quota_refusal);
         let warnings = berth_explain::warnings(&request, &outcome, &explanation);
         let tie = self
             .alternative_placement(binding)
             .await
-            .filter(|other| *other != clusters);
+            .filter(|other| !is_refused && *other != clusters);
         if let Some(groups) = &mut self.groups {
             // The next decision about a binding of the same group reads the clusters of this binding.
             let names = clusters.iter().map(|share| share.name.clone());
             groups.decided(&binding.key, names.collect());
         }
+        self.quotas.placed(binding, &targets(&clusters));
         self.record_move(binding, &shares(&binding.spec), &clusters);
         Decision {
             key: binding.key.clone(),
@@ -157,6 +176,7 @@ impl Decider {
             affinity: outcome
                 .result
                 .ok()
+                .filter(|_| !is_refused)
                 .and_then(|placement| placement.affinity)
                 .map(|name| name.to_string()),
             clusters,
@@ -285,8 +305,13 @@ impl Decider {
         }
     }
 
-    /// Passes a changed binding to the plugins that preempt.
-    pub(crate) fn pass_binding_to_plugins(&mut self, binding: &Arc<Binding>) {
+    /// Updates the usage of the quotas, and passes a changed binding to the plugins that preempt.
+    pub(crate) fn binding_changed(&mut self, binding: &Arc<Binding>) {
+        self.quotas.placed(binding, &binding.spec.clusters);
+        self.pass_binding_to_plugins(binding);
+    }
+
+    fn pass_binding_to_plugins(&mut self, binding: &Arc<Binding>) {
         if let Some(profiles) = self
             .engines
             .profiles()

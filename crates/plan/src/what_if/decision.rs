@@ -23,6 +23,13 @@ pub struct Failure {
     pub message: String,
 }
 
+impl Failure {
+    /// Reports whether a quota refuses the result.
+    pub(crate) fn is_quota_refusal(&self) -> bool {
+        self.kind == ScheduledReason::QuotaExceeded.as_str()
+    }
+}
+
 /// Result of scheduling a binding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
@@ -74,24 +81,18 @@ impl Decision {
         }
     }
 
-    /// Reports whether the decision failed and may succeed when clusters have more capacity.
+    /// Reports whether the decision failed and may succeed when clusters have more capacity or a quota has more room.
     pub(crate) fn lacks_capacity(&self) -> bool {
         self.failure.as_ref().is_some_and(|failure| {
             failure.kind == ScheduledReason::Unschedulable.as_str()
                 || failure.kind == ScheduledReason::NoClusterFit.as_str()
+                || failure.is_quota_refusal()
         })
     }
 
     /// Returns the clusters in the form of the field `spec.clusters` of a binding.
     pub(crate) fn targets(&self) -> Vec<TargetCluster> {
-        let clusters = self.clusters.iter();
-        clusters
-            .map(|share| TargetCluster {
-                name: share.name.clone(),
-                replicas: share.replicas,
-                ..TargetCluster::default()
-            })
-            .collect()
+        targets(&self.clusters)
     }
 
     /// Returns the result for a binding that the scheduler does not process and that has no failure.
@@ -146,6 +147,16 @@ pub(super) fn clusters_after(
             (clusters, Some(failure))
         }
     }
+}
+
+/// Returns clusters in the form of the field `spec.clusters` of a binding.
+pub(super) fn targets(clusters: &[Share]) -> Vec<TargetCluster> {
+    let targets = clusters.iter().map(|share| TargetCluster {
+        name: share.name.clone(),
+        replicas: share.replicas,
+        ..TargetCluster::default()
+    });
+    targets.collect()
 }
 
 /// Returns the clusters of a binding, sorted by name.

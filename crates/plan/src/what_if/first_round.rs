@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use berth_api::{Binding, BindingKey};
+use berth_diagnosis::is_quota_refusal;
 use berth_scheduler::rules::responsibility;
 
 use super::decider::Decider;
@@ -52,9 +53,11 @@ pub(crate) async fn run_first_round(
         takes_over,
         decider.multiple_pod_templates(),
     );
+    let quotas_changed = before.quotas != after.quotas;
     for (key, binding) in &after.bindings {
         let old = before.bindings.get(key);
-        let decision = if triggers.needs_decision(binding) {
+        let may_get_room = quotas_changed && is_quota_refusal(binding);
+        let decision = if may_get_room || triggers.needs_decision(binding) {
             decider.decide(binding).await
         } else {
             if old.is_none() && !responsibility::passes(binding, binding.spec.scheduler()) {

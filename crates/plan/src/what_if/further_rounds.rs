@@ -129,7 +129,7 @@ impl RoundState<'_> {
 
     fn update_binding(&mut self, binding: Binding) {
         let binding = Arc::new(binding);
-        self.decider.pass_binding_to_plugins(&binding);
+        self.decider.binding_changed(&binding);
         self.changed.insert(binding.key.clone(), binding);
     }
 

@@ -60,6 +60,7 @@ fn evict(
         if let Some(stored) = after.bindings.get(&key) {
             decider.record_move(stored, &shares(&stored.spec), &shares(&binding.spec));
         }
+        decider.binding_changed(&binding);
         after.bindings.insert(key, binding);
     }
     evictions.remarks

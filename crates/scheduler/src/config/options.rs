@@ -31,6 +31,25 @@ pub enum Mode {
     Shadow,
 }
 
+/// The check of decisions against FederatedResourceQuotas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuotaEnforcement {
+    /// The scheduler watches the quotas, and writes no decision that exceeds one of them.
+    On,
+    /// The scheduler ignores quotas.
+    Off,
+}
+
+impl QuotaEnforcement {
+    fn of(gates: &FeatureGates) -> Self {
+        if gates.quota_enforcement {
+            Self::On
+        } else {
+            Self::Off
+        }
+    }
+}
+
 /// Validated options of the scheduler.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -48,6 +67,8 @@ pub struct Options {
     pub configuration: SchedulerConfiguration,
     /// The feature gates.
     pub gates: EngineGates,
+    /// The check of decisions against FederatedResourceQuotas.
+    pub quotas: QuotaEnforcement,
     /// True to record an event for each successful step.
     pub routine_events: bool,
     /// True if selected clusters with 0 replicas are part of a decision.
@@ -96,6 +117,7 @@ impl Options {
             config_map: None,
             configuration: SchedulerConfiguration::default(),
             gates: EngineGates::default(),
+            quotas: QuotaEnforcement::Off,
             routine_events: false,
             empty_workload_propagation: false,
             lease: None,
@@ -127,6 +149,7 @@ impl Options {
         };
         Self {
             gates: gates.engine,
+            quotas: QuotaEnforcement::of(&gates),
             routine_events: gates.routine_events,
             order,
             turns: turns(gates, NamespaceWeights::default()),
@@ -198,6 +221,7 @@ impl TryFrom<SchedulerArgs> for Options {
             config_map: args.config_map,
             configuration,
             gates: args.feature_gates.engine,
+            quotas: QuotaEnforcement::of(&args.feature_gates),
             routine_events: args.feature_gates.routine_events,
             empty_workload_propagation: args.enable_empty_workload_propagation,
             lease,

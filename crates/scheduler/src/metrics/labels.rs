@@ -71,6 +71,8 @@ pub(crate) enum Incoming {
     ScheduleAttemptFailure,
     /// A cluster changed.
     ClusterChanged,
+    /// A quota changed, or its usage fell.
+    QuotaChanged,
 }
 
 /// The result of plugins at an extension point.

@@ -12,8 +12,9 @@ use super::configurations::Configurations;
 use crate::capacity_book::CapacityBook;
 use crate::clusters::Clusters;
 use crate::framework::{DecisionFate, State};
+use crate::quota_book::QuotaBook;
 use crate::rules::plan::Plan;
-use crate::watch::list_progress::ListProgress;
+use crate::watch::list_progress::{ListProgress, Source};
 
 /// The known clusters and bindings, and the unfinished decisions about them.
 pub(super) struct Cache {
@@ -22,6 +23,8 @@ pub(super) struct Cache {
     /// Clusters and bindings that plugins can read.
     pub(super) plugin_state: State,
     pub(super) book: CapacityBook,
+    /// Present if the scheduler enforces FederatedResourceQuotas.
+    pub(super) quotas: Option<QuotaBook>,
     pub(super) lists: ListProgress,
 }
 
@@ -33,8 +36,15 @@ impl Cache {
             bindings: Bindings::default(),
             plugin_state,
             book,
+            quotas: None,
             lists: ListProgress::default(),
         }
+    }
+
+    /// Starts to count the usage of FederatedResourceQuotas. No decision is made before their first list is complete.
+    pub(super) fn count_quotas(&mut self) {
+        self.quotas = Some(QuotaBook::default());
+        self.lists.expect(Source::Quotas);
     }
 
     /// Returns the snapshot of the clusters for a decision. Plugins read the same snapshot.
@@ -53,10 +63,16 @@ impl Cache {
             AppliedBinding::Added(binding) => {
                 self.book
                     .binding_added(&binding, jiff::Timestamp::now(), now);
+                if let Some(quotas) = &mut self.quotas {
+                    quotas.binding_changed(None, &binding);
+                }
                 self.plugin_state.set_binding(&binding);
             }
             AppliedBinding::Changed { old, new } => {
                 self.book.binding_changed(&old, &new, now);
+                if let Some(quotas) = &mut self.quotas {
+                    quotas.binding_changed(Some(&old), &new);
+                }
                 self.plugin_state.set_binding(&new);
             }
             AppliedBinding::Outdated => {}
@@ -81,11 +97,17 @@ impl Cache {
         let Some(targets) = &plan.targets else { return };
         self.plugin_state.decided(&binding.key, Arc::clone(targets));
         self.book.decided(binding, targets, now);
+        if let Some(quotas) = &mut self.quotas {
+            quotas.decided(binding, targets);
+        }
     }
 
     /// Completes an assumed decision.
     pub(super) fn complete(&mut self, key: &BindingKey, fate: DecisionFate) {
         self.plugin_state.complete(key, fate);
         self.book.complete(key, fate);
+        if let Some(quotas) = &mut self.quotas {
+            quotas.complete(key);
+        }
     }
 }

@@ -22,6 +22,7 @@ use super::leadership::Leading;
 use super::log_lines;
 use super::permit::PermitOutcome;
 use super::post_filter::{VictimSearch, VictimSearchOutcome};
+use super::quotas::refusal;
 use super::schedule_request::ScheduleRequest;
 use crate::framework::plugin_calls::ExtensionPoints;
 use crate::framework::{Decided, DecisionFate};
@@ -193,7 +194,7 @@ impl Scheduler {
 
     /// Ends the processing of a key.
     pub(super) fn end_cycle(
-        &self,
+        &mut self,
         leading: &mut Leading,
         key: &BindingKey,
         verdict: Verdict,
@@ -203,6 +204,9 @@ impl Scheduler {
             .metrics
             .ended(key, verdict == Verdict::Retry, now);
         leading.queue.done(key, verdict, now);
+        if let Some(quotas) = &mut self.cache.quotas {
+            quotas.cycle_ended(key);
+        }
     }
 
     /// Writes a plan in a separate task.
@@ -328,8 +332,12 @@ impl Scheduler {
             made_at,
         } = decision;
         log_lines::decided(&binding.key, trigger, &outcome, made_at);
-        let (remark, note) = (preemption.remark(), preemption.note());
+        let (mut remark, note) = (preemption.remark(), preemption.note());
         let mut plan = Plan::with_remark(binding, &json, &outcome, remark.as_deref(), note);
+        if let Err(exceeded) = self.check_quotas(binding, &plan) {
+            plan = refusal(binding, &exceeded);
+            remark = Some(exceeded.to_string());
+        }
         if preemption.has_failed() && plan.verdict == Verdict::Wait {
             plan.verdict = Verdict::Retry;
         }

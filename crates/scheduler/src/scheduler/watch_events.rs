@@ -34,11 +34,12 @@ impl Scheduler {
                     RawBinding::ClusterScoped,
                 );
             }
+            Input::Quota(event) => self.handle_quota_event(event),
         }
     }
 
     /// Reports readiness to the probes after every watch has completed its first list.
-    fn report_readiness(&self) {
+    pub(super) fn report_readiness(&self) {
         if self.cache.lists.all_complete() && !self.probes.is_ready() {
             self.probes.set_ready();
             tracing::info!(
@@ -234,7 +235,9 @@ impl Scheduler {
                 self.cache.lists.complete(source);
                 let kind = match source {
                     Source::Bindings => BindingKind::Namespaced,
-                    Source::ClusterBindings | Source::Clusters => BindingKind::Cluster,
+                    Source::ClusterBindings | Source::Clusters | Source::Quotas => {
+                        BindingKind::Cluster
+                    }
                 };
                 for key in self.cache.bindings.missing_from(&listing, kind) {
                     self.on_binding_deleted(leading.as_deref_mut(), &key);
@@ -323,6 +326,9 @@ impl Scheduler {
             {
                 self.activate_registered(leading, &Event::BindingGone(Arc::clone(old)), now);
             }
+        }
+        if let Some(quotas) = &mut self.cache.quotas {
+            quotas.binding_deleted(key);
         }
         let released = self.cache.book.binding_deleted(key, old.as_deref(), now);
         if let Some(leading) = leading {

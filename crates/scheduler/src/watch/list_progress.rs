@@ -2,29 +2,44 @@
 
 use std::collections::HashSet;
 
-/// One of the three watches.
+/// One of the watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Source {
     Clusters,
     Bindings,
     ClusterBindings,
+    Quotas,
 }
 
 /// The progress of the lists of all watches.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ListProgress {
-    /// Watches with at least one complete list.
-    synced: HashSet<Source>,
+    /// Watches without a complete list.
+    missing: HashSet<Source>,
+}
+
+impl Default for ListProgress {
+    /// Creates the progress of the watches of clusters and bindings, which every scheduler has.
+    fn default() -> Self {
+        Self {
+            missing: HashSet::from([Source::Clusters, Source::Bindings, Source::ClusterBindings]),
+        }
+    }
 }
 
 impl ListProgress {
+    /// Adds a watch whose list must be complete, too.
+    pub(crate) fn expect(&mut self, source: Source) {
+        self.missing.insert(source);
+    }
+
     /// Records a complete list of a watch.
     pub(crate) fn complete(&mut self, source: Source) {
-        self.synced.insert(source);
+        self.missing.remove(&source);
     }
 
     /// Reports whether every watch has completed at least one list.
     pub(crate) fn all_complete(&self) -> bool {
-        self.synced.len() == 3
+        self.missing.is_empty()
     }
 }

@@ -1,0 +1,98 @@
+//! FederatedResourceQuotas: the refusal of decisions that exceed a quota, and the retries when there is room.
+
+use std::time::Instant;
+
+use berth_api::federated_quota::QuotaExceeded;
+use berth_api::{Binding, FederatedResourceQuota};
+use berth_engine::ScheduledReason;
+
+use super::Scheduler;
+use super::leadership::Leading;
+use crate::metrics::Incoming;
+use crate::queue::Verdict;
+use crate::rules::plan::Plan;
+use crate::watch::WatchEvent;
+use crate::watch::list_progress::Source;
+
+impl Scheduler {
+    /// Checks the clusters of a plan. If a quota refuses them, records that the binding waits for room. A plan without
+    /// new clusters needs no room.
+    pub(super) fn check_quotas(
+        &mut self,
+        binding: &Binding,
+        plan: &Plan,
+    ) -> Result<(), QuotaExceeded> {
+        let Some(quotas) = &mut self.cache.quotas else {
+            return Ok(());
+        };
+        quotas.concluded(&binding.key);
+        let Some(targets) = &plan.targets else {
+            return Ok(());
+        };
+        let checked = quotas.check(binding, targets);
+        if checked.is_err() {
+            quotas.refused(binding, targets);
+        }
+        checked
+    }
+
+    /// Schedules the bindings that waited for room in a quota and that fit now.
+    pub(super) fn requeue_within_quotas(&mut self, leading: &mut Leading, now: Instant) {
+        let Some(quotas) = &mut self.cache.quotas else {
+            return;
+        };
+        for key in quotas.take_ready() {
+            let binding = self.cache.bindings.get(&key);
+            let in_charge = binding.filter(|binding| self.config.frameworks.in_charge(binding));
+            if let Some(binding) = in_charge {
+                // In the lane of new bindings, so that the priority alone decides which binding gets the room.
+                let rank = self.config.frameworks.rank(binding);
+                leading.queue.reconcile(&key, rank, now);
+                self.records.metrics.incoming(Incoming::QuotaChanged);
+            } else {
+                quotas.cycle_ended(&key);
+            }
+        }
+    }
+
+    pub(super) fn handle_quota_event(&mut self, event: WatchEvent<FederatedResourceQuota>) {
+        let Some(quotas) = &mut self.cache.quotas else {
+            return;
+        };
+        match event {
+            WatchEvent::Applied(object) => match object.decode() {
+                Ok(quota) => {
+                    let bindings = self.cache.bindings.iter();
+                    quotas.quota_applied(quota, bindings.map(|(_, binding)| &**binding));
+                }
+                Err(error) => {
+                    let metadata = object.metadata();
+                    let name = metadata.name.clone().unwrap_or_default();
+                    let namespace = metadata.namespace.clone().unwrap_or_default();
+                    tracing::warn!(
+                        namespace,
+                        quota = name,
+                        %error,
+                        "cannot read a quota; its last readable state is kept"
+                    );
+                }
+            },
+            WatchEvent::Deleted(metadata) => {
+                let namespace = metadata.namespace.as_deref().unwrap_or_default();
+                quotas.quota_deleted(namespace, metadata.name.as_deref().unwrap_or_default());
+            }
+            WatchEvent::Listed(listing) => {
+                quotas.retain_quotas(|namespace, name| listing.contains(namespace, name));
+                self.cache.lists.complete(Source::Quotas);
+                self.report_readiness();
+            }
+        }
+    }
+}
+
+/// Returns the plan that reports a refusal. The binding keeps its clusters, and waits until the usage falls or a quota
+/// changes.
+pub(super) fn refusal(binding: &Binding, exceeded: &QuotaExceeded) -> Plan {
+    let reason = ScheduledReason::QuotaExceeded;
+    Plan::failure(binding, reason, exceeded.to_string(), Verdict::Wait)
+}
