@@ -30,6 +30,8 @@ const CREATORS: usize = 16;
 /// Time limit until an estimator answers.
 const READY: Duration = Duration::from_mins(2);
 const STEP: Duration = Duration::from_millis(20);
+/// Time limit of an answer, which is longer than that of schedulers, so that slow answers are measured.
+const ANSWER: Duration = Duration::from_mins(1);
 /// Time without requests before the memory is read.
 const SETTLED: Duration = Duration::from_secs(5);
 
@@ -250,6 +252,7 @@ fn connect(services: &Client, closing: &CancellationToken) -> Result<EstimatorCl
     let options = EstimatorOptions {
         without_service: WithoutService::NoEstimator,
         answers_max_age: Duration::ZERO,
+        timeout: ANSWER,
         ..EstimatorOptions::default()
     };
     let unlimited = Arc::new(RateLimit::new(None));
