@@ -224,34 +224,34 @@ mod tests {
     #[test]
     fn invalid_values_are_explained() {
         for (text, reason) in [
-            ("", "EOF while parsing a value at line 1 column 0"),
+            ("", "EOF while parsing a value"),
             (
                 r#"{"cluster": []}"#,
-                "unknown field `cluster`, expected one of `clusters`, `spread`, `fit` at line 1 column 10",
+                "unknown field `cluster`, expected one of `clusters`, `spread`, `fit`",
             ),
             (
                 r#"{"spread": "even"}"#,
-                "unknown variant `even`, expected `Preferred` or `Even` at line 1 column 17",
+                "unknown variant `even`, expected `Preferred` or `Even`",
             ),
             (
                 r#"{"clusters": [{"min": "half"}]}"#,
-                "invalid value: string \"half\", expected a number of replicas, or a percentage from 0% to 100% at line 1 column 28",
+                "invalid value: string \"half\", expected a number of replicas, or a percentage from 0% to 100%",
             ),
             (
                 r#"{"clusters": [{"min": -1}]}"#,
-                "invalid value: integer `-1`, expected a number of replicas, or a percentage from 0% to 100% at line 1 column 24",
+                "invalid value: integer `-1`, expected a number of replicas, or a percentage from 0% to 100%",
             ),
             (
                 r#"{"clusters": [{"max": "101%"}]}"#,
-                "invalid value: string \"101%\", expected a number of replicas, or a percentage from 0% to 100% at line 1 column 28",
+                "invalid value: string \"101%\", expected a number of replicas, or a percentage from 0% to 100%",
             ),
             (
                 r#"{"clusters": [{"max": true}]}"#,
-                "must be a number of replicas, or a percentage such as \"50%\" at line 1 column 26",
+                "must be a number of replicas, or a percentage such as \"50%\"",
             ),
             (
                 r#"{"clusters": [{"targetCluster": {"names": ["m1"]}, "max": 1}]}"#,
-                "unknown field `names`, expected one of `labelSelector`, `fieldSelector`, `clusterNames`, `exclude` at line 1 column 40",
+                "unknown field `names`, expected one of `labelSelector`, `fieldSelector`, `clusterNames`, `exclude`",
             ),
             (
                 r#"{"clusters": [{"max": 1}, {}]}"#,
@@ -263,11 +263,11 @@ mod tests {
             ),
         ] {
             let error = ReplicaLimits::parse(text).unwrap_err();
-            assert_eq!(error.reason(), reason, "{text}");
-            assert_eq!(
-                error.to_string(),
-                format!("invalid annotation scheduling.berth/replica-limits: {reason}")
-            );
+            let found = error.reason().split(" at line ").next();
+            assert_eq!(found, Some(reason), "{text}");
+            let text = error.to_string();
+            let prefix = "invalid annotation scheduling.berth/replica-limits: ";
+            assert_eq!(text.strip_prefix(prefix), Some(error.reason()));
         }
         let selector = r#"{"clusters": [{"targetCluster": {"labelSelector": {"matchExpressions": [
             {"key": "tier", "operator": "Is", "values": ["a"]}]}}, "max": 1}]}"#;
