@@ -154,7 +154,7 @@ async fn each_request_is_answered_from_the_state_of_its_cluster() {
         };
         let answer = client.max_available_replicas(request).await;
         let answer = answer.map(|it| it.into_inner().max_replicas);
-        let answer = answer.as_ref().map_err(|status| status.message()).copied();
+        let answer = answer.as_ref().map_err(tonic::Status::message).copied();
         assert_eq!(answer, expected, "{cluster}");
     }
 }

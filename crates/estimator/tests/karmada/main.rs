@@ -1,11 +1,7 @@
 //! The answers to requests about drawn clusters equal those of karmada-scheduler-estimator, which are recorded in
 //! `tests/data/karmada.jsonl.gz`. [`Exception`] lists the intended differences.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "this is how a test fails"
-)]
+#![expect(clippy::unwrap_used, reason = "this is how a test fails")]
 
 mod exceptions;
 mod requests;

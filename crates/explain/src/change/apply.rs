@@ -61,7 +61,7 @@ impl Change {
                 });
             }
             Self::RaiseCapacity { to, .. } | Self::RaiseNodeCapacity { to, .. } => {
-                set_free_capacity(cluster, spec, *to)
+                set_free_capacity(cluster, spec, *to);
             }
             _ => {}
         }

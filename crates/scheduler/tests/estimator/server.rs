@@ -334,7 +334,7 @@ async fn a_shared_server_answers_about_each_of_its_members() {
         };
         let answer = soon(client.get_unschedulable_replicas(request)).await;
         let answer = answer.map(|it| it.into_inner().unschedulable_replicas);
-        let answer = answer.as_ref().map_err(|status| status.message()).copied();
+        let answer = answer.as_ref().map_err(tonic::Status::message).copied();
         assert_eq!(answer, expected, "{name}");
     }
     drop(client);
