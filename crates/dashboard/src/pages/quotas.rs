@@ -78,7 +78,7 @@ fn usage(html: &mut Html, quota: &FederatedResourceQuota) {
     let used = Amounts::of(&status.overall_used);
     for (resource, limit) in &quota.spec.overall {
         let amount = used.get(resource);
-        let label = format!("{resource}: {amount} of {limit}");
+        let label = format!("{resource}: {amount} of {}", limit.0);
         let attributes: [(&str, &dyn Display); 2] = [("class", &"capacity"), ("title", &label)];
         html.el("span", &attributes, |html| {
             if let Ok(limit) = limit.parse() {
