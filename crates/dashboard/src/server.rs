@@ -15,11 +15,13 @@ use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html as Document, IntoResponse, Response};
 use axum::routing::get;
-use berth_api::BindingKey;
+use berth_api::{BindingKey, FederatedResourceQuota};
+use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_plan::scheduler_configuration::DecisionConfiguration;
 use berth_plan::scheduler_endpoint::SchedulerEndpoint;
 use futures::{Stream, stream};
 use kube::Client;
+use kube::api::{Api, ListParams};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -30,7 +32,9 @@ use self::binding_views::{
 };
 use crate::access::{Access, AccessDecision};
 use crate::binding_query::Query;
-use crate::pages::{self, DataState, bindings, cluster, fleet, live, overview, policies, what_if};
+use crate::pages::{
+    self, DataState, bindings, cluster, fleet, live, overview, policies, quotas, what_if,
+};
 use crate::simulation_runner::SimulationRunner;
 use crate::store::{self, PolicyName, SharedState, Store};
 
@@ -217,6 +221,7 @@ fn router(context: Arc<Context>) -> Router {
         .route("/policies", get(show_policies))
         .route("/policies/{namespace}/{name}", get(show_policy))
         .route("/clusterpolicies/{name}", get(show_policy))
+        .route("/quotas", get(show_quotas))
         .route("/live", get(show_live))
         .route("/what-if", get(show_what_if))
         .route_layer(middleware::from_fn_with_state(
@@ -316,6 +321,19 @@ async fn show_policy(State(context): SharedContext, Path(name): Path<NamePath>) 
     respond(Presence::of(found, &store), &store, || {
         policies::page(&store, &policy)
     })
+}
+
+/// Shows the quotas. They are read with each request, because few clients look at them.
+async fn show_quotas(State(context): SharedContext) -> Response {
+    let api: Api<FederatedResourceQuota> = Api::all(context.clients.control_plane.clone());
+    let limit = u32::try_from(quotas::MAX_QUOTAS + 1).unwrap_or(u32::MAX);
+    let found = match api.list(&ListParams::default().limit(limit)).await {
+        Ok(list) => Ok(list.items),
+        // The control plane does not serve the kind.
+        Err(error) if has_code(&error, 404) => Ok(Vec::new()),
+        Err(error) => Err(api_error_message(&error)),
+    };
+    quotas::list(&context.shared.store.read(), &found).into_response()
 }
 
 /// Returns the page of an object, or the page about its absence.

@@ -71,7 +71,8 @@ impl QuotaShortage {
             }
         }
         let used = total.get(refusal.resource);
-        let needs = needs(binding, &refusal, used);
+        let needs =
+            needs_of_all_replicas(binding, refusal.resource).unwrap_or(refusal.requested - used);
         if used + needs <= limit {
             return None;
         }
@@ -114,9 +115,7 @@ impl QuotaShortage {
             fix.push_str(&largest.join(", "));
         }
         Finding {
-            message: format!(
-                "quota {namespace}/{quota}: {used} of {limit} {resource} used; this needs {needs} more"
-            ),
+            message: sentence(namespace, quota, resource, [used, limit, needs]),
             fix: Some(fix),
             quota: Some(self.clone()),
             ..finding
@@ -129,6 +128,38 @@ pub fn is_quota_refusal(binding: &Binding) -> bool {
     condition::scheduled(&binding.status.conditions).is_some_and(|scheduled| {
         scheduled.status != "True" && scheduled.reason == Reason::QuotaExceeded.as_str()
     })
+}
+
+/// Returns the cause in one sentence, from the binding and the message of the refusal alone.
+pub(crate) fn cause(binding: &Binding, message: &str) -> String {
+    let Some(refusal) = Refusal::parse(message) else {
+        return message.to_owned();
+    };
+    let Refusal {
+        namespace,
+        quota,
+        resource,
+        requested,
+        limit,
+    } = refusal;
+    match needs_of_all_replicas(binding, resource) {
+        Some(needs) => {
+            let (used, needs) = ((requested - needs).to_string(), needs.to_string());
+            sentence(namespace, quota, resource, [&used, limit, &needs])
+        }
+        None => format!(
+            "quota {namespace}/{quota}: this would raise the usage of {resource} to {requested} of {limit}"
+        ),
+    }
+}
+
+fn sentence(
+    namespace: &str,
+    quota: &str,
+    resource: &str,
+    [used, limit, needs]: [&str; 3],
+) -> String {
+    format!("quota {namespace}/{quota}: {used} of {limit} {resource} used; this needs {needs} more")
 }
 
 /// Returns the next action after the refusal with this message.
@@ -153,24 +184,19 @@ fn raise(namespace: &str, quota: &str, resource: &str) -> String {
     )
 }
 
-/// Returns the additional usage that a binding needs. A decision about divided replicas uses all replicas. The usage of
-/// another decision follows from the sum in the refusal.
-fn needs(binding: &Binding, refusal: &Refusal<'_>, used: Quantity) -> Quantity {
-    let placement = binding.spec.placement.as_ref();
-    let scheduling = placement.and_then(|placement| placement.replica_scheduling.as_ref());
-    let is_divided = scheduling.is_some_and(|scheduling| {
-        scheduling.replica_scheduling_type == Some(ReplicaSchedulingType::Divided)
-    });
-    let requirements = binding.spec.replica_requirements.as_ref();
-    match requirements.filter(|_| is_divided && binding.spec.components.is_empty()) {
-        Some(requirements) => {
-            let replicas = i64::from(binding.spec.replicas);
-            let wanted = Amounts::of(&requirements.resource_request).times(replicas);
-            let stored = usage(&binding.spec);
-            wanted.get(refusal.resource) - stored.get(refusal.resource)
-        }
-        None => refusal.requested - used,
+/// Returns the additional usage that a binding needs to divide all its replicas. Returns `None` if its clusters determine
+/// the usage.
+fn needs_of_all_replicas(binding: &Binding, resource: &str) -> Option<Quantity> {
+    let placement = binding.spec.placement.as_ref()?;
+    let scheduling = placement.replica_scheduling.as_ref()?;
+    let divided = Some(ReplicaSchedulingType::Divided);
+    if scheduling.replica_scheduling_type != divided || !binding.spec.components.is_empty() {
+        return None;
     }
+    let requirements = binding.spec.replica_requirements.as_ref()?;
+    let replicas = i64::from(binding.spec.replicas);
+    let wanted = Amounts::of(&requirements.resource_request).times(replicas);
+    Some(wanted.get(resource) - usage(&binding.spec).get(resource))
 }
 
 fn consumer(amount: Quantity, binding: &Binding) -> QuotaConsumer {
@@ -187,6 +213,7 @@ struct Refusal<'a> {
     quota: &'a str,
     resource: &'a str,
     requested: Quantity,
+    limit: &'a str,
 }
 
 impl<'a> Refusal<'a> {
@@ -196,12 +223,13 @@ impl<'a> Refusal<'a> {
         let (name, rest) = rest.split_once(") exceeded for resource ")?;
         let (namespace, quota) = name.split_once('/')?;
         let (resource, rest) = rest.split_once(": requested sum ")?;
-        let (requested, _) = rest.split_once(", limit ")?;
+        let (requested, rest) = rest.split_once(", limit ")?;
         Some(Self {
             namespace,
             quota,
             resource,
             requested: Quantity::parse(requested).ok()?,
+            limit: rest.trim_end_matches('.'),
         })
     }
 }
@@ -293,6 +321,27 @@ mod tests {
         }
         let no_quota = QuotaShortage::of(&refused(0, "Divided", REFUSAL), &[], &[]);
         assert_eq!(no_quota, None);
+    }
+
+    #[test]
+    fn lists_show_the_cause_from_the_message_alone() {
+        for (kind, message, expected) in [
+            (
+                "Divided",
+                REFUSAL,
+                "quota shop/team: 40 of 40 cpu used; this needs 2 more",
+            ),
+            (
+                "Duplicated",
+                REFUSAL,
+                "quota shop/team: this would raise the usage of cpu to 42 of 40",
+            ),
+            ("Divided", "no", "no"),
+        ] {
+            let refused = refused(0, kind, message);
+            let found = scheduling::finding(&refused, Timestamp::MAX).unwrap();
+            assert_eq!(found.message, expected);
+        }
     }
 
     #[test]

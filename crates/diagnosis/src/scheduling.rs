@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::finding::{Finding, Reason, Station};
 use crate::health::Health;
+use crate::quota_shortage;
 use crate::scheduling_failure::SchedulingFailure;
 
 /// The time after which a missing decision means that no scheduler looks at the binding.
@@ -32,7 +33,10 @@ pub(crate) fn finding(binding: &Binding, now: Timestamp) -> Option<Finding> {
 
 fn failed(binding: &Binding, scheduled: &Condition) -> Finding {
     let failure = SchedulingFailure::of(&scheduled.reason, &scheduled.message);
-    let mut cause = failure.cause(&scheduled.message);
+    let mut cause = match failure {
+        SchedulingFailure::Quota => quota_shortage::cause(binding, &scheduled.message),
+        _ => failure.cause(&scheduled.message),
+    };
     // The copy stays for its grace period, and the scheduler finds no other place meanwhile.
     let mut tasks = binding.spec.graceful_eviction_tasks.iter();
     if failure == SchedulingFailure::NoFit

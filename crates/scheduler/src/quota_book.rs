@@ -8,8 +8,9 @@
 //! - a write whose result is unknown counts until the resourceVersion of its binding changes. Every write has the
 //!   resourceVersion as a precondition, so that it can no longer succeed after this change.
 //!
-//! Other clients, such as a second scheduler, or a controller that raises the requests of a placed binding, are outside
-//! of this guarantee. The admission webhook checks their writes.
+//! Other clients are outside of this guarantee: a second scheduler, a controller that raises the requests of a placed
+//! binding, and a former leader whose last writes the watches of the next leader do not show yet. The admission webhook
+//! checks their writes.
 //!
 //! A refused binding waits. When the usage falls or a quota changes, [`QuotaBook::take_ready`] returns as many waiting
 //! bindings as fit together, those with the highest priority first. The room of a returned binding stays reserved for

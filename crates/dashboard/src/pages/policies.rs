@@ -30,6 +30,7 @@ pub(crate) fn list(store: &Store) -> Document<String> {
         html.leaf("h1", &[], "Policies");
         let lead = "The policies that hold workloads, those with problems first.";
         html.leaf("p", &[("class", &"muted")], lead);
+        html.leaf("a", &[("href", &"/quotas")], "Quotas of namespaces");
         html.el("div", &[("data-live", &"policies")], |html| {
             still_reading(html, store);
             let mut of_policy: BTreeMap<&PolicyName, Vec<Row<'_>>> = BTreeMap::new();

@@ -68,6 +68,7 @@ fn no_view_contains_markup_of_objects_or_queries() {
         ("policy", policies::page(&store, &policy)),
         ("fleet", fleet::page(&store, &fleet::View::new(&pairs))),
         ("bindings", bindings::page(&store, &Query::new(&pairs))),
+        ("quotas", quotas::list(&store, &Ok(vec![hostile_quota()]))),
         ("live", live::page(&store)),
         (
             "binding",
@@ -86,6 +87,46 @@ fn no_view_contains_markup_of_objects_or_queries() {
             "{view}: the content security policy forbids style attributes"
         );
     }
+}
+
+fn hostile_quota() -> berth_api::FederatedResourceQuota {
+    serde_json::from_value(json!({
+        "metadata": {"namespace": HOSTILE, "name": HOSTILE},
+        "spec": {"overall": {HOSTILE: "1"}},
+    }))
+    .unwrap()
+}
+
+#[test]
+fn the_page_of_quotas_shows_the_usage_and_the_waiting_workloads() {
+    let quota = |name: &str| {
+        serde_json::from_value(json!({
+            "metadata": {"namespace": "shop", "name": name},
+            "spec": {"overall": {"cpu": "40"}}, "status": {"overallUsed": {"cpu": "39"}},
+        }))
+        .unwrap()
+    };
+    let mut refused = deployment("web", &[]);
+    refused.status.conditions = serde_json::from_value(json!([{"type": "Scheduled", "status": "False",
+        "reason": "QuotaExceeded", "lastTransitionTime": PLACED,
+        "message": "FederatedResourceQuota(shop/team) exceeded for resource cpu: requested sum 41, limit 40."}]))
+    .unwrap();
+    let mut store = Store::default();
+    store.apply_binding(refused, None, Timestamp::now());
+    let Document(page) = quotas::list(&store, &Ok(vec![quota("team")]));
+    for expected in [
+        "shop/team",
+        "cpu: 39 of 40",
+        "width=\"975\"",
+        "quota shop/team: ",
+        "href=\"/bindings/",
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    let Document(page) = quotas::list(&store, &Ok(vec![quota("other")]));
+    assert!(!page.contains("href=\"/bindings/"), "{page}");
+    let Document(page) = quotas::list(&store, &Err("forbidden".to_owned()));
+    assert!(page.contains("The quotas cannot be read: forbidden"));
 }
 
 const PLACED: &str = "2026-01-01T00:00:00Z";

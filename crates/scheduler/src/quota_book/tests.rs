@@ -143,7 +143,7 @@ fn a_write_without_an_answer_counts_until_the_binding_changes() {
     book.result_unknown(&web.key, Some(&web));
     book.complete(&web.key);
     assert!(!decide(&mut book, &api, 1), "the write may still succeed");
-    // The next decision is smaller, but the earlier write may still be the one that succeeds.
+    // The next decision is smaller, but the earlier write may still succeed.
     assert!(decide(&mut book, &web, 1));
     book.complete(&web.key);
     assert!(!decide(&mut book, &api, 1));

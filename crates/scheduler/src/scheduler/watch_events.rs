@@ -196,10 +196,12 @@ impl Scheduler {
                 continue;
             };
             // The condition of a binding in processing may be outdated, so its reason is not used.
-            let no_fit = is_waiting
-                && condition::scheduled(&binding.status.conditions)
-                    .is_some_and(|c| c.reason == ScheduledReason::NoClusterFit.as_str());
-            let relevant = if no_fit {
+            let capacity_does_not_help = is_waiting
+                && condition::scheduled(&binding.status.conditions).is_some_and(|c| {
+                    c.reason == ScheduledReason::NoClusterFit.as_str()
+                        || c.reason == ScheduledReason::QuotaExceeded.as_str()
+                });
+            let relevant = if capacity_does_not_help {
                 delta.may_fit
             } else {
                 delta.may_fit || delta.more_capacity

@@ -36,7 +36,12 @@ fn applied_interpreter_webhooks_are_noted_once() {
         validates: true,
         ..SimulateOptions::default()
     };
-    let mut state = PredictedState::new(BTreeMap::new(), Bindings::new(), &options);
+    let mut state = PredictedState::new(
+        BTreeMap::new(),
+        Bindings::new(),
+        super::Quotas::new(),
+        &options,
+    );
     let mut notes = Notes::default();
     for old in [None, Some(webhooks.clone())] {
         state.record(typed(&webhooks), old, webhooks.clone(), &mut notes);
