@@ -110,19 +110,19 @@ const SITUATIONS: &[Situation] = &[
         ..DEFAULT
     },
     Situation {
-        name: "scheduling-capacity",
-        changes: &[("cpu: 100m", "cpu: 4000")],
-        verdict: "stuck: ",
-        fix: "raise the free capacity of member1",
-        condition: "Clusters available replicas 0 are not enough to schedule",
-        ..DEFAULT
-    },
-    Situation {
         name: "scheduling-quota",
         changes: &[("metadata: {name: NS}\n---", "metadata: {name: NS}\n---\napiVersion: policy.karmada.io/v1alpha1\nkind: FederatedResourceQuota\nmetadata: {name: team, namespace: NS}\nspec: {overall: {cpu: 150m}}\n---")],
         verdict: "stuck: quota scheduling-quota/team: 0 of 150m cpu used; this needs 200m more",
         fix: "raise spec.overall.cpu (kubectl edit federatedresourcequota -n scheduling-quota team)",
         condition: "FederatedResourceQuota(scheduling-quota/team) exceeded for resource cpu: requested sum 200m, limit 150m.",
+        ..DEFAULT
+    },
+    Situation {
+        name: "scheduling-capacity",
+        changes: &[("cpu: 100m", "cpu: 4000")],
+        verdict: "stuck: ",
+        fix: "raise the free capacity of member1",
+        condition: "Clusters available replicas 0 are not enough to schedule",
         ..DEFAULT
     },
     Situation {
