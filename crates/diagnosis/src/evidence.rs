@@ -141,7 +141,7 @@ impl Evidence<'_> {
         findings.extend(found.map(|found| {
             let found = self.with_override_fix(found);
             match &self.quota {
-                Some(shortage) => shortage.explain(found),
+                Some(shortage) => found.with_quota(shortage),
                 None => found,
             }
         }));

@@ -248,6 +248,20 @@ impl Finding {
         }
     }
 
+    /// Replaces the cause and the next action of a finding about a quota by those of the shortage.
+    #[must_use]
+    pub(crate) fn with_quota(self, shortage: &QuotaShortage) -> Self {
+        if self.reason != Reason::QuotaExceeded {
+            return self;
+        }
+        Self {
+            message: shortage.cause(),
+            fix: Some(shortage.fix()),
+            quota: Some(shortage.clone()),
+            ..self
+        }
+    }
+
     /// Sets the time since which it is so.
     #[must_use]
     pub fn since(self, since: Option<Timestamp>) -> Self {

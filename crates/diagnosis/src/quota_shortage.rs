@@ -1,13 +1,11 @@
 //! The shortage of a FederatedResourceQuota that keeps a binding from being placed: the limit, the usage, and the largest
 //! consumers.
 
-use berth_api::federated_quota::{Amounts, usage};
+use berth_api::federated_quota::{Amounts, QUOTA_EXCEEDED, usage};
 use berth_api::placement::ReplicaSchedulingType;
 use berth_api::{Binding, FederatedResourceQuota, condition};
 use berth_apimachinery::quantity::Quantity;
 use serde::{Deserialize, Serialize};
-
-use crate::finding::{Finding, Reason};
 
 /// Maximum number of consumers in a report.
 const MAX_CONSUMERS: usize = 3;
@@ -91,22 +89,16 @@ impl QuotaShortage {
         })
     }
 
-    /// Replaces the message and the next action of a finding about a quota.
-    pub(crate) fn explain(&self, finding: Finding) -> Finding {
-        if finding.reason != Reason::QuotaExceeded {
-            return finding;
-        }
-        let Self {
-            namespace,
-            quota,
-            resource,
-            limit,
-            used,
-            needs,
-            consumers,
-        } = self;
-        let mut fix = raise(namespace, quota, resource);
-        let largest = consumers.iter();
+    /// Returns the cause in one sentence.
+    pub(crate) fn cause(&self) -> String {
+        let amounts = [&*self.used, &self.limit, &self.needs];
+        sentence(&self.namespace, &self.quota, &self.resource, amounts)
+    }
+
+    /// Returns the next action.
+    pub(crate) fn fix(&self) -> String {
+        let mut fix = raise(&self.namespace, &self.quota, &self.resource);
+        let largest = self.consumers.iter();
         let largest: Vec<String> = largest
             .map(|consumer| format!("{} ({})", consumer.workload, consumer.used))
             .collect();
@@ -114,20 +106,14 @@ impl QuotaShortage {
             fix.push_str(", or free usage; the largest consumers are ");
             fix.push_str(&largest.join(", "));
         }
-        Finding {
-            message: sentence(namespace, quota, resource, [used, limit, needs]),
-            fix: Some(fix),
-            quota: Some(self.clone()),
-            ..finding
-        }
+        fix
     }
 }
 
 /// Reports whether the condition of a binding names a quota that refused it.
 pub fn is_quota_refusal(binding: &Binding) -> bool {
-    condition::scheduled(&binding.status.conditions).is_some_and(|scheduled| {
-        scheduled.status != "True" && scheduled.reason == Reason::QuotaExceeded.as_str()
-    })
+    condition::scheduled(&binding.status.conditions)
+        .is_some_and(|scheduled| scheduled.status != "True" && scheduled.reason == QUOTA_EXCEEDED)
 }
 
 /// Returns the cause in one sentence, from the binding and the message of the refusal alone.
@@ -288,7 +274,7 @@ mod tests {
         let all: Vec<Binding> = others.into_iter().chain([refused.clone()]).collect();
         let shortage = QuotaShortage::of(&refused, &[quota("40")], &all).unwrap();
         let found = scheduling::finding(&refused, Timestamp::MAX).unwrap();
-        let explained = shortage.explain(found);
+        let explained = found.with_quota(&shortage);
         assert_eq!(
             explained.message,
             "quota shop/team: 40 of 40 cpu used; this needs 2 more"

@@ -10,6 +10,7 @@ use berth_api::well_known::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::copies;
+use crate::quota_shortage::is_quota_refusal;
 
 /// The annotations that stay.
 const ANNOTATIONS: [&str; 4] = [
@@ -20,9 +21,11 @@ const ANNOTATIONS: [&str; 4] = [
 ];
 
 /// Removes the fields that no diagnosis reads. The diagnosis of the result is the same. The placement and the requirements
-/// of replicas stay as empty objects, because a diagnosis only reads whether they are set.
+/// of replicas stay as empty objects, because a diagnosis only reads whether they are set. For a binding that a quota
+/// refuses, the type of division and the requests stay, too.
 #[must_use]
 pub fn trimmed(binding: Binding) -> Binding {
+    let is_refused = is_quota_refusal(&binding);
     let Binding {
         key,
         metadata,
@@ -33,10 +36,17 @@ pub fn trimmed(binding: Binding) -> Binding {
         all.retain(|name, _| ANNOTATIONS.contains(&name.as_str()));
         all
     });
-    spec.placement = spec.placement.map(|_| Placement::default());
-    spec.replica_requirements = spec
-        .replica_requirements
-        .map(|_| ReplicaRequirements::default());
+    spec.placement = spec.placement.map(|placement| Placement {
+        replica_scheduling: placement.replica_scheduling.filter(|_| is_refused),
+        ..Placement::default()
+    });
+    spec.replica_requirements = spec.replica_requirements.map(|requirements| {
+        let mut kept = ReplicaRequirements::default();
+        if is_refused {
+            kept.resource_request = requirements.resource_request;
+        }
+        kept
+    });
     spec.failover = None;
     for item in &mut status.aggregated_status {
         if let Some(status) = &mut item.status {

@@ -189,7 +189,7 @@ impl QuotaBook {
         &self,
         binding: &Binding,
         clusters: &[TargetCluster],
-    ) -> Result<(), QuotaExceeded> {
+    ) -> Result<(), Box<QuotaExceeded>> {
         match self.namespace_of(&binding.key) {
             None => Ok(()),
             Some(counted) => {

@@ -7,6 +7,10 @@ use super::EngineGates;
 
 /// The values of all feature gates that have an effect in this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "gates are independent switches"
+)]
 pub struct FeatureGates {
     /// PriorityBasedScheduling: bindings of higher priority are scheduled first, and failed bindings wait in separate
     /// queues.

@@ -117,7 +117,7 @@ impl NamespaceUsage {
         reserved: &Amounts,
         name: &str,
         wanted: &Amounts,
-    ) -> Result<(), QuotaExceeded> {
+    ) -> Result<(), Box<QuotaExceeded>> {
         let account = self.accounts.get(name).cloned().unwrap_or_default();
         let change = wanted.clone() - account.stored.clone();
         if change.clone().positive().is_empty() {
@@ -134,7 +134,7 @@ impl NamespaceUsage {
                 }),
             };
             if let Charge::Exceeded(exceeded) = charge(&change, &with_used) {
-                return Err(exceeded);
+                return Err(Box::new(exceeded));
             }
         }
         Ok(())

@@ -56,12 +56,7 @@ impl Scheduler {
         } = cycle;
         // 2. The end of the assumption. If the decision was not stored, its capacity and its reservations are free before
         //    the watch events of phase 4 queue other bindings.
-        if let Some(quotas) = &mut self.cache.quotas
-            && !report.is_conclusive()
-        {
-            let known = self.cache.bindings.get(&key);
-            quotas.result_unknown(&key, known.map(|known| &**known));
-        }
+        self.keep_unknown_usage(&key, &report);
         self.complete_decision(leading, &key, fate);
         if let Some(mut decision) = decision
             && fate == DecisionFate::Dropped

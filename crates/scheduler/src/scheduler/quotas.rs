@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use berth_api::federated_quota::QuotaExceeded;
-use berth_api::{Binding, FederatedResourceQuota};
+use berth_api::{Binding, BindingKey, FederatedResourceQuota};
 use berth_engine::ScheduledReason;
 
 use super::Scheduler;
@@ -13,6 +13,7 @@ use crate::queue::Verdict;
 use crate::rules::plan::Plan;
 use crate::watch::WatchEvent;
 use crate::watch::list_progress::Source;
+use crate::writer::Report;
 
 impl Scheduler {
     /// Checks the clusters of a plan. If a quota refuses them, records that the binding waits for room. A plan without
@@ -21,7 +22,7 @@ impl Scheduler {
         &mut self,
         binding: &Binding,
         plan: &Plan,
-    ) -> Result<(), QuotaExceeded> {
+    ) -> Result<(), Box<QuotaExceeded>> {
         let Some(quotas) = &mut self.cache.quotas else {
             return Ok(());
         };
@@ -34,6 +35,16 @@ impl Scheduler {
             quotas.refused(binding, targets);
         }
         checked
+    }
+
+    /// Keeps counting a decision whose write may have succeeded or may still succeed.
+    pub(super) fn keep_unknown_usage(&mut self, key: &BindingKey, report: &Report) {
+        if let Some(quotas) = &mut self.cache.quotas
+            && !report.is_conclusive()
+        {
+            let known = self.cache.bindings.get(key);
+            quotas.result_unknown(key, known.map(|known| &**known));
+        }
     }
 
     /// Schedules the bindings that waited for room in a quota and that fit now.
