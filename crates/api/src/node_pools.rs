@@ -38,6 +38,13 @@ impl NodePools {
         let text = cluster.metadata.annotations.as_ref()?.get(NODE_POOLS)?;
         serde_json::from_str(text).ok()
     }
+
+    /// Removes the annotation of a Cluster, so that estimates use its resource models or its resource summary.
+    pub fn remove(cluster: &mut Cluster) {
+        if let Some(annotations) = &mut cluster.metadata.annotations {
+            annotations.remove(NODE_POOLS);
+        }
+    }
 }
 
 /// The nodes with the same labels and taints.

@@ -87,8 +87,12 @@ fn top_shows_free_capacity_and_waiting_bindings() {
 #[needs(kubectl)]
 #[test]
 fn explain_and_top_show_why_old_replicas_wait() {
-    // No node of member3 can run the pods, and without estimators the scheduler does not know this.
-    let up = Up::start(&["--members=3", "--without=estimators"]);
+    // No node of member3 can run the pods, and without estimators and node pools the scheduler does not know this.
+    let up = Up::start(&[
+        "--members=3",
+        "--without=estimators",
+        "--feature-gates=NodePoolEstimate=false",
+    ]);
     for member in ["--context=member1", "--context=member2"] {
         up.kubectl(&[member, "label", "nodes", "--all", "disk=ssd"]);
     }

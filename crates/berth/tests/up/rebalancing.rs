@@ -32,12 +32,13 @@ spec:
 #[needs(kubectl)]
 #[test]
 fn replicas_that_no_node_can_run_move_to_another_member() {
-    // With estimators, the workload would have no first placement.
+    // With estimators or node pools, the workload would have no first placement.
     let up = Up::start(&[
         "--members=2",
         "--rebalance",
         "--unschedulable-threshold=1s",
         "--without=estimators",
+        "--feature-gates=NodePoolEstimate=false",
     ]);
     let file = up.home.path().join("web.yaml");
     std::fs::write(&file, WEB).unwrap();

@@ -6,6 +6,7 @@ use berth_api::Cluster;
 use berth_api::cluster::ResourceList;
 use berth_api::node_pools::{MAX_POOLS, NodePools as Summary, NodeTaint};
 use berth_api::node_requirements::{NodeLabel, NodeRequirements};
+use berth_api::quantity::Quantity;
 
 use crate::resource_vector::NodeShape;
 
@@ -102,5 +103,5 @@ fn shape(free: &ResourceList) -> NodeShape {
         .iter()
         .filter_map(|(resource, text)| Some((&**resource, text.parse().ok()?)));
     let pods = free.get("pods").and_then(|pods| pods.parse().ok());
-    NodeShape::new(amounts, pods.map_or(0, |pods| pods.value()))
+    NodeShape::new(amounts, pods.map_or(0, Quantity::value))
 }

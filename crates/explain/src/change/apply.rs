@@ -3,6 +3,7 @@
 use berth_api::Cluster;
 use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::cluster::{ApiEnablement, ApiResource};
+use berth_api::node_pools::NodePools;
 use berth_api::placement::{
     ClusterAffinity, Placement, SpreadConstraint, SpreadField, StaticClusterWeight,
 };
@@ -146,9 +147,10 @@ impl Change {
 
 /// Sets the reported free capacity of a cluster so that exactly `replicas` further replicas of the workload fit.
 fn set_free_capacity(cluster: &mut Cluster, spec: &BindingSpec, replicas: i64) {
+    // If node pools or resource models were present, estimates would use them instead of the summary.
+    NodePools::remove(cluster);
     let status = cluster.status.get_or_insert_default();
     let summary = status.resource_summary.get_or_insert_default();
-    // If resource models were present, estimates would use them instead of the summary.
     summary.allocatable_modelings.clear();
     let mut set = |resource: &str, amount: String| {
         summary.allocated.remove(resource);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use berth_api::node_pools::NodePools;
 use berth_api::quantity::QuantityText;
 use berth_api::well_known::UNSCHEDULABLE;
 use berth_api::{BindingKey, Cluster};
@@ -72,7 +73,8 @@ pub enum FleetChange {
         /// Name of the existing cluster.
         like: String,
     },
-    /// The allocatable amount of a resource changes. The `allocatableModelings` of the cluster are removed.
+    /// The allocatable amount of a resource changes. The node pools and the `allocatableModelings` of the cluster are
+    /// removed.
     Capacity {
         /// Name of the cluster.
         cluster: String,
@@ -192,11 +194,12 @@ impl FleetChange {
             Self::Capacity {
                 resource, amount, ..
             } => {
+                // If the cluster had node pools or `allocatableModelings`, the engine would read the capacity from them
+                // and ignore the new amount.
+                NodePools::remove(cluster);
                 let status = cluster.status.get_or_insert_default();
                 let summary = status.resource_summary.get_or_insert_default();
                 summary.allocatable.insert(resource.clone(), amount.clone());
-                // If the status contained `allocatableModelings`, the engine would read the capacity from them and
-                // ignore the new amount.
                 summary.allocatable_modelings.clear();
             }
             Self::Join { .. } => {}
