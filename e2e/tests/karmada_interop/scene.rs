@@ -57,7 +57,7 @@ async fn bootstrap(control: &Client, up: &ControlPlane) {
 impl Scene {
     /// Starts a control plane with three members, and the scheduler and controllers of these providers.
     pub async fn start(scheduler: &Provider, controllers: &Provider) -> Self {
-        Self::start_with(scheduler, controllers, &[]).await
+        Box::pin(Self::start_with(scheduler, controllers, &[])).await
     }
 
     /// Starts a control plane like [`Self::start`], with further flags of the scheduler.

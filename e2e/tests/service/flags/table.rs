@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use berth_component_base::kube_client::Rate;
-use berth_scheduler::Options;
-use berth_scheduler::QueueOrder;
 use berth_scheduler::config::{BindAddress, Mode, SchedulerArgs};
 use berth_scheduler::estimator::{ClientIdentity, EstimatorOptions, Tls};
+use berth_scheduler::{NamespaceWeights, Options, QueueOrder, Turns};
 use clap::{CommandFactory as _, Parser};
 
 #[derive(Parser)]
@@ -151,6 +150,10 @@ const TABLE: &[Row] = &[
                 qps: 10,
                 burst: 100,
             }
+    }),
+    ("--namespace-weights=shop=3,team-a=2", |o| {
+        let weights = [("shop".to_owned(), 3), ("team-a".to_owned(), 2)];
+        o.turns == Turns::ByNamespace(NamespaceWeights::new(weights))
     }),
     (
         "--feature-gates=PriorityBasedScheduling=false --rate-limiter-base-delay=7ms \

@@ -2,7 +2,7 @@
 //! watches that lag behind, and restarts. The stored usage never exceeds the limit, and no binding that fits waits for
 //! ever.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 
@@ -70,7 +70,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 #[derive(Clone, Debug)]
 enum Seen {
-    Binding(Binding),
+    Binding(Box<Binding>),
     Deleted(BindingKey),
     Limit(i32),
 }
@@ -83,7 +83,7 @@ struct World {
     /// Largest limit that the scheduler may know.
     largest_limit: i32,
     version: u32,
-    events: std::collections::VecDeque<Seen>,
+    events: VecDeque<Seen>,
     /// Decisions that are being written, with the binding that they are based on.
     writes: BTreeMap<&'static str, (Binding, i32)>,
     /// Requests without an answer.
@@ -105,7 +105,7 @@ impl World {
             limit: 4,
             largest_limit: 4,
             version: 0,
-            events: Default::default(),
+            events: VecDeque::new(),
             writes: BTreeMap::new(),
             lost: Vec::new(),
             cache: BTreeMap::new(),
@@ -125,7 +125,8 @@ impl World {
         self.version += 1;
         let stored = binding(name, self.version, 0, replicas);
         self.stored.insert(name, stored.clone());
-        self.events.push_back(Seen::Binding(stored.clone()));
+        self.events
+            .push_back(Seen::Binding(Box::new(stored.clone())));
         stored
     }
 
@@ -155,7 +156,7 @@ impl World {
                     return;
                 }
                 self.book.binding_changed(old.as_ref(), &new);
-                self.cache.insert(name, new);
+                self.cache.insert(name, *new);
                 self.ready.insert(name);
             }
             Seen::Deleted(key) => {
@@ -225,7 +226,7 @@ impl World {
         if let Some(written) = answer
             && self.cache.contains_key(name)
         {
-            self.apply(Seen::Binding(written));
+            self.apply(Seen::Binding(Box::new(written)));
         }
         self.ready.insert(name);
         self.book.cycle_ended(&base.key);
@@ -242,7 +243,7 @@ impl World {
         self.largest_limit = self.limit;
         let stored: Vec<_> = self.stored.values().cloned().collect();
         for binding in stored {
-            self.apply(Seen::Binding(binding));
+            self.apply(Seen::Binding(Box::new(binding)));
         }
         self.apply(Seen::Limit(self.limit));
     }
