@@ -130,7 +130,7 @@ const EFFECTS: [(&str, &str); 26] = [
     ),
     (
         "FederatedQuotaEnforcement",
-        "the webhook refuses bindings that exceed a FederatedResourceQuota, and the controllers compute its usage from the bindings ([quotas](quotas.md))",
+        "the scheduler writes no decision that exceeds a FederatedResourceQuota, the webhook refuses bindings that exceed one, and the controllers compute its usage from the bindings ([quotas](quotas.md))",
     ),
     (
         "ControllerPriorityQueue",
