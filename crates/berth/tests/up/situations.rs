@@ -134,14 +134,6 @@ const SITUATIONS: &[Situation] = &[
         ..DEFAULT
     },
     Situation {
-        name: "scheduling-capacity",
-        changes: &[("cpu: 100m", "cpu: 4000")],
-        verdict: "stuck: ",
-        fix: "raise the free capacity of member1",
-        condition: "Clusters available replicas 0 are not enough to schedule",
-        ..DEFAULT
-    },
-    Situation {
         name: "scheduling-scheduler",
         changes: &[("  placement:", "  schedulerName: other\n  placement:")],
         verdict: "stuck: no scheduler named other decides about it",
