@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Cluster;
 use crate::cluster::ResourceList;
+use crate::node_requirements::NodeTaint;
 use crate::well_known::NODE_POOLS;
 
 /// Maximum number of pools of a cluster.
@@ -60,19 +61,6 @@ pub struct NodePool {
     /// The nodes, counted by their free resources.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<EqualNodes>,
-}
-
-/// A taint of nodes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NodeTaint {
-    /// The key.
-    pub key: String,
-    /// The value, empty if the taint has no value.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub value: String,
-    /// The effect: `NoSchedule` or `NoExecute`.
-    pub effect: String,
 }
 
 /// The number of nodes with the same free resources.

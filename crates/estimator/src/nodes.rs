@@ -9,6 +9,7 @@ mod simulation;
 
 use std::collections::{BTreeMap, HashMap};
 
+use berth_api::node_requirements::{AffinityTerm, NodeRequirements, NodeTaint};
 use berth_api::node_resources::{in_units, is_counted};
 use berth_api::pod_requests::amounts;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -16,7 +17,6 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use self::columns::{ResourceColumn, Slot, ValueColumn};
 use self::pods::{Pods, ScheduledPod};
 pub(crate) use self::simulation::{Demand, Simulation};
-use crate::node_claim::{AffinityTerm, NodeClaim, RepellingTaint};
 
 /// The resource that limits the number of pods of a node.
 const PODS: &str = "pods";
@@ -32,7 +32,7 @@ pub struct Nodes {
     /// The number of pods by slot.
     pod_counts: Vec<usize>,
     labels: HashMap<String, ValueColumn<String>>,
-    taints: ValueColumn<Vec<RepellingTaint>>,
+    taints: ValueColumn<Vec<NodeTaint>>,
     resources: HashMap<String, ResourceColumn>,
     pods: Pods,
 }
@@ -66,7 +66,7 @@ impl Nodes {
             }
         }
         self.labels.retain(|_, column| !column.is_empty());
-        self.taints.set(slot, Some(repelling_taints(node)));
+        self.taints.set(slot, Some(NodeTaint::of(node)));
         let status = node.status.as_ref();
         let allocatable = amounts(status.and_then(|status| status.allocatable.as_ref()));
         for (resource, column) in &mut self.resources {
@@ -189,12 +189,12 @@ impl Nodes {
     }
 
     /// Returns the slots whose nodes satisfy a claim.
-    fn select(&self, claim: &NodeClaim) -> Vec<bool> {
+    fn select(&self, claim: &NodeRequirements) -> Vec<bool> {
         let mut selection = vec![true; self.pod_counts.len()];
         self.taints.restrict(&mut selection, |taints| {
-            taints.is_some_and(|taints| claim.tolerates(taints))
+            taints.is_some_and(|taints| claim.tolerate(taints))
         });
-        for (key, value) in &claim.node_selector {
+        for (key, value) in &claim.selector {
             match self.labels.get(key) {
                 Some(column) => column.restrict(&mut selection, |label| label == Some(value)),
                 None => selection.fill(false),
@@ -232,18 +232,4 @@ impl Nodes {
             }
         }
     }
-}
-
-/// Returns the taints that keep pods away from a node.
-fn repelling_taints(node: &Node) -> Vec<RepellingTaint> {
-    let Some(spec) = &node.spec else {
-        return Vec::new();
-    };
-    let unschedulable = spec.unschedulable.unwrap_or_default();
-    let taints = spec.taints.iter().flatten().filter_map(|taint| {
-        let value = taint.value.as_deref().unwrap_or_default();
-        RepellingTaint::new(&taint.key, value, &taint.effect)
-    });
-    let unschedulable = unschedulable.then(RepellingTaint::unschedulable);
-    taints.chain(unschedulable).collect()
 }

@@ -2,19 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use berth_api::node_requirements::NodeRequirements;
 use berth_api::node_resources::{in_units, is_counted};
 use berth_api::quantity::Quantity;
 use berth_estimator_protocol::kubernetes_types::DecodeError;
 use berth_estimator_protocol::wire::pb;
 
-use crate::node_claim::NodeClaim;
+use crate::node_claim;
 
 /// The requirements of each pod of a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PodTemplate {
     /// The requested amounts by resource, in the units of these resources. All amounts are positive.
     pub(crate) requests: BTreeMap<String, i64>,
-    pub(crate) claim: NodeClaim,
+    pub(crate) claim: NodeRequirements,
     pub(crate) priority_class: String,
 }
 
@@ -42,7 +43,7 @@ impl PodTemplate {
     pub(crate) fn decode(requirements: &pb::ReplicaRequirements) -> Result<Self, DecodeError> {
         Ok(Self {
             requests: amounts(requirements.decode_resource_request()?),
-            claim: NodeClaim::decode(requirements.node_claim.as_ref())?,
+            claim: node_claim::decode(requirements.node_claim.as_ref())?,
             priority_class: requirements.priority_class_name.clone(),
         })
     }
@@ -57,7 +58,7 @@ impl Component {
         let template = component.replica_requirements.as_ref().map(|requirements| {
             Ok::<_, DecodeError>(PodTemplate {
                 requests: amounts(requirements.decode_resource_request()?),
-                claim: NodeClaim::decode(requirements.node_claim.as_ref())?,
+                claim: node_claim::decode(requirements.node_claim.as_ref())?,
                 priority_class: requirements.priority_class_name.clone(),
             })
         });

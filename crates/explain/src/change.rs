@@ -293,11 +293,14 @@ impl fmt::Display for Change {
                 f,
                 "raise the free capacity of {cluster} from {from} to {to} replicas"
             ),
-            Self::RaiseNodeCapacity { cluster, from, to } => write!(
-                f,
-                "make room for {to} replicas on the nodes of {cluster}, which have room for {from}: compare \
-                 `kubectl describe nodes` there with the node selector, affinity, tolerations and requests of the pods"
-            ),
+            Self::RaiseNodeCapacity { cluster, from, to } => {
+                let replicas = if *to == 1 { "replica" } else { "replicas" };
+                write!(
+                    f,
+                    "make room for {to} {replicas} on the nodes of {cluster}, which have room for {from}: compare \
+                     `kubectl describe nodes` there with the node selector, affinity, tolerations and requests of the pods"
+                )
+            }
         }
     }
 }

@@ -72,11 +72,13 @@ pub(crate) fn failed(request: &Request, error: &ScheduleError, counts: &[StageCo
         ScheduledReason::NoClusterFit => format!("none of {} fits", plural(total(counts))),
         ScheduledReason::Unschedulable => {
             let passing = passing(counts);
+            let replicas = match request.replicas() {
+                1 => "1 replica".to_owned(),
+                replicas => format!("{replicas} replicas"),
+            };
             format!(
-                "{} of {} fit, but lack capacity for {} replicas",
-                passing,
+                "{passing} of {} fit, but lack capacity for {replicas}",
                 plural(total(counts)),
-                request.replicas()
             )
         }
         _ => format!(

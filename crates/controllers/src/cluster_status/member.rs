@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_api::cluster::{ClusterSpec, ClusterStatus};
-use berth_api::node_pools::NodePools;
 use berth_api::{Cluster, condition};
 use berth_apimachinery::dynamic_object::decode_event;
 use berth_component_base::list_watch::{self, Budget, Limits};
@@ -23,7 +22,7 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use super::readiness::{ProbeResult, Readiness};
-use super::status_writer::{self, StatusUpdate};
+use super::status_writer::{self, NodePoolReport, StatusUpdate};
 use super::summary_input::{NodeResources, PodResources, requested_by_node, weigh_node, weigh_pod};
 use super::{ClusterStatusOptions, apis, model_grades, node_pools, probe, summary};
 use crate::member_client::{self, MemberClientError};
@@ -138,8 +137,8 @@ struct Collected {
     status: ClusterStatus,
     /// Status, reason and message of the condition `CompleteAPIEnablements`.
     complete_apis: (bool, &'static str, String),
-    /// The nodes by pool, or `None` if they are unknown.
-    node_pools: Option<NodePools>,
+    /// The nodes by pool.
+    node_pools: NodePoolReport,
 }
 
 /// The objects of one kind, by namespace and name.
@@ -210,7 +209,7 @@ impl Member {
             .readiness
             .accept(ready.status, was_ready, since, now, &self.options);
         let mut update = StatusUpdate::default();
-        let mut node_pools = None;
+        let mut node_pools = NodePoolReport::Unknown;
         if accepted {
             update
                 .conditions
@@ -241,7 +240,7 @@ impl Member {
             ));
             update.conditions.extend(self.limits_condition());
         }
-        match self.write(&update, node_pools.as_ref()).await {
+        match self.write(&update, &node_pools).await {
             Ok(Some(cluster)) => {
                 if let Some(end) = self.write_failure.ended(Instant::now()) {
                     let (cluster, failures) = (self.cluster.name_any(), end.failures);
@@ -273,13 +272,10 @@ impl Member {
     async fn write(
         &mut self,
         update: &StatusUpdate,
-        node_pools: Option<&NodePools>,
+        node_pools: &NodePoolReport,
     ) -> Result<Option<Cluster>, kube::Error> {
         let client = &self.control_plane;
-        let annotated = match node_pools {
-            Some(pools) => status_writer::write_node_pools(client, &self.cluster, pools).await,
-            None => Ok(None),
-        };
+        let annotated = status_writer::write_node_pools(client, &self.cluster, node_pools).await;
         let cluster = match &annotated {
             Ok(Some(annotated)) => annotated,
             _ => &self.cluster,
@@ -406,7 +402,7 @@ impl Member {
         let (version, served) = tokio::join!(probe::version(&client), apis::discover(&client));
         let complete_apis = apis::condition(&served);
         let connection = self.connection.as_ref()?;
-        let mut node_pools = None;
+        let mut node_pools = NodePoolReport::Off;
         let mut status = ClusterStatus {
             kubernetes_version: version,
             api_enablements: served.enablements,
@@ -416,6 +412,7 @@ impl Member {
             let last = self.cluster.status.clone().unwrap_or_default();
             status.node_summary = last.node_summary;
             status.resource_summary = last.resource_summary;
+            node_pools = NodePoolReport::Unknown;
         } else if connection.has_resources {
             let (nodes, pods) = (&connection.nodes.objects, &connection.pods.objects);
             let requested = requested_by_node(pods);
@@ -423,7 +420,7 @@ impl Member {
             let models = &self.cluster.spec.resource_models;
             resources.allocatable_modelings = model_grades::count_nodes(models, nodes, &requested);
             if self.options.node_pools {
-                node_pools = Some(node_pools::summarise(nodes, &requested));
+                node_pools = NodePoolReport::Known(node_pools::summarise(nodes, &requested));
             }
             status.node_summary = Some(summary::nodes(nodes));
             status.resource_summary = Some(resources);

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use berth_api::cluster::ResourceList;
-use berth_api::node_pools::{EqualNodes, MAX_BYTES, MAX_POOLS, NodePool, NodePools, NodeTaint};
+use berth_api::node_pools::{EqualNodes, MAX_BYTES, MAX_POOLS, NodePool, NodePools};
+use berth_api::node_requirements::NodeTaint;
 use berth_api::node_resources::is_counted;
 use berth_api::pod_requests::Amounts;
 use berth_api::quantity::{Quantity, QuantityText};

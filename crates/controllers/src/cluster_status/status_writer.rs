@@ -51,24 +51,49 @@ pub(super) async fn write(
     Ok(None)
 }
 
-/// Writes the nodes by pool into the annotation of a Cluster. Returns the written Cluster, or `None` if the annotation
-/// already has this value.
+/// The annotation with the nodes by pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum NodePoolReport {
+    /// The nodes are not known yet. The annotation stays.
+    #[default]
+    Unknown,
+    /// The nodes by pool.
+    Known(NodePools),
+    /// Nodes are not watched or not summarised. The annotation is removed, because it would become outdated.
+    Off,
+}
+
+/// Writes the nodes by pool into the annotation of a Cluster, or removes the annotation. Returns the written Cluster, or
+/// `None` if the report changes nothing.
 pub(super) async fn write_node_pools(
     client: &Client,
     cluster: &Cluster,
-    pools: &NodePools,
+    report: &NodePoolReport,
 ) -> Result<Option<Cluster>, kube::Error> {
-    let text = serde_json::to_string(pools).map_err(kube::Error::SerdeError)?;
-    if cluster.annotations().get(NODE_POOLS) == Some(&text) {
+    let Some(patch) = node_pool_patch(cluster, report).map_err(kube::Error::SerdeError)? else {
         return Ok(None);
-    }
+    };
     let clusters: Api<Cluster> = Api::all(client.clone());
-    let patch = Patch::Merge(json!({ "metadata": { "annotations": { NODE_POOLS: text } } }));
-    let parameters = PatchParams::default();
+    let (name, parameters) = (cluster.name_any(), PatchParams::default());
     let written = clusters
-        .patch(&cluster.name_any(), &parameters, &patch)
+        .patch(&name, &parameters, &Patch::Merge(patch))
         .await?;
     Ok(Some(written))
+}
+
+/// Returns the merge patch that sets or removes the annotation, or `None` if the report changes nothing.
+fn node_pool_patch(
+    cluster: &Cluster,
+    report: &NodePoolReport,
+) -> Result<Option<Value>, serde_json::Error> {
+    let present = cluster.annotations().get(NODE_POOLS);
+    let wanted = match report {
+        NodePoolReport::Unknown => return Ok(None),
+        NodePoolReport::Known(pools) => Some(serde_json::to_string(pools)?),
+        NodePoolReport::Off => None,
+    };
+    let patch = json!({ "metadata": { "annotations": { NODE_POOLS: wanted } } });
+    Ok((present != wanted.as_ref()).then_some(patch))
 }
 
 /// Returns the merge patch that applies an update to a status, or `None` if the update changes nothing.
@@ -142,6 +167,37 @@ mod tests {
             "1970-01-01T00:00:00Z"
         );
         assert_eq!(patch.as_object().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn node_pools_are_written_if_they_differ_and_removed_if_they_are_off() {
+        let pools = NodePools {
+            omitted_labels: vec!["host".to_owned()],
+            ..NodePools::default()
+        };
+        let text = r#"{"omittedLabels":["host"]}"#;
+        let patch = |annotation: Option<&str>, report: NodePoolReport| {
+            let mut cluster = Cluster::default();
+            let annotations = annotation.map(|text| (NODE_POOLS.to_owned(), text.to_owned()));
+            cluster.metadata.annotations = Some(annotations.into_iter().collect());
+            let patch = node_pool_patch(&cluster, &report).unwrap();
+            patch.map(|patch| patch["metadata"]["annotations"][NODE_POOLS].clone())
+        };
+        let known = || NodePoolReport::Known(pools.clone());
+        for (annotation, report, expected) in [
+            (None, known(), Some(json!(text))),
+            (Some("{}"), known(), Some(json!(text))),
+            (Some(text), known(), None),
+            (Some(text), NodePoolReport::Unknown, None),
+            (Some(text), NodePoolReport::Off, Some(Value::Null)),
+            (None, NodePoolReport::Off, None),
+        ] {
+            assert_eq!(
+                patch(annotation, report.clone()),
+                expected,
+                "{annotation:?} {report:?}"
+            );
+        }
     }
 
     #[test]

@@ -3,15 +3,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use berth_api::node_pools::NodeTaint;
+use berth_api::node_requirements::NodeTaint;
 use berth_api::pod_requests::{self, Amounts, add, amounts};
 use berth_api::quantity::Quantity;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::DynamicObject;
 use serde_json::Value;
-
-/// Key of the taint that corresponds to `spec.unschedulable` of a node.
-const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 /// The resources of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,34 +39,9 @@ impl NodeResources {
             ready: ready.is_some_and(|condition| condition.status == "True"),
             allocatable: amounts(status.allocatable.as_ref()),
             labels: node.metadata.labels.clone().unwrap_or_default(),
-            taints: taints(node),
+            taints: NodeTaint::of(node),
         }
     }
-}
-
-/// Returns the taints of a node that keep pods away, sorted. A cordoned node has the taint of cordoned nodes.
-fn taints(node: &Node) -> Vec<NodeTaint> {
-    let spec = node.spec.as_ref();
-    let taints = spec.and_then(|spec| spec.taints.as_ref());
-    let taints = taints.into_iter().flatten();
-    let mut repelling: Vec<NodeTaint> = taints
-        .filter(|taint| matches!(&*taint.effect, "NoSchedule" | "NoExecute"))
-        .map(|taint| NodeTaint {
-            key: taint.key.clone(),
-            value: taint.value.clone().unwrap_or_default(),
-            effect: taint.effect.clone(),
-        })
-        .collect();
-    if spec.and_then(|spec| spec.unschedulable) == Some(true) {
-        repelling.push(NodeTaint {
-            key: UNSCHEDULABLE.to_owned(),
-            effect: "NoSchedule".to_owned(),
-            ..NodeTaint::default()
-        });
-    }
-    repelling.sort_unstable();
-    repelling.dedup();
-    repelling
 }
 
 /// Sums the requests of the unfinished pods on each node. The number of pods is the resource `pods`.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use berth_api::Cluster;
 use berth_api::cluster::ResourceList;
-use berth_api::node_pools::{MAX_POOLS, NodePools as Summary, NodeTaint};
-use berth_api::node_requirements::{NodeLabel, NodeRequirements};
+use berth_api::node_pools::{MAX_POOLS, NodePools as Summary};
+use berth_api::node_requirements::{NodeLabel, NodeRequirements, NodeTaint};
 use berth_api::quantity::Quantity;
 
 use crate::resource_vector::NodeShape;
@@ -80,9 +80,7 @@ impl NodePools {
     pub(crate) fn select(&self, requirements: &NodeRequirements) -> PoolSet {
         let mut set = 0;
         for (index, pool) in self.pools.iter().enumerate() {
-            let mut taints = pool.taints.iter();
-            let is_selected = taints
-                .all(|taint| requirements.tolerate(&taint.key, &taint.value, &taint.effect))
+            let is_selected = requirements.tolerate(&pool.taints)
                 && requirements.select(|key| self.label(pool, key));
             set |= u64::from(is_selected) << index;
         }

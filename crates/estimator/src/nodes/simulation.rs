@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use berth_api::node_requirements::NodeRequirements;
+
 use super::columns::Slot;
 use super::{Nodes, PODS};
-use crate::node_claim::NodeClaim;
 use crate::pod_template::PodTemplate;
 
 /// The free resources of all nodes. Placed pods reduce them.
@@ -56,7 +57,7 @@ impl Nodes {
             }
             None => vec![0; self.slots.len()],
         };
-        let mut nodes_of: HashMap<&NodeClaim, Arc<[usize]>> = HashMap::new();
+        let mut nodes_of: HashMap<&NodeRequirements, Arc<[usize]>> = HashMap::new();
         let demands = templates.iter().map(|(template, replicas)| {
             let claim = &template.claim;
             let nodes = nodes_of
@@ -98,7 +99,7 @@ impl Nodes {
     }
 
     /// Returns the nodes that satisfy a claim, by their position in the order of names.
-    fn nodes_of(&self, claim: &NodeClaim) -> Arc<[usize]> {
+    fn nodes_of(&self, claim: &NodeRequirements) -> Arc<[usize]> {
         let selection = self.select(claim);
         let nodes = self.slots.values().enumerate();
         let selected = nodes.filter(|(_, slot)| selection[**slot]);
