@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 use super::UpError;
 use crate::estimator;
 
-/// Returns the options of a client of the estimators of `berth up`. Members without a Service, such as clusters that join later, have
-/// no estimator.
+/// Returns the options of a client of the estimators of `berth up`. Members without a Service, such as clusters that
+/// join later, have no estimator.
 pub(crate) fn client_options() -> EstimatorOptions {
     EstimatorOptions {
         without_service: WithoutService::NoEstimator,
