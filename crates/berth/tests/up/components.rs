@@ -156,7 +156,7 @@ fn follow(up: &Up, case: &Case) {
 #[test]
 fn workloads_with_components_are_placed_in_the_member_with_enough_capacity() {
     let up = Up::start(&[
-        "--feature-gates=MultiplePodTemplatesScheduling=true",
+        "--feature-gates=MultiplePodTemplatesScheduling=true,NodePoolEstimate=false",
         "--cluster-status-update-frequency=1s",
     ]);
     let definitions = [
