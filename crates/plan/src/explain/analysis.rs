@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use berth_api::feature_gates::EngineGates;
+use berth_api::node_pools::NodePools;
+use berth_api::well_known::NODE_POOLS;
 use berth_api::{Binding, Cluster, condition};
 use berth_engine::{Assumed, Fleet, WorkloadPeers};
 use berth_explain::{Case, Limits, Migration, PausedEvictions, Report, Share, StoredCondition};
@@ -156,9 +158,22 @@ fn with_notes(
                 .to_owned(),
         });
     }
+    if gates.node_pool_estimate {
+        notes.extend(malformed_node_pools(clusters));
+    }
     notes.extend(ignored_settings);
     report.notes.splice(0..0, notes);
     report
+}
+
+/// Returns notes about the clusters whose summary of node pools is malformed.
+fn malformed_node_pools(clusters: &Clusters) -> impl Iterator<Item = String> {
+    clusters.iter().filter_map(|(name, cluster)| {
+        let error = NodePools::error(cluster)?;
+        Some(format!(
+            "the annotation {NODE_POOLS} of {name} is malformed, so estimates ignore it: {error}"
+        ))
+    })
 }
 
 /// Returns notes about the scheduler settings that the computed decision ignores.
