@@ -19,7 +19,7 @@ pub(super) enum Attribute {
     Text(Box<str>),
     /// A semantic version.
     Version(Box<str>),
-    List(Box<[Attribute]>),
+    List(Box<[Self]>),
     /// A value of a type that this version does not know.
     Unknown,
 }
@@ -54,10 +54,11 @@ impl Attribute {
             version: single_version,
             versions,
         } = attribute;
-        None.or(int.map(Self::Int))
-            .or(bool.map(Self::Bool))
-            .or(string.as_ref().map(text))
-            .or(single_version.as_ref().map(version))
+        let number = int.map(Self::Int);
+        number
+            .or_else(|| bool.map(Self::Bool))
+            .or_else(|| string.as_ref().map(text))
+            .or_else(|| single_version.as_ref().map(version))
             .or_else(|| Self::list(ints.as_ref(), |value| Self::Int(*value)))
             .or_else(|| Self::list(bools.as_ref(), |value| Self::Bool(*value)))
             .or_else(|| Self::list(strings.as_ref(), text))

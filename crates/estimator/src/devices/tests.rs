@@ -55,13 +55,11 @@ fn free(devices: &Devices, resource: &str) -> Option<Vec<(String, i64)>> {
     Some(free)
 }
 
-fn on(counts: &[(&str, i64)]) -> Option<Vec<(String, i64)>> {
+fn on(counts: &[(&str, i64)]) -> Vec<(String, i64)> {
     let counts = counts.iter();
-    Some(
-        counts
-            .map(|(node, count)| ((*node).to_owned(), *count))
-            .collect(),
-    )
+    counts
+        .map(|(node, count)| ((*node).to_owned(), *count))
+        .collect()
 }
 
 /// Returns two nodes with three devices each, and a class of all devices.
@@ -169,26 +167,26 @@ fn the_work_of_a_selector_is_limited() {
     );
     let mut devices = two_nodes();
     devices.apply_class(&class("gpu", &[&loops]));
-    assert_eq!(free(&devices, GPU), on(&[]));
+    assert_eq!(free(&devices, GPU), Some(on(&[])));
 }
 
 #[test]
 fn allocated_devices_are_not_free() {
     let mut devices = two_nodes();
-    assert_eq!(free(&devices, GPU), on(&[("n1", 3), ("n2", 3)]));
+    assert_eq!(free(&devices, GPU), Some(on(&[("n1", 3), ("n2", 3)])));
     devices.apply_claim(&claim(
         "a",
         &json!([result("n1", "d0"), result("n1", "d2")]),
     ));
-    assert_eq!(free(&devices, GPU), on(&[("n1", 1), ("n2", 3)]));
+    assert_eq!(free(&devices, GPU), Some(on(&[("n1", 1), ("n2", 3)])));
     devices.apply_claim(&claim("b", &json!([result("n1", "d1")])));
-    assert_eq!(free(&devices, GPU), on(&[("n2", 3)]));
+    assert_eq!(free(&devices, GPU), Some(on(&[("n2", 3)])));
     // The claim moves to another node.
     devices.apply_claim(&claim("a", &json!([result("n2", "d0")])));
-    assert_eq!(free(&devices, GPU), on(&[("n1", 2), ("n2", 2)]));
+    assert_eq!(free(&devices, GPU), Some(on(&[("n1", 2), ("n2", 2)])));
     devices.remove_claim("default", "b");
     devices.retain_claims(|_, name| name != "a");
-    assert_eq!(free(&devices, GPU), on(&[("n1", 3), ("n2", 3)]));
+    assert_eq!(free(&devices, GPU), Some(on(&[("n1", 3), ("n2", 3)])));
     assert!(devices.claims.is_empty());
 }
 
@@ -315,7 +313,7 @@ fn a_failing_selector_makes_the_class_unavailable_on_the_node() {
         "gpu",
         &["device.attributes['gpu.example.com'].index >= 0"],
     ));
-    assert_eq!(free(&devices, GPU), on(&[("n2", 2)]));
+    assert_eq!(free(&devices, GPU), Some(on(&[("n2", 2)])));
 }
 
 #[test]
@@ -336,7 +334,8 @@ fn a_class_has_a_name_of_its_own_and_its_extended_resource() {
     assert_eq!(free(&devices, GPU), None);
     let extended = |devices: &Devices| free(devices, "example.com/gpu");
     assert_eq!(extended(&devices), None);
-    let (two, one) = (on(&[("n1", 2), ("n2", 2)]), on(&[("n1", 1), ("n2", 1)]));
+    let two = Some(on(&[("n1", 2), ("n2", 2)]));
+    let one = Some(on(&[("n1", 1), ("n2", 1)]));
     devices.apply_class(&named("m", "2026-01-01T00:00:00Z", "a"));
     assert_eq!(extended(&devices), two);
     assert_eq!(free(&devices, "deviceclass.resource.kubernetes.io/m"), two);

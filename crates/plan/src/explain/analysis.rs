@@ -210,6 +210,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn malformed_node_pools_have_a_note() {
+        let cluster = |name: &str, pools: &str| {
+            let annotations = json!({ NODE_POOLS: pools });
+            let cluster = json!({ "metadata": { "name": name, "annotations": annotations },
+                "spec": { "syncMode": "Push" } });
+            (
+                name.to_owned(),
+                Arc::new(serde_json::from_value(cluster).unwrap()),
+            )
+        };
+        let clusters = Clusters::from([cluster("m1", "{}"), cluster("m2", "{")]);
+        let notes: Vec<String> = malformed_node_pools(&clusters).collect();
+        let start =
+            "the annotation capacity.berth/node-pools of m2 is malformed, so estimates ignore it: ";
+        assert!(notes.len() == 1 && notes[0].starts_with(start), "{notes:?}");
+    }
+
+    #[test]
     fn the_report_shows_moves_and_paused_evictions_of_the_bindings_clusters() {
         let report: Report = serde_json::from_value(json!({
             "apiVersion": "explain.berth.io/v1", "kind": "DecisionReport",
