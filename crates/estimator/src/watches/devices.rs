@@ -16,6 +16,8 @@ use crate::estimate::ClusterState;
 
 /// Interval between requests for a kind that the member does not serve, or to which the estimator has no right.
 const INTERVAL_WITHOUT: Duration = Duration::from_mins(5);
+/// Interval between requests to a member that cannot be reached.
+const INTERVAL_UNREACHABLE: Duration = Duration::from_secs(1);
 /// The limit on log lines about members without devices. A process can have many such members.
 static NOT_SERVED: LogLimit = LogLimit::new(1, Duration::from_hours(24));
 
@@ -88,22 +90,28 @@ pub(super) fn follow(member: &Member, client: &kube::Client, cancel: &Cancellati
     tokio::spawn(cancel.clone().run_until_cancelled_owned(starting));
 }
 
-/// Waits until the member lists all kinds. Other estimates do not wait: after the first failure, the member counts as
-/// listed.
+/// Waits until the member lists all kinds. Other estimates do not wait for members without devices: after the first
+/// refusal, the lists count as complete.
 async fn until_served(member: &Member, client: &kube::Client) {
-    let mut is_first = true;
+    let mut is_logged = false;
     while let Err((plural, error)) = check_served(client).await {
-        member.list_completed(DeviceClass::PLURAL);
-        let lacks = matches!(&error, kube::Error::Api(status) if [403, 404].contains(&status.code));
-        if std::mem::take(&mut is_first) {
-            log(plural, &error);
-        }
-        let pause = if lacks {
-            INTERVAL_WITHOUT
-        } else {
-            LONGEST_PAUSE
+        let code = match &error {
+            kube::Error::Api(status) => Some(status.code),
+            // The lists of nodes and pods fail, too, and the failures of these lists are logged.
+            _ => None,
         };
-        tokio::time::sleep(pause).await;
+        if code.is_some() {
+            member.list_completed(DeviceClass::PLURAL);
+            if !std::mem::replace(&mut is_logged, true) {
+                log(plural, &error);
+            }
+        }
+        tokio::time::sleep(match code {
+            Some(403 | 404) => INTERVAL_WITHOUT,
+            Some(_) => LONGEST_PAUSE,
+            None => INTERVAL_UNREACHABLE,
+        })
+        .await;
     }
 }
 
