@@ -42,6 +42,9 @@ pub struct EngineGates {
     /// NodePoolEstimate (specific to Berth): estimates use the summary of a cluster's nodes, if `berth controllers` write
     /// it, and respect node selectors, node affinities and taints.
     pub node_pool_estimate: bool,
+    /// DeviceClassEstimate (specific to Berth): estimates from the status of clusters, which contains no devices of
+    /// DeviceClasses, ignore requests for such devices.
+    pub device_class_estimate: bool,
     /// FollowMemberAPIs (specific to Berth): a resource leaves a cluster that no longer serves its kind.
     #[serde(rename = "FollowMemberAPIs")]
     pub follow_member_apis: bool,
@@ -56,6 +59,7 @@ impl EngineGates {
             min_groups_in_division: true,
             no_scale_up_on_taints: true,
             estimate_grown_requests: true,
+            device_class_estimate: true,
             follow_member_apis: true,
             ..Self::default()
         }
@@ -75,6 +79,7 @@ impl Default for EngineGates {
             no_scale_up_on_taints: false,
             estimate_grown_requests: false,
             node_pool_estimate: true,
+            device_class_estimate: false,
             follow_member_apis: false,
         }
     }

@@ -40,6 +40,13 @@ impl NodePools {
         serde_json::from_str(text).ok()
     }
 
+    /// Returns the parse error of the annotation of a Cluster, if it is malformed.
+    pub fn error(cluster: &Cluster) -> Option<String> {
+        let text = cluster.metadata.annotations.as_ref()?.get(NODE_POOLS)?;
+        let error = serde_json::from_str::<Self>(text).err()?;
+        Some(error.to_string())
+    }
+
     /// Removes the annotation of a Cluster, so that estimates use its resource models or its resource summary.
     pub fn remove(cluster: &mut Cluster) {
         if let Some(annotations) = &mut cluster.metadata.annotations {

@@ -7,6 +7,9 @@
 use crate::label_selector::validate_label_key;
 use crate::quantity::Quantity;
 
+/// The prefix of the resource that stands for the devices of a DeviceClass.
+const DEVICE_CLASS_PREFIX: &str = "deviceclass.resource.kubernetes.io/";
+
 /// Returns a quantity in the unit of its resource: in thousandths for cpu, or in whole units for other resources.
 pub fn in_units(resource: &str, quantity: Quantity) -> i64 {
     if resource == "cpu" {
@@ -28,6 +31,11 @@ pub fn is_extended(resource: &str) -> bool {
         && !resource.contains("kubernetes.io/")
         && !resource.starts_with("requests.")
         && validate_label_key(&format!("requests.{resource}")).is_ok()
+}
+
+/// Returns the DeviceClass in the name of a resource that stands for the devices of this class.
+pub fn device_class(resource: &str) -> Option<&str> {
+    resource.strip_prefix(DEVICE_CLASS_PREFIX)
 }
 
 fn is_scalar(resource: &str) -> bool {

@@ -10,11 +10,14 @@ use std::sync::{Arc, LazyLock};
 
 use berth_apimachinery::go_regex;
 use kube_cel::KubeCelExt;
+use kube_cel::cel::common::ast::{Expr, LiteralValue};
 use kube_cel::cel::common::types::CelString;
+use kube_cel::cel::common::value::Val;
 use kube_cel::cel::extractors::This;
 use kube_cel::cel::objects::OptionalValue;
 use kube_cel::cel::{Context, ExecutionError, FunctionContext, Value};
 
+use super::error::message;
 use super::{limits, metering, tree};
 pub use conversions::timestamp;
 pub use kube_cel::cel::functions::duration;
@@ -80,6 +83,29 @@ pub fn is_function(name: &str) -> bool {
 /// Reports whether a name, which may contain dots, is that of a type.
 pub fn is_type(name: &str) -> bool {
     TYPES.contains(&name)
+}
+
+/// Returns the CEL value of a quantity, such as `10Gi`.
+///
+/// # Errors
+/// If the text is no quantity.
+pub fn quantity(text: &str) -> Result<Box<dyn Val>, String> {
+    converted("quantity", text)
+}
+
+/// Returns the CEL value of a semantic version, such as `1.2.3`.
+///
+/// # Errors
+/// If the text is no semantic version.
+pub fn semver(text: &str) -> Result<Box<dyn Val>, String> {
+    converted("semver", text)
+}
+
+fn converted(function: &str, text: &str) -> Result<Box<dyn Val>, String> {
+    let text = tree::node(Expr::Literal(LiteralValue::String(text.into())));
+    let call = tree::call(function, vec![text]);
+    let value = Value::resolve(&call, &FUNCTIONS).and_then(Box::<dyn Val>::try_from);
+    value.map_err(|error| message(&error))
 }
 
 /// Returns the result of the operator `==`.

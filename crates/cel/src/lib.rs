@@ -9,6 +9,7 @@
 //! | `compile` | the check of names and constants, and the rewriting for the interpreter |
 //! | `program` | a compiled expression and its evaluation |
 //! | `functions` | the functions that the CEL crates lack or implement differently |
+//! | `empty_entries` | maps that have an empty map for each missing key |
 //! | `limits`, `metering` | the limits of an evaluation |
 //!
 //! This crate must not know schemas, kinds, clients or runtimes. No other crate depends on the CEL crates: the types
@@ -16,6 +17,7 @@
 
 mod compile;
 mod depth;
+mod empty_entries;
 mod error;
 mod functions;
 mod limits;
@@ -28,14 +30,15 @@ mod tree;
 
 pub use compile::Variable;
 pub use depth::{Depth, on_large_stack};
+pub use empty_entries::add_empty_entries;
 pub use error::{CompileError, Failure};
-pub use functions::{duration, is_function, is_type, timestamp};
+pub use functions::{duration, is_function, is_type, quantity, semver, timestamp};
 pub use kube_cel::cel::Value;
 pub use kube_cel::cel::common::value::Val;
 pub use kube_cel::cel::common::{ast, types};
 pub use kube_cel::cel::objects::{Key, Map, OptionalValue};
 pub use limits::{Exceeded, Limits};
 pub use names::escape;
-pub use parse::parse;
+pub use parse::{parse, parse_with_bindings};
 pub use program::{Program, Scope, Variables};
 pub use tree::children;

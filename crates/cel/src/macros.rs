@@ -1,4 +1,4 @@
-//! The macros `optMap` and `optFlatMap` of CEL optionals, which the parser lacks.
+//! The macros that the parser lacks: `optMap` and `optFlatMap` of CEL optionals, and `cel.bind`.
 
 use kube_cel::cel::IdedExpr;
 use kube_cel::cel::common::ast::{
@@ -38,6 +38,45 @@ pub(crate) fn expand(e: &mut IdedExpr) -> Result<(), String> {
     Ok(())
 }
 
+/// Expands the macro `cel.bind` in an expression.
+pub(crate) fn expand_bindings(e: &mut IdedExpr) -> Result<(), String> {
+    for child in children_mut(&mut e.expr) {
+        expand_bindings(child)?;
+    }
+    let Expr::Call(CallExpr {
+        func_name,
+        target: Some(target),
+        args,
+    }) = &e.expr
+    else {
+        return Ok(());
+    };
+    let is_cel = matches!(&target.expr, Expr::Ident(name) if name == "cel");
+    if let ("bind", true, [variable, value, body]) = (func_name.as_str(), is_cel, args.as_slice()) {
+        e.expr = bind(e.id, variable, value.clone(), body)?;
+    }
+    Ok(())
+}
+
+/// Returns the value of `body` with a variable.
+fn bind(id: u64, variable: &IdedExpr, value: IdedExpr, body: &IdedExpr) -> Result<Expr, String> {
+    let node = |expr: Expr| IdedExpr { id, expr };
+    let Expr::Ident(name) = &variable.expr else {
+        return Err("the variable of a macro must be a simple name".to_owned());
+    };
+    // A loop over an empty list only binds the variable.
+    Ok(Expr::Comprehension(Box::new(ComprehensionExpr {
+        iter_range: node(Expr::List(ListExpr::new(Vec::new()))),
+        iter_var: "#unused".to_owned(),
+        iter_var2: None,
+        accu_var: name.clone(),
+        accu_init: value,
+        loop_cond: node(Expr::Literal(LiteralValue::Boolean(false.into()))),
+        loop_step: variable.clone(),
+        result: body.clone(),
+    })))
+}
+
 /// Returns the number of nodes of an expression.
 fn size(e: &IdedExpr) -> usize {
     1 + children(&e.expr).into_iter().map(size).sum::<usize>()
@@ -68,23 +107,11 @@ fn optional(
             args,
         }))
     };
-    let Expr::Ident(name) = &variable.expr else {
-        return Err("the variable of a macro must be a simple name".to_owned());
-    };
     if size(target) > MAX_TARGET {
         return Err("the target of optMap or optFlatMap is too large".to_owned());
     }
-    // A loop over an empty list only binds the variable.
-    let mut found = node(Expr::Comprehension(Box::new(ComprehensionExpr {
-        iter_range: node(Expr::List(ListExpr::new(Vec::new()))),
-        iter_var: "#unused".to_owned(),
-        iter_var2: None,
-        accu_var: name.clone(),
-        accu_init: call_on(target.clone(), "value", Vec::new()),
-        loop_cond: node(Expr::Literal(LiteralValue::Boolean(false.into()))),
-        loop_step: variable.clone(),
-        result: body.clone(),
-    })));
+    let value = call_on(target.clone(), "value", Vec::new());
+    let mut found = node(bind(id, variable, value, body)?);
     let optional = || node(Expr::Ident("optional".to_owned()));
     if result == Body::Value {
         found = call_on(optional(), "of", vec![found]);

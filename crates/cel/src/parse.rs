@@ -15,7 +15,26 @@ use super::macros;
 /// [`Depth::with_stack`]: super::Depth::with_stack
 /// [`on_large_stack`]: super::on_large_stack
 pub fn parse(source: &str) -> Result<IdedExpr, CompileError> {
-    let mut root = Parser::new()
+    let mut root = parse_without_macros(source)?;
+    macros::expand(&mut root)?;
+    Ok(root)
+}
+
+/// Parses an expression like [`parse`], with the macro `cel.bind(variable, value, expression)`. Kubernetes has this macro
+/// only in selectors of devices.
+///
+/// # Errors
+/// If the text is no expression, or a macro is called wrongly.
+pub fn parse_with_bindings(source: &str) -> Result<IdedExpr, CompileError> {
+    let mut root = parse_without_macros(source)?;
+    macros::expand_bindings(&mut root)?;
+    macros::expand(&mut root)?;
+    Ok(root)
+}
+
+/// Parses an expression. Only the macros of the parser are expanded.
+fn parse_without_macros(source: &str) -> Result<IdedExpr, CompileError> {
+    Parser::new()
         .enable_optional_syntax(true)
         .parse(source)
         .map_err(|errors| match errors.errors.first() {
@@ -25,7 +44,5 @@ pub fn parse(source: &str) -> Result<IdedExpr, CompileError> {
                 message: first.msg.clone(),
             },
             None => CompileError::Other("syntax error".to_owned()),
-        })?;
-    macros::expand(&mut root)?;
-    Ok(root)
+        })
 }

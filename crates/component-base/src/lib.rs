@@ -15,6 +15,7 @@
 //! | [`access`] | access control of the endpoints, without a client: a trait for the check of permissions |
 //! | [`access_flags`] | flags for the access control, and its check of permissions by an API server |
 //! | `secure_listener`, [`serving_certificate`], [`certificate_files`] | TLS of a server, with a certificate that can be replaced |
+//! | [`connections`] | accept loop and TLS handshake of servers with protocols of their own |
 //! | [`bind_address`] | the address flags of the endpoints |
 //! | [`blocking`] | work that holds a thread of the runtime |
 //! | [`metrics`] | metrics of process, build, client requests, work queues and leader election |
@@ -24,6 +25,7 @@ pub mod access_flags;
 pub mod bind_address;
 pub mod blocking;
 pub mod certificate_files;
+pub mod connections;
 pub mod endpoints;
 pub mod go_duration;
 pub mod kube_client;

@@ -2,6 +2,7 @@
 
 mod assumed;
 mod component_sets;
+mod devices;
 mod general;
 mod nodes;
 
@@ -9,7 +10,7 @@ use std::fmt::Debug;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fleet::Snapshot;
+use crate::fleet::{Snapshot, UnmetRequirement};
 use crate::request::Request;
 
 pub(crate) use assumed::NO_ASSUMPTIONS;
@@ -71,6 +72,9 @@ pub enum Basis {
         matching: i64,
         /// The number of all nodes.
         nodes: i64,
+        /// The first requirement of the pods that no node satisfies.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unmet: Option<UnmetRequirement>,
     },
 }
 

@@ -25,6 +25,7 @@ use api_numbers::Catalogue;
 use capacity::Capacity;
 pub use capacity::CapacityError;
 use cluster_block::{BLOCK, Block, ResourceId};
+pub use node_pools::UnmetRequirement;
 use row::{Interned, Row};
 pub use row::{RepellingEffect, RepellingTaint};
 pub use snapshot::{ClusterView, Snapshot};

@@ -97,7 +97,7 @@ pub use estimate::{
 };
 pub use fleet::{
     Aspect, CapacityError, ClusterChange, ClusterView, CompiledAffinity, Fleet, RepellingEffect,
-    RepellingTaint, Snapshot,
+    RepellingTaint, Snapshot, UnmetRequirement,
 };
 pub use framework::{
     Assign, AssignContext, AttemptContext, BindingContext, BindingFilter, CycleState, DividedShare,

@@ -3,6 +3,7 @@
 use berth_estimator_protocol::kubernetes_types::DecodeError;
 use berth_estimator_protocol::wire::pb;
 
+use crate::devices::Devices;
 use crate::nodes::{Demand, Nodes, Simulation};
 use crate::pod_template::{AssumedWorkload, Component, PodTemplate};
 use crate::priority::PriorityClasses;
@@ -50,6 +51,8 @@ impl PluginRunner for Unmeasured {
 pub struct ClusterState {
     /// Nodes and the pods on them.
     pub nodes: Nodes,
+    /// Devices of the nodes.
+    pub devices: Devices,
     /// Deployments and their unschedulable pods.
     pub workloads: Workloads,
     /// ResourceQuotas.
@@ -143,9 +146,11 @@ impl ClusterState {
             // `None`, which displaces no pods, is the minimum.
             priorities.min().flatten()
         });
-        let (mut simulation, mut demands) = self
-            .nodes
-            .simulation(&all.collect::<Vec<_>>(), preemptible_below.flatten());
+        let (mut simulation, mut demands) = self.nodes.simulation(
+            &all.collect::<Vec<_>>(),
+            &self.devices,
+            preemptible_below.flatten(),
+        );
         let mut rest = demands.as_mut_slice();
         for workload in assumed {
             let (set, following) = rest.split_at_mut(workload.components.len());

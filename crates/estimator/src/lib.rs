@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `estimate` | [`ClusterState`], and its answers to requests |
 //! | `nodes` | nodes with their free resources; the simulated placement of pods |
+//! | `devices` | free devices of the nodes by device class |
 //! | `node_claim` | the condition that a pod template sets on nodes |
 //! | `pod_template` | templates, components and assumed workloads, decoded from requests |
 //! | `pod_requests` | the resource requests of a pod |
@@ -30,6 +31,7 @@
 // The derives of metric labels expand to paths into this name.
 extern crate berth_metrics as prometheus_client;
 
+mod devices;
 mod estimate;
 mod metrics;
 mod node_claim;

@@ -18,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::estimate::{ClusterState, Rules};
 
+mod devices;
+
 /// Maximum pause after a failure. Old estimates place too many replicas.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Selects the pods that have not ended.
@@ -230,6 +232,7 @@ impl Member {
     fn watch_nodes(&self, client: &kube::Client, rules: Rules, cancel: &CancellationToken) {
         self.watch::<Node>(client, cancel);
         self.watch::<Pod>(client, cancel);
+        devices::follow(self, client, cancel);
         if rules.quotas {
             self.watch::<ResourceQuota>(client, cancel);
         }
@@ -271,10 +274,20 @@ impl Member {
         ))
     }
 
-    fn watch<K: Watched>(&self, client: &kube::Client, cancel: &CancellationToken) {
+    /// Notes that the first list of a kind is not complete.
+    fn expect_list(&self, plural: &'static str) {
         self.unlisted.send_modify(|kinds| {
-            kinds.insert(K::PLURAL);
+            kinds.insert(plural);
         });
+    }
+
+    /// Notes that the first list of a kind is complete.
+    fn list_completed(&self, plural: &'static str) {
+        self.unlisted.send_if_modified(|kinds| kinds.remove(plural));
+    }
+
+    fn watch<K: Watched>(&self, client: &kube::Client, cancel: &CancellationToken) {
+        self.expect_list(K::PLURAL);
         let api = Api::<K>::all(client.clone());
         tokio::spawn(
             cancel
@@ -303,9 +316,7 @@ async fn follow<K: Watched>(api: Api<K>, member: Member) {
             ObjectEvent::Listed(listing) => {
                 K::retain(&mut state, &listing);
                 drop(state);
-                member
-                    .unlisted
-                    .send_if_modified(|kinds| kinds.remove(K::PLURAL));
+                member.list_completed(K::PLURAL);
             }
         }
     }

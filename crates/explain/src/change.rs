@@ -5,6 +5,7 @@ mod apply;
 
 use std::fmt;
 
+use berth_engine::UnmetRequirement;
 use serde::{Deserialize, Serialize};
 
 /// A taint of a cluster.
@@ -171,6 +172,9 @@ pub enum Change {
         from: i64,
         /// The new number of replicas that fit.
         to: i64,
+        /// The requirement of the pods that no node of the cluster satisfies.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unmet: Option<UnmetRequirement>,
     },
 }
 
@@ -224,6 +228,35 @@ impl Change {
             }
             Self::ScaleReplicas { from, to } => (9, (to - from).abs()),
         }
+    }
+}
+
+/// Writes the reason why pods do not fit on the nodes of a cluster.
+fn node_mismatch(
+    f: &mut fmt::Formatter<'_>,
+    cluster: &str,
+    unmet: Option<&UnmetRequirement>,
+) -> fmt::Result {
+    match unmet {
+        None => f.write_str(
+            "compare `kubectl describe nodes` there with the node selector, affinity, tolerations and requests of the \
+             pods",
+        ),
+        Some(UnmetRequirement::NodeLabel { key, value }) => {
+            write!(f, "no node of {cluster} has the label {key}={value}")
+        }
+        Some(UnmetRequirement::NodeAffinity) => write!(
+            f,
+            "no node of {cluster} satisfies the required node affinity of the pods"
+        ),
+        Some(UnmetRequirement::Tolerations) => write!(
+            f,
+            "each node of {cluster} has a taint that the pods do not tolerate"
+        ),
+        Some(UnmetRequirement::Combination) => write!(
+            f,
+            "no node of {cluster} satisfies the node selector, affinity and tolerations of the pods together"
+        ),
     }
 }
 
@@ -293,13 +326,18 @@ impl fmt::Display for Change {
                 f,
                 "raise the free capacity of {cluster} from {from} to {to} replicas"
             ),
-            Self::RaiseNodeCapacity { cluster, from, to } => {
+            Self::RaiseNodeCapacity {
+                cluster,
+                from,
+                to,
+                unmet,
+            } => {
                 let replicas = if *to == 1 { "replica" } else { "replicas" };
                 write!(
                     f,
-                    "make room for {to} {replicas} on the nodes of {cluster}, which have room for {from}: compare \
-                     `kubectl describe nodes` there with the node selector, affinity, tolerations and requests of the pods"
-                )
+                    "make room for {to} {replicas} on the nodes of {cluster}, which have room for {from}: "
+                )?;
+                node_mismatch(f, cluster, unmet.as_ref())
             }
         }
     }

@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 
 use berth_engine::{
-    ApiEnablement, ClusterAffinity, ClusterEviction, ClusterExplanation, DivisionOperation,
+    ApiEnablement, Basis, ClusterAffinity, ClusterEviction, ClusterExplanation, DivisionOperation,
     Explanation, GroupChoice, SpreadConstraint, Stage, Strategy, TaintToleration, TermExplanation,
-    WeightBasis,
+    UnmetRequirement, WeightBasis,
 };
 
 use crate::affinity_changes;
@@ -31,12 +31,29 @@ pub(crate) enum Proposal {
 /// A number that a change can set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Number {
-    Capacity { cluster: String, from: i64 },
-    NodeCapacity { cluster: String, from: i64 },
-    Replicas { from: i64 },
-    MaxGroups { by: String, from: i64 },
-    MinGroups { by: String, from: i64 },
-    Weight { cluster: String },
+    Capacity {
+        cluster: String,
+        from: i64,
+    },
+    NodeCapacity {
+        cluster: String,
+        from: i64,
+        unmet: Option<UnmetRequirement>,
+    },
+    Replicas {
+        from: i64,
+    },
+    MaxGroups {
+        by: String,
+        from: i64,
+    },
+    MinGroups {
+        by: String,
+        from: i64,
+    },
+    Weight {
+        cluster: String,
+    },
 }
 
 impl Number {
@@ -56,7 +73,16 @@ impl Number {
     pub(crate) fn change(&self, to: i64) -> Change {
         match self.clone() {
             Self::Capacity { cluster, from } => Change::RaiseCapacity { cluster, from, to },
-            Self::NodeCapacity { cluster, from } => Change::RaiseNodeCapacity { cluster, from, to },
+            Self::NodeCapacity {
+                cluster,
+                from,
+                unmet,
+            } => Change::RaiseNodeCapacity {
+                cluster,
+                from,
+                to,
+                unmet,
+            },
             Self::Replicas { from } => Change::ScaleReplicas { from, to },
             Self::MaxGroups { by, from } => Change::RaiseMaxGroups { by, from, to },
             Self::MinGroups { by, from } => Change::LowerMinGroups { by, from, to },
@@ -309,15 +335,28 @@ fn more_capacity(
     let limited_by_nodes = estimates.any(|(estimator, estimate)| {
         cluster.bases.contains_key(estimator) && i64::from(*estimate) < replicas
     });
+    let bases = &cluster.bases;
     (limit > from).then(|| {
         let cluster = name.to_owned();
         let number = if limited_by_nodes {
-            Number::NodeCapacity { cluster, from }
+            Number::NodeCapacity {
+                cluster,
+                from,
+                unmet: bases.values().find_map(unmet_requirement),
+            }
         } else {
             Number::Capacity { cluster, from }
         };
         Proposal::Number(number, limit)
     })
+}
+
+/// Returns the requirement of the pods that no node of the cluster satisfies.
+fn unmet_requirement(basis: &Basis) -> Option<UnmetRequirement> {
+    match basis {
+        Basis::Nodes { unmet, .. } => unmet.clone(),
+        Basis::Fresh | Basis::Stale { .. } | Basis::Missing { .. } => None,
+    }
 }
 
 fn fewer_replicas(explained: &Explained) -> Vec<Proposal> {

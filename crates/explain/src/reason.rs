@@ -151,7 +151,9 @@ fn not_chosen(
 /// Returns the number of nodes that the pods exclude by labels and taints, as the end of a phrase.
 fn excluded_nodes(minimum: &Minimum) -> String {
     match minimum.basis {
-        Some(Basis::Nodes { matching, nodes }) if matching < nodes => format!(
+        Some(Basis::Nodes {
+            matching, nodes, ..
+        }) if matching < nodes => format!(
             ": {matching} of {nodes} nodes satisfy the node selector, node affinity and tolerations of the pods"
         ),
         _ => String::new(),

@@ -1,11 +1,11 @@
-//! The HTTPS server: listener, TLS, connections and shutdown.
+//! The HTTPS server: TLS, connections and shutdown.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use berth_apimachinery::log_limit::LogLimit;
+use berth_component_base::connections;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -15,7 +15,6 @@ use rustls::{ServerConfig, SupportedProtocolVersion};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::decide::NoExecuteTaints;
 use crate::open_connections::{OpenConnection, OpenConnections};
@@ -29,8 +28,6 @@ use crate::serving_certificate::{ServingCertificate, provider};
 const MAX_CONNECTIONS: usize = 1000;
 /// Maximum number of concurrent streams of an HTTP/2 connection. Go's servers have the same default.
 const MAX_STREAMS: u32 = 250;
-/// Maximum time for a TLS handshake.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time from the handshake to the first request.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time to finish the requests of a connection that makes room for a new one.
@@ -44,10 +41,6 @@ const PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum time to finish the requests in progress at shutdown. It is longer than the default timeout of a webhook
 /// (10 s), and shorter than the default termination grace period of a Pod (30 s).
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
-/// Pause after a failed accept. The usual cause is a lack of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// The limit on log lines about failed handshakes, which every client that reaches the port can cause.
-static FAILED_HANDSHAKES: LogLimit = LogLimit::new(10, Duration::from_mins(1));
 
 /// The lowest TLS version that the server accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -150,39 +143,16 @@ impl WebhookServer {
         let service = Service::new(self.no_execute, self.quotas, self.metrics, cancel.clone());
         let service = Arc::new(service);
         let acceptor = TlsAcceptor::from(self.tls);
-        let connections = TaskTracker::new();
         let open = Arc::new(OpenConnections::new(MAX_CONNECTIONS));
-        let listener = self.listener;
-        let accepting = async {
-            for id in 0.. {
-                match listener.accept().await {
-                    Ok((stream, _)) => {
-                        open.make_room().await;
-                        connections.spawn(connection(
-                            stream,
-                            open.add(id),
-                            acceptor.clone(),
-                            service.clone(),
-                            cancel.clone(),
-                        ));
-                    }
-                    Err(error) => {
-                        tracing::warn!(%error, "failed to accept a connection");
-                        tokio::time::sleep(ACCEPT_PAUSE).await;
-                    }
-                }
-            }
+        let stopping = cancel.clone();
+        let mut ids = 0..;
+        let serve = |stream, ()| {
+            let open = open.add(ids.next().unwrap_or_default());
+            let (acceptor, service) = (acceptor.clone(), Arc::clone(&service));
+            connection(stream, open, acceptor, service, stopping.clone())
         };
-        tokio::select! {
-            () = accepting => {}
-            () = cancel.cancelled() => {}
-        }
-        drop(listener);
-        connections.close();
-        let drained = tokio::time::timeout(DRAIN_TIMEOUT, connections.wait()).await;
-        if drained.is_err() {
-            tracing::warn!("some connections were still open at the end of the shutdown timeout");
-        }
+        let admit = || open.make_room();
+        connections::serve(self.listener, DRAIN_TIMEOUT, cancel, admit, serve).await;
     }
 }
 
@@ -193,27 +163,11 @@ async fn connection(
     service: Arc<Service>,
     stopping: CancellationToken,
 ) {
-    drop(stream.set_nodelay(true));
-    let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream));
     let handshake = tokio::select! {
-        handshake = handshake => handshake,
+        handshake = connections::handshake(&acceptor, stream) => handshake,
         () = open.close().cancelled() => return,
     };
-    let stream = match handshake {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => {
-            // The client ends the handshake if its CA bundle is wrong. This mistake is common, so the line has the info
-            // level.
-            if let Some(suppressed) = FAILED_HANDSHAKES.allow() {
-                tracing::info!(%error, suppressed, "a TLS handshake failed");
-            }
-            return;
-        }
-        Err(_) => {
-            tracing::debug!("a TLS handshake timed out");
-            return;
-        }
-    };
+    let Some(stream) = handshake else { return };
     let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let connection = Arc::clone(&open);
     let respond = service_fn(move |mut request: Request<Incoming>| {

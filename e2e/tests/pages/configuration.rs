@@ -57,13 +57,13 @@ Every command with the flag `--feature-gates` accepts every gate, for example `F
 accepted, so that all components can share one list. If a gate is set by its name to a value that Berth does not
 support, the log contains a warning.
 
-`MinGroupsInDivision`, `NoScaleUpOnTaints`, `EstimateGrownRequests` and `FollowMemberAPIs` correct decisions of Karmada.
-They are off in `berth scheduler`, so that replacing karmada-scheduler moves nothing. They are on in `berth up`, in
-`deploy/overlays/stand-alone`, and in the chart with `controlPlane.inCluster=true`.
+`MinGroupsInDivision`, `NoScaleUpOnTaints`, `EstimateGrownRequests`, `DeviceClassEstimate` and `FollowMemberAPIs` correct
+decisions of Karmada. They are off in `berth scheduler`, so that replacing karmada-scheduler moves nothing. They are on in
+`berth up`, in `deploy/overlays/stand-alone`, and in the chart with `controlPlane.inCluster=true`.
 ";
 
 /// The effects of the feature gates, by the name of the gate.
-const EFFECTS: [(&str, &str); 26] = [
+const EFFECTS: [(&str, &str); 27] = [
     (
         "PriorityBasedScheduling",
         "bindings of higher priority are scheduled first; failed bindings wait in separate queues",
@@ -103,6 +103,10 @@ const EFFECTS: [(&str, &str); 26] = [
     (
         "EstimateGrownRequests",
         "Berth's own: after the request of a workload grew, its running replicas count with the new request, and those that no longer fit leave",
+    ),
+    (
+        "DeviceClassEstimate",
+        "Berth's own: requests for `deviceclass.resource.kubernetes.io/NAME` limit only the answers of [estimators](estimator.md#devices), because the status of clusters contains no devices",
     ),
     (
         "NodePoolEstimate",

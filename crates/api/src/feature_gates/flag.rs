@@ -211,6 +211,11 @@ const GATES: &[(&str, Stage, Effect)] = &[
         Set(|gates, on| gates.engine.follow_member_apis = on),
     ),
     (
+        "DeviceClassEstimate",
+        Stage::Own,
+        Set(|gates, on| gates.engine.device_class_estimate = on),
+    ),
+    (
         "NodePoolEstimate",
         Stage::Own,
         Set(|gates, on| gates.engine.node_pool_estimate = on),

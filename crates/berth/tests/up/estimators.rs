@@ -55,6 +55,23 @@ fn wait_for_no_room(up: &Up) {
     });
 }
 
+/// Waits until both replicas of the Deployment are on this cluster.
+fn wait_for_placement(up: &Up, cluster: &str) {
+    until("the placement", || {
+        let found = binding(up);
+        let target = json!([{"name": cluster, "replicas": 2}]);
+        (found["spec"]["clusters"] == target)
+            .then_some(())
+            .ok_or_else(|| found.to_string())
+    });
+}
+
+/// Returns the output of `berth explain` about the Deployment.
+fn explain(up: &Up) -> String {
+    let explained = berth(up.home.path(), &["explain", "deployment/web"]).output();
+    String::from_utf8(explained.unwrap().stdout).unwrap()
+}
+
 #[needs(kubectl)]
 #[test]
 fn a_workload_that_fits_on_no_node_is_placed_after_a_node_gets_the_label() {
@@ -64,15 +81,17 @@ fn a_workload_that_fits_on_no_node_is_placed_after_a_node_gets_the_label() {
     assert_eq!(up.kubectl(&services), "127.0.0.1 127.0.0.1");
     apply_web(&up);
     wait_for_no_room(&up);
+    // The controllers report the node pools soon after the start.
+    until("the cause in the first lines", || {
+        let explained = explain(&up);
+        let cause = "no node of member1 has the label disk=ssd";
+        let first_lines: Vec<&str> = explained.lines().take(2).collect();
+        let names_cause = first_lines.iter().any(|line| line.contains(cause));
+        names_cause.then_some(()).ok_or(explained)
+    });
     // No object of the control plane changes.
     up.in_member("member2", &["label", "node/member2-node-1", "disk=ssd"]);
-    until("the placement", || {
-        let found = binding(&up);
-        let target = json!([{"name": "member2", "replicas": 2}]);
-        (found["spec"]["clusters"] == target)
-            .then_some(())
-            .ok_or_else(|| found.to_string())
-    });
+    wait_for_placement(&up, "member2");
     until("the pods", || {
         let path = "-o=jsonpath={.items[*].spec.nodeName}";
         let nodes = up.in_member("member2", &["get", "pods", "-l", "app=web", path]);
@@ -93,13 +112,7 @@ fn without_estimators_and_node_pools_the_free_resources_of_the_cluster_count() {
     let services = ["-n", "karmada-system", "get", "services", "-o", "name"];
     assert_eq!(up.kubectl(&services), "");
     apply_web(&up);
-    until("the placement", || {
-        let found = binding(&up);
-        let target = json!([{"name": "member1", "replicas": 2}]);
-        (found["spec"]["clusters"] == target)
-            .then_some(())
-            .ok_or_else(|| found.to_string())
-    });
+    wait_for_placement(&up, "member1");
 }
 
 #[needs(kubectl)]
@@ -108,16 +121,9 @@ fn without_estimators_the_node_pools_in_the_cluster_count() {
     let up = Up::start(&["--members=1", "--without=estimators"]);
     apply_web(&up);
     wait_for_no_room(&up);
-    let explained = berth(up.home.path(), &["explain", "deployment/web"]).output();
-    let explained = String::from_utf8(explained.unwrap().stdout).unwrap();
+    let explained = explain(&up);
     let reason = "0 available replicas (general-estimator: 0 of 4 nodes satisfy the node selector";
     assert!(explained.contains(reason), "{explained}");
     up.in_member("member1", &["label", "node/member1-node-1", "disk=ssd"]);
-    until("the placement", || {
-        let found = binding(&up);
-        let target = json!([{"name": "member1", "replicas": 2}]);
-        (found["spec"]["clusters"] == target)
-            .then_some(())
-            .ok_or_else(|| found.to_string())
-    });
+    wait_for_placement(&up, "member1");
 }

@@ -8,6 +8,7 @@ use berth_api::quantity::Quantity;
 
 use super::assumed::{Adjustments, Demand};
 use super::bounded;
+use super::devices::Devices;
 use super::nodes::{NodeReports, Pods};
 use crate::fleet::row::Row;
 use crate::request::ComponentRequest;
@@ -22,10 +23,10 @@ pub(crate) struct ComponentSet<'a> {
 }
 
 impl<'a> ComponentSet<'a> {
-    pub(crate) fn new(components: &'a [ComponentRequest]) -> Self {
+    pub(crate) fn new(components: &'a [ComponentRequest], devices: Devices) -> Self {
         let mut resources: BTreeMap<String, Quantity> = BTreeMap::new();
         for component in components {
-            for amount in component.request.amounts() {
+            for amount in devices.counted(&component.request).amounts() {
                 let sum = resources.entry(amount.resource.clone()).or_default();
                 *sum = *sum + amount.quantity.times(i64::from(component.replicas));
             }
@@ -39,7 +40,8 @@ impl<'a> ComponentSet<'a> {
                 .iter()
                 .map(|component| {
                     let replicas = i64::from(component.replicas);
-                    (replicas, component.request.pod_shape(), &component.nodes)
+                    let request = devices.counted(&component.request);
+                    (replicas, request.pod_shape(), &component.nodes)
                 })
                 .collect(),
         }

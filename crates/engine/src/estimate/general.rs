@@ -1,13 +1,16 @@
 //! The general estimator, which computes estimates from the resource summaries in the status of Cluster objects.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use berth_api::feature_gates::EngineGates;
+use berth_api::node_requirements::NodeRequirements;
 use berth_api::node_resources::in_units;
 use berth_api::quantity::Quantity;
 
 use super::assumed::{Assumed, AssumedWorkload, Demand};
 use super::component_sets;
+use super::devices::Devices;
 use super::nodes::{NodeReports, ReportedNodes};
 use super::{Basis, EstimateContext, EstimateError, Estimator, Unit, bounded};
 use crate::fleet::Snapshot;
@@ -21,6 +24,7 @@ use crate::resource_vector::PodShape;
 #[derive(Clone, Debug)]
 pub struct GeneralEstimator {
     reports: NodeReports,
+    devices: Devices,
 }
 
 impl GeneralEstimator {
@@ -28,10 +32,11 @@ impl GeneralEstimator {
     pub const NAME: &'static str = "general-estimator";
 
     /// Creates the estimator. The feature gates NodePoolEstimate and CustomizedClusterResourceModeling decide which
-    /// reports about nodes it uses.
+    /// reports about nodes it uses, and DeviceClassEstimate whether requests for devices limit estimates.
     pub fn new(gates: EngineGates) -> Self {
         Self {
             reports: NodeReports::new(gates),
+            devices: Devices::new(gates),
         }
     }
 }
@@ -55,7 +60,8 @@ impl Estimator for GeneralEstimator {
                 }
             }
             Unit::ComponentSets => {
-                let sets = component_sets::ComponentSet::new(context.request.components());
+                let sets =
+                    component_sets::ComponentSet::new(context.request.components(), self.devices);
                 for (&ordinal, estimate) in clusters.iter().zip(estimates) {
                     if let Some(row) = context.snapshot.row(ordinal) {
                         let assumed = context.assumed.adjustments(&row.name);
@@ -76,11 +82,19 @@ impl Estimator for GeneralEstimator {
         Some(Basis::Nodes {
             matching: pools.count(pools.select(context.request.nodes())),
             nodes: pools.count(PoolSet::ALL),
+            unmet: pools.unmet(context.request.nodes()),
         })
     }
 }
 
 impl GeneralEstimator {
+    /// Returns the request of a replica that limits estimates.
+    fn counted<'a>(&self, request: &'a Request) -> Option<Cow<'a, ResourceRequest>> {
+        request
+            .requirements()
+            .map(|requirements| self.devices.counted(requirements))
+    }
+
     fn replicas(&self, context: &EstimateContext<'_>, clusters: &[usize], estimates: &mut [i32]) {
         let EstimateContext {
             snapshot,
@@ -88,7 +102,8 @@ impl GeneralEstimator {
             assumed,
             ..
         } = *context;
-        let columns = RequestColumns::new(snapshot, request);
+        let requirements = self.counted(request);
+        let columns = RequestColumns::new(snapshot, requirements.as_deref());
         let pod = std::cell::OnceCell::new();
         let mut pending = clusters
             .iter()
@@ -114,7 +129,14 @@ impl GeneralEstimator {
                 let fits = if assumed.is_empty() && reports_nodes >> lane & 1 == 0 {
                     in_block.fit(lane)
                 } else {
-                    self.estimate_cluster(&block.rows[lane], request, assumed, &pod)
+                    let requirements = requirements.as_deref();
+                    self.estimate_cluster(
+                        &block.rows[lane],
+                        requirements,
+                        request.nodes(),
+                        assumed,
+                        &pod,
+                    )
                 };
                 *estimate = (*estimate).min(bounded(fits));
             }
@@ -143,13 +165,20 @@ impl GeneralEstimator {
             });
             replicas_of.insert(context.snapshot.ordinal(name), held);
         }
+        let requirements = self.counted(context.request);
         let pod = std::cell::OnceCell::new();
         for (ordinal, estimate) in clusters.iter().zip(estimates) {
             let Some(replicas) = replicas_of.get(&Some(*ordinal)) else {
                 continue;
             };
             if let Some(row) = context.snapshot.row(*ordinal) {
-                let all = self.estimate_cluster(row, context.request, &without_reported, &pod);
+                let all = self.estimate_cluster(
+                    row,
+                    requirements.as_deref(),
+                    context.request.nodes(),
+                    &without_reported,
+                    &pod,
+                );
                 *estimate = (*estimate).min(bounded(all).saturating_sub(*replicas));
             }
         }
@@ -160,7 +189,8 @@ impl GeneralEstimator {
     fn estimate_cluster(
         &self,
         row: &Row,
-        request: &Request,
+        requirements: Option<&ResourceRequest>,
+        on_nodes: &NodeRequirements,
         assumed: &Assumed,
         pod: &std::cell::OnceCell<PodShape>,
     ) -> i64 {
@@ -170,12 +200,12 @@ impl GeneralEstimator {
         if pods <= 0 {
             return 0;
         }
-        let Some(requirements) = request.requirements() else {
+        let Some(requirements) = requirements else {
             return pods;
         };
         if let Some(nodes) = self.reports.of(&row.capacity) {
             let pod = pod.get_or_init(|| requirements.pod_shape());
-            let pools = nodes.select(request.nodes());
+            let pools = nodes.select(on_nodes);
             let fits = nodes.pods_that_fit(pod, pools, assumed);
             return pods.min(match nodes {
                 ReportedNodes::Pools(_) => fits.max(assumed.on_nodes.map_or(0, i64::from)),
@@ -208,10 +238,8 @@ struct RequestColumns {
 }
 
 impl RequestColumns {
-    fn new(snapshot: &Snapshot, request: &Request) -> Self {
-        let amounts = request
-            .requirements()
-            .map_or(&[][..], ResourceRequest::amounts);
+    fn new(snapshot: &Snapshot, requirements: Option<&ResourceRequest>) -> Self {
+        let amounts = requirements.map_or(&[][..], ResourceRequest::amounts);
         Self {
             amounts: amounts
                 .iter()

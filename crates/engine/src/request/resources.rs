@@ -1,7 +1,9 @@
 //! Resource requests of replicas, parsed from the resource lists of a binding.
 
+use std::borrow::Cow;
+
 use berth_api::cluster::ResourceList;
-use berth_api::node_resources::in_units;
+use berth_api::node_resources::{device_class, in_units};
 use berth_api::quantity::{Quantity, QuantityError};
 
 use crate::resource_vector::PodShape;
@@ -59,6 +61,18 @@ impl ResourceRequest {
     /// Returns the requests for the resources, sorted by resource name.
     pub fn amounts(&self) -> &[ResourceAmount] {
         &self.amounts
+    }
+
+    /// Returns the request without devices of DeviceClasses.
+    pub(crate) fn without_devices(&self) -> Cow<'_, Self> {
+        let is_device = |amount: &ResourceAmount| device_class(&amount.resource).is_some();
+        if !self.amounts.iter().any(is_device) {
+            return Cow::Borrowed(self);
+        }
+        let amounts = self.amounts.iter().filter(|amount| !is_device(amount));
+        Cow::Owned(Self {
+            amounts: amounts.cloned().collect(),
+        })
     }
 
     /// Returns the request as the pod of the first-fit simulation.

@@ -52,6 +52,35 @@ fn provider_constraint_with_cluster_constraint_needs_the_gate() {
 }
 
 #[test]
+fn devices_limit_no_estimate_if_the_gate_is_on() {
+    let gate = EngineGates {
+        device_class_estimate: true,
+        multiple_pod_templates_scheduling: true,
+        ..EngineGates::default()
+    };
+    let off = EngineGates {
+        device_class_estimate: false,
+        ..gate
+    };
+    let clusters = [cluster("m1", 3), cluster("m2", 7)];
+    let none = "Clusters available replicas 0 are not enough to schedule.";
+    for (resource, expected) in [
+        ("deviceclass.resource.kubernetes.io/gpu", "m1:1 m2:3"),
+        ("example.com/gpu", none),
+    ] {
+        let requirements = json!({ "resourceRequest": { "cpu": "1m", resource: "1" } });
+        let binding = with_binding_spec(
+            binding(4, json!({ "replicaScheduling": dynamic() })),
+            json!({ "replicaRequirements": requirements }),
+        );
+        let found = text(&decide_with(off, &clusters, &binding));
+        assert!(found.ends_with(none), "{found}");
+        let found = text(&decide_with(gate, &clusters, &binding));
+        assert!(found.ends_with(expected), "{found}");
+    }
+}
+
+#[test]
 fn constraints_with_static_weights_need_the_gate() {
     let gate = EngineGates {
         spread_static_weights: true,

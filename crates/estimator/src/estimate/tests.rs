@@ -340,6 +340,56 @@ fn only_active_pods_on_nodes_use_resources() {
 }
 
 #[test]
+fn devices_are_resources_of_nodes_without_a_device_plugin() {
+    let mut state = plain();
+    let allocatable = json!({"cpu": "8", "memory": "16Gi", "pods": "11", "example.com/gpu": "4"});
+    let with_plugin = node("node1", json!({}), json!({}), allocatable);
+    state.nodes.apply_node(&with_plugin);
+    let class =
+        json!({"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "example.com/gpu"}});
+    state
+        .devices
+        .apply_class(&serde_json::from_value(class).unwrap());
+    let slice = json!({
+        "metadata": {"name": "s"},
+        "spec": {
+            "driver": "d", "nodeName": "node2",
+            "pool": {"name": "node2", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "d0"}, {"name": "d1"}, {"name": "d2"}],
+        },
+    });
+    state
+        .devices
+        .apply_slice(&serde_json::from_value(slice).unwrap());
+    // Each node has a pod with a device. The claim of the second pod contains its device.
+    for (name, node) in [("g", "node1"), ("h", "node2")] {
+        let with_device = pod(name, node, json!({"example.com/gpu": "1"}));
+        state.nodes.apply_pod(&with_device);
+    }
+    let claim = json!({
+        "metadata": {"namespace": "default", "name": "h"}, "spec": {},
+        "status": {"allocation": {"devices": {"results": [
+            {"request": "r", "driver": "d", "pool": "node2", "device": "d1"},
+        ]}}},
+    });
+    state
+        .devices
+        .apply_claim(&serde_json::from_value(claim).unwrap());
+    for (requests, expected) in [
+        (json!({"example.com/gpu": "1"}), 3 + 2),
+        (json!({"example.com/gpu": "2"}), 1 + 1),
+        (json!({"example.com/gpu": "1", "cpu": "2"}), 1 + 1),
+        (json!({"deviceclass.resource.kubernetes.io/gpu": "1"}), 2),
+        (json!({"deviceclass.resource.kubernetes.io/nic": "1"}), 0),
+    ] {
+        let request = replicas(requests.clone(), None);
+        assert_eq!(max_replicas(&state, &request), expected, "{requests}");
+    }
+    let two = vec![component(json!({"example.com/gpu": "1"}), None, 2)];
+    assert_eq!(max_sets(&state, two), 2);
+}
+
+#[test]
 fn a_set_contains_the_pods_of_all_components() {
     let state = plain();
     let small = || component(json!({"cpu": "1", "memory": "2Gi"}), None, 1);

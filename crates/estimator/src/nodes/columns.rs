@@ -122,6 +122,12 @@ impl ResourceColumn {
         amount.allocatable.saturating_sub(requested).max(0)
     }
 
+    /// Reports whether a node has any of the resource, free or not.
+    pub(super) fn has_allocatable(&self, slot: Slot) -> bool {
+        let amount = self.by_slot.get(slot);
+        amount.is_some_and(|amount| amount.allocatable > 0)
+    }
+
     pub(super) fn set_allocatable(&mut self, slot: Slot, allocatable: i64) {
         self.amount(slot).allocatable = allocatable;
     }

@@ -7,6 +7,7 @@ use berth_api::node_requirements::NodeRequirements;
 
 use super::columns::Slot;
 use super::{Nodes, PODS};
+use crate::devices::Devices;
 use crate::pod_template::PodTemplate;
 
 /// The free resources of all nodes. Placed pods reduce them.
@@ -32,11 +33,12 @@ pub(crate) struct Demand {
 }
 
 impl Nodes {
-    /// Copies the free resources that pods of these templates need. Returns a demand for each template and number of
-    /// pods. The resources of pods with a priority lower than `preemptible_below` count as free.
+    /// Copies the free resources and devices that pods of these templates need. Returns a demand for each template and
+    /// number of pods. The resources of pods with a priority lower than `preemptible_below` count as free.
     pub(crate) fn simulation(
         &self,
         templates: &[(&PodTemplate, i64)],
+        devices: &Devices,
         preemptible_below: Option<i32>,
     ) -> (Simulation, Vec<Demand>) {
         let mut resources: Vec<&str> = templates
@@ -46,16 +48,9 @@ impl Nodes {
         resources.sort_unstable();
         resources.dedup();
         let preemptible = preemptible_below.map(|below| self.usage_below(below));
-        let column = |resource: &str| match self.resources.get(resource) {
-            Some(column) => {
-                let displaced = preemptible.as_ref().and_then(|usage| usage.get(resource));
-                let free = self.slots.values().map(|slot| {
-                    let displaced = displaced.and_then(|amounts| amounts.get(slot));
-                    column.free_without(*slot, displaced.copied().unwrap_or_default())
-                });
-                free.collect()
-            }
-            None => vec![0; self.slots.len()],
+        let column = |resource: &str| {
+            let displaced = preemptible.as_ref().and_then(|usage| usage.get(resource));
+            self.free(resource, displaced, devices)
         };
         let mut nodes_of: HashMap<&NodeRequirements, Arc<[usize]>> = HashMap::new();
         let demands = templates.iter().map(|(template, replicas)| {
@@ -80,6 +75,32 @@ impl Nodes {
             pods: column(PODS),
         };
         (simulation, demands)
+    }
+
+    /// Returns the free amounts of a resource by node, without the displaced amounts.
+    fn free(
+        &self,
+        resource: &str,
+        displaced: Option<&HashMap<Slot, i64>>,
+        devices: &Devices,
+    ) -> Vec<i64> {
+        let column = self.resources.get(resource);
+        let announced = |slot: &Slot| {
+            let displaced = displaced.and_then(|amounts| amounts.get(slot));
+            let displaced = displaced.copied().unwrap_or_default();
+            column.map_or(0, |column| column.free_without(*slot, displaced))
+        };
+        let Some(devices) = devices.free(resource) else {
+            return self.slots.values().map(announced).collect();
+        };
+        let nodes = self.slots.iter().map(|(node, slot)| {
+            if column.is_some_and(|column| column.has_allocatable(*slot)) {
+                return announced(slot);
+            }
+            // The requests of pods do not reduce devices: the claims of these pods contain the devices.
+            devices.get(node.as_str()).copied().unwrap_or_default()
+        });
+        nodes.collect()
     }
 
     /// Returns the resources that pods with a lower priority use, by resource and slot.

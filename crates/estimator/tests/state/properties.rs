@@ -1,13 +1,16 @@
 //! Properties of the answers: they depend only on the objects that exist, and do not exceed a placement of single pods.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use berth_estimator::{ClusterState, Rules, Unmeasured};
 use berth_estimator_protocol::wire::pb;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::objects::{component, node, pod, replicas, with_selector};
+use crate::objects::{claim, class, component, node, pod, replicas, slice, with_selector};
+
+/// The extended resource of device classes.
+const GPU: &str = "example.com/gpu";
 
 /// A node of a test.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,11 +29,37 @@ struct TestPod {
     phase: &'static str,
 }
 
+/// A slice of the pool of a node.
+#[derive(Clone, Debug)]
+struct TestSlice {
+    node: String,
+    generation: i64,
+    slices: i64,
+    devices: Vec<i64>,
+}
+
+/// A class of the devices from an index on.
+#[derive(Clone, Debug)]
+struct TestClass {
+    first: i64,
+    extended_resource: Option<&'static str>,
+}
+
+/// A claim of devices of a node.
+#[derive(Clone, Debug)]
+struct TestClaim {
+    node: String,
+    devices: Vec<i64>,
+}
+
 /// An event of the watches.
 #[derive(Clone, Debug)]
 enum Event {
     Node(String, Option<TestNode>),
     Pod(String, Option<TestPod>),
+    Slice(String, Option<TestSlice>),
+    Class(String, Option<TestClass>),
+    Claim(String, Option<TestClaim>),
 }
 
 /// The objects that exist.
@@ -38,6 +67,9 @@ enum Event {
 struct Objects {
     nodes: BTreeMap<String, TestNode>,
     pods: BTreeMap<String, TestPod>,
+    slices: BTreeMap<String, TestSlice>,
+    classes: BTreeMap<String, TestClass>,
+    claims: BTreeMap<String, TestClaim>,
 }
 
 fn some_node() -> impl Strategy<Value = TestNode> {
@@ -56,6 +88,42 @@ fn some_pod() -> impl Strategy<Value = TestPod> {
     let phase = prop_oneof![4 => Just("Running"), 1 => Just("Failed")];
     (prop_oneof!["n[0-3]", Just(String::new())], 0_i64..3, phase)
         .prop_map(|(node, cpu, phase)| TestPod { node, cpu, phase })
+}
+
+fn some_slice() -> impl Strategy<Value = TestSlice> {
+    let devices = prop::collection::vec(0_i64..4, 0..3);
+    ("n[0-1]", 1_i64..3, 1_i64..3, devices).prop_map(|(node, generation, slices, devices)| {
+        TestSlice {
+            node,
+            generation,
+            slices,
+            devices,
+        }
+    })
+}
+
+fn some_class() -> impl Strategy<Value = TestClass> {
+    let extended_resource = prop::option::of(Just(GPU));
+    (0_i64..3, extended_resource).prop_map(|(first, extended_resource)| TestClass {
+        first,
+        extended_resource,
+    })
+}
+
+fn some_claim() -> impl Strategy<Value = TestClaim> {
+    let devices = prop::collection::vec(0_i64..4, 0..3);
+    ("n[0-1]", devices).prop_map(|(node, devices)| TestClaim { node, devices })
+}
+
+fn device_event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        ("s[0-3]", prop::option::weighted(0.8, some_slice()))
+            .prop_map(|(n, slice)| Event::Slice(n, slice)),
+        ("c[0-1]", prop::option::weighted(0.8, some_class()))
+            .prop_map(|(n, class)| Event::Class(n, class)),
+        ("a[0-2]", prop::option::weighted(0.7, some_claim()))
+            .prop_map(|(n, claim)| Event::Claim(n, claim)),
+    ]
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -90,6 +158,33 @@ impl TestPod {
     }
 }
 
+impl TestSlice {
+    fn apply(&self, name: &str, state: &mut ClusterState) {
+        let slice = slice(
+            name,
+            &self.node,
+            self.generation,
+            self.slices,
+            &self.devices,
+        );
+        state.devices.apply_slice(&slice);
+    }
+}
+
+impl TestClass {
+    fn apply(&self, name: &str, state: &mut ClusterState) {
+        let class = class(name, self.first, self.extended_resource);
+        state.devices.apply_class(&class);
+    }
+}
+
+impl TestClaim {
+    fn apply(&self, name: &str, state: &mut ClusterState) {
+        let claim = claim(name, &self.node, &self.devices);
+        state.devices.apply_claim(&claim);
+    }
+}
+
 impl Objects {
     fn apply(&mut self, event: &Event) {
         match event.clone() {
@@ -97,10 +192,16 @@ impl Objects {
             Event::Node(name, None) => drop(self.nodes.remove(&name)),
             Event::Pod(name, Some(pod)) => drop(self.pods.insert(name, pod)),
             Event::Pod(name, None) => drop(self.pods.remove(&name)),
+            Event::Slice(name, Some(slice)) => drop(self.slices.insert(name, slice)),
+            Event::Slice(name, None) => drop(self.slices.remove(&name)),
+            Event::Class(name, Some(class)) => drop(self.classes.insert(name, class)),
+            Event::Class(name, None) => drop(self.classes.remove(&name)),
+            Event::Claim(name, Some(claim)) => drop(self.claims.insert(name, claim)),
+            Event::Claim(name, None) => drop(self.claims.remove(&name)),
         }
     }
 
-    /// Returns a state that has seen only these objects, the pods first.
+    /// Returns a state that has seen only these objects, the pods and claims first.
     fn state(&self) -> ClusterState {
         let mut state = ClusterState::default();
         self.pods
@@ -109,6 +210,12 @@ impl Objects {
         self.nodes
             .iter()
             .for_each(|(name, node)| node.apply(name, &mut state));
+        let claims = self.claims.iter();
+        claims.for_each(|(name, claim)| claim.apply(name, &mut state));
+        let slices = self.slices.iter();
+        slices.for_each(|(name, slice)| slice.apply(name, &mut state));
+        let classes = self.classes.iter();
+        classes.for_each(|(name, class)| class.apply(name, &mut state));
         state
     }
 
@@ -136,16 +243,60 @@ fn follow(state: &mut ClusterState, event: &Event) {
         Event::Node(name, None) => state.nodes.remove_node(name),
         Event::Pod(name, Some(pod)) => pod.apply(name, state),
         Event::Pod(name, None) => state.nodes.remove_pod("default", name),
+        Event::Slice(name, Some(slice)) => slice.apply(name, state),
+        Event::Slice(name, None) => state.devices.remove_slice(name),
+        Event::Class(name, Some(class)) => class.apply(name, state),
+        Event::Class(name, None) => state.devices.remove_class(name),
+        Event::Claim(name, Some(claim)) => claim.apply(name, state),
+        Event::Claim(name, None) => state.devices.remove_claim("default", name),
     }
 }
 
-fn claim(zone: Option<&str>) -> pb::NodeClaim {
+fn node_claim(zone: Option<&str>) -> pb::NodeClaim {
     zone.map(|zone| with_selector("zone", zone))
         .unwrap_or_default()
 }
 
+/// Returns the numbers of replicas with devices, by the name of the resource.
+fn max_with_devices(state: &ClusterState) -> [i32; 3] {
+    let names = [
+        GPU,
+        "deviceclass.resource.kubernetes.io/c0",
+        "deviceclass.resource.kubernetes.io/c1",
+    ];
+    names.map(|resource| {
+        let request = replicas(&[(resource, "1")], node_claim(None));
+        state
+            .max_replicas(&request, Rules::default(), &mut Unmeasured)
+            .unwrap()
+    })
+}
+
+/// Returns the number of free devices of a class on the nodes `n0` and `n1`, by the definition.
+fn free_devices(objects: &Objects, class: &TestClass) -> usize {
+    let of_node = |node: &str| {
+        let slices = objects.slices.values().filter(|slice| slice.node == node);
+        let newest = slices.clone().map(|slice| slice.generation).max();
+        let current: Vec<&TestSlice> = slices
+            .filter(|slice| Some(slice.generation) == newest)
+            .collect();
+        let known = i64::try_from(current.len()).unwrap();
+        let published = || current.iter().flat_map(|slice| slice.devices.iter());
+        let devices: BTreeSet<&i64> = published().collect();
+        let is_complete = current.iter().all(|slice| slice.slices == known);
+        if !is_complete || devices.len() != published().count() {
+            return 0;
+        }
+        let claims = objects.claims.values().filter(|claim| claim.node == node);
+        let taken: BTreeSet<&i64> = claims.flat_map(|claim| claim.devices.iter()).collect();
+        let free = devices.difference(&taken);
+        free.filter(|device| ***device >= class.first).count()
+    };
+    of_node("n0") + of_node("n1")
+}
+
 fn max_replicas(state: &ClusterState, cpu: i64, zone: Option<&str>) -> i32 {
-    let request = replicas(&[("cpu", &cpu.to_string())], claim(zone));
+    let request = replicas(&[("cpu", &cpu.to_string())], node_claim(zone));
     state
         .max_replicas(&request, Rules::default(), &mut Unmeasured)
         .unwrap()
@@ -203,7 +354,9 @@ fn fit(nodes: &mut [(i64, i64)], pods: &[i64]) -> bool {
 
 proptest! {
     #[test]
-    fn a_state_depends_only_on_the_objects_that_exist(events in prop::collection::vec(event(), 0..60)) {
+    fn a_state_depends_only_on_the_objects_that_exist(
+        events in prop::collection::vec(prop_oneof![event(), device_event()], 0..60),
+    ) {
         let (mut state, mut objects) = (ClusterState::default(), Objects::default());
         for event in &events {
             follow(&mut state, event);
@@ -219,6 +372,25 @@ proptest! {
         }
         let components = [(2, 1), (1, 2)];
         prop_assert_eq!(max_sets(&state, &components), max_sets(&fresh, &components));
+        prop_assert_eq!(max_with_devices(&state), max_with_devices(&fresh));
+    }
+
+    #[test]
+    fn devices_are_free_until_they_are_allocated(events in prop::collection::vec(device_event(), 0..40)) {
+        let (mut state, mut objects) = (ClusterState::default(), Objects::default());
+        for name in ["n0", "n1"] {
+            let node = TestNode { cpu: 0, pods: 100, zone: None, unschedulable: false };
+            node.apply(name, &mut state);
+        }
+        for event in &events {
+            follow(&mut state, event);
+            objects.apply(event);
+        }
+        let [_, by_first, by_second] = max_with_devices(&state);
+        for (name, counted) in [("c0", by_first), ("c1", by_second)] {
+            let expected = objects.classes.get(name).map_or(0, |class| free_devices(&objects, class));
+            prop_assert_eq!(usize::try_from(counted).unwrap(), expected, "{}", name);
+        }
     }
 
     #[test]
@@ -239,7 +411,7 @@ proptest! {
         nodes in prop::collection::btree_map("n[0-2]", some_node(), 0..4),
         components in prop::collection::vec((0_i64..4, 1_i32..3), 1..3),
     ) {
-        let objects = Objects { nodes, pods: BTreeMap::new() };
+        let objects = Objects { nodes, ..Objects::default() };
         let sets = max_sets(&objects.state(), &components);
         let set = components.iter().flat_map(|(cpu, replicas)| (0..*replicas).map(|_| *cpu));
         let set: Vec<i64> = set.collect();

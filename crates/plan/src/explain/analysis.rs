@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use berth_api::feature_gates::EngineGates;
+use berth_api::node_pools::NodePools;
+use berth_api::well_known::NODE_POOLS;
 use berth_api::{Binding, Cluster, condition};
 use berth_engine::{Assumed, Fleet, WorkloadPeers};
 use berth_explain::{Case, Limits, Migration, PausedEvictions, Report, Share, StoredCondition};
@@ -156,9 +158,22 @@ fn with_notes(
                 .to_owned(),
         });
     }
+    if gates.node_pool_estimate {
+        notes.extend(malformed_node_pools(clusters));
+    }
     notes.extend(ignored_settings);
     report.notes.splice(0..0, notes);
     report
+}
+
+/// Returns notes about the clusters whose summary of node pools is malformed.
+fn malformed_node_pools(clusters: &Clusters) -> impl Iterator<Item = String> {
+    clusters.iter().filter_map(|(name, cluster)| {
+        let error = NodePools::error(cluster)?;
+        Some(format!(
+            "the annotation {NODE_POOLS} of {name} is malformed, so estimates ignore it: {error}"
+        ))
+    })
 }
 
 /// Returns notes about the scheduler settings that the computed decision ignores.
@@ -193,6 +208,24 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn malformed_node_pools_have_a_note() {
+        let cluster = |name: &str, pools: &str| {
+            let annotations = json!({ NODE_POOLS: pools });
+            let cluster = json!({ "metadata": { "name": name, "annotations": annotations },
+                "spec": { "syncMode": "Push" } });
+            (
+                name.to_owned(),
+                Arc::new(serde_json::from_value(cluster).unwrap()),
+            )
+        };
+        let clusters = Clusters::from([cluster("m1", "{}"), cluster("m2", "{")]);
+        let notes: Vec<String> = malformed_node_pools(&clusters).collect();
+        let start =
+            "the annotation capacity.berth/node-pools of m2 is malformed, so estimates ignore it: ";
+        assert!(notes.len() == 1 && notes[0].starts_with(start), "{notes:?}");
+    }
 
     #[test]
     fn the_report_shows_moves_and_paused_evictions_of_the_bindings_clusters() {

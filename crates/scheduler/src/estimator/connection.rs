@@ -119,7 +119,16 @@ impl Connection {
         let (sender, state) = watch::channel(ConnectionState::Connecting);
         let cancel = cancel.child_token();
         let keep_open = keep_open(cluster.clone(), connector, sender);
-        tokio::spawn(cancel.clone().run_until_cancelled_owned(keep_open));
+        let closed = cancel.clone().cancelled_owned();
+        tokio::spawn(async move {
+            // The cancellation comes first: the end of the program also ends the tasks that `keep_open` waits for, and
+            // their errors are no failures of the estimator.
+            tokio::select! {
+                biased;
+                () = closed => {}
+                () = keep_open => {}
+            }
+        });
         Self {
             state,
             _closes: cancel.drop_guard(),

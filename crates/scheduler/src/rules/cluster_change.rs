@@ -57,6 +57,12 @@ impl ClusterState {
         !self.deleting() && old.is_none_or(|old| old.capacity != self.capacity)
     }
 
+    /// Reports whether the summary of the node pools differs from the one in `old`.
+    pub fn node_pools_changed(&self, old: Option<&Self>) -> bool {
+        let old = old.and_then(|old| old.node_pools.as_ref());
+        self.node_pools.as_ref() != old
+    }
+
     fn serves(&self, api_version: &str, kind: &str) -> bool {
         let kinds = self.apis.get(api_version);
         kinds.is_some_and(|kinds| kinds.iter().any(|served| served == kind))

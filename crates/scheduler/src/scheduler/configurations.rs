@@ -26,6 +26,8 @@ pub(super) struct Configurations {
     retired: VecDeque<Retired>,
     /// True if the feature gate MultiplePodTemplatesScheduling is on. It holds for all configurations.
     pub(super) multiple_pod_templates: bool,
+    /// True if the feature gate NodePoolEstimate is on. It holds for all configurations.
+    pub(super) node_pool_estimate: bool,
 }
 
 /// A replaced configuration.
@@ -50,6 +52,7 @@ impl Configurations {
             plugin_tasks,
             retired: VecDeque::new(),
             multiple_pod_templates: gates.multiple_pod_templates_scheduling,
+            node_pool_estimate: gates.node_pool_estimate,
         }
     }
 

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use berth_api::well_known::REPLICA_LIMITS;
+use berth_api::node_pools::NodePools;
+use berth_api::well_known::{NODE_POOLS, REPLICA_LIMITS};
 use berth_api::{Binding, BindingKey, BindingKind, Cluster, condition};
 use berth_engine::ScheduledReason;
 
@@ -94,6 +95,16 @@ impl Scheduler {
             log.cluster(name.clone(), Some(cluster));
         }
         let applied = self.cache.clusters.apply(name.clone(), cluster);
+        if self.config.node_pool_estimate
+            && applied.new.node_pools_changed(applied.old.as_ref())
+            && let Some(error) = NodePools::error(cluster)
+        {
+            tracing::warn!(
+                cluster = name,
+                %error,
+                "the annotation {NODE_POOLS} is malformed, so estimates ignore it"
+            );
+        }
         let mut delta = applied.delta;
         // The report of a cluster may release assumed capacity. The free capacity may then have grown even if the
         // reported capacity shrank.

@@ -22,6 +22,7 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceSlice};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -182,6 +183,87 @@ async fn answers_follow_the_nodes_and_pods_of_the_member() {
     assert!(metrics.contains(counter), "{metrics}");
 }
 
+/// Serves the kinds of dynamic resource allocation in a member.
+async fn serve_devices(member: &Server) {
+    for (kind, plural, scope) in [
+        ("DeviceClass", "deviceclasses", "Cluster"),
+        ("ResourceSlice", "resourceslices", "Cluster"),
+        ("ResourceClaim", "resourceclaims", "Namespaced"),
+    ] {
+        let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let definition = json!({
+            "metadata": {
+                "name": format!("{plural}.resource.k8s.io"),
+                "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes/kubernetes"},
+            },
+            "spec": {
+                "group": "resource.k8s.io", "scope": scope,
+                "names": {"kind": kind, "plural": plural},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+                }],
+            },
+        });
+        let definition = serde_json::from_value(definition).unwrap();
+        member.install_crd(definition).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn answers_follow_the_devices_of_the_member() {
+    let (fixture, member) = (Fixture::start().await, member().await);
+    serve_devices(&member).await;
+    create_node(&member, "a", "4", json!({})).await;
+    let class = json!({
+        "metadata": {"name": "gpu"},
+        "spec": {"selectors": [{"cel": {"expression": "device.driver == 'gpu.example.com'"}}]},
+    });
+    let classes: Api<DeviceClass> = Api::all(member.client());
+    let class = serde_json::from_value(class).unwrap();
+    classes
+        .create(&PostParams::default(), &class)
+        .await
+        .unwrap();
+    let slice = |name: &str, devices: Value| -> ResourceSlice {
+        let pool = json!({"name": name, "generation": 1, "resourceSliceCount": 1});
+        serde_json::from_value(json!({
+            "metadata": {"name": name},
+            "spec": {"driver": "gpu.example.com", "nodeName": "a", "pool": pool, "devices": devices},
+        }))
+        .unwrap()
+    };
+    let slices: Api<ResourceSlice> = Api::all(member.client());
+    let first = slice("first", json!([{"name": "d0"}, {"name": "d1"}]));
+    slices.create(&PostParams::default(), &first).await.unwrap();
+    let estimator = Estimator::start(&member, None);
+    fixture.join("m1", estimator.address().await).await;
+    let requirements = json!({"resourceRequest": {"deviceclass.resource.kubernetes.io/gpu": "1"}});
+    let request = EstimateRequest::new(&deployment(requirements), Unit::Replicas).unwrap();
+    until_answer(&fixture, &request, 2).await;
+    let second = slice("second", json!([{"name": "d0"}]));
+    slices
+        .create(&PostParams::default(), &second)
+        .await
+        .unwrap();
+    until_answer(&fixture, &request, 3).await;
+    let result =
+        json!({"request": "r", "driver": "gpu.example.com", "pool": "first", "device": "d1"});
+    let claim: ResourceClaim = serde_json::from_value(json!({
+        "metadata": {"name": "c"},
+        "spec": {},
+        "status": {"allocation": {"devices": {"results": [result]}}},
+    }))
+    .unwrap();
+    let claims: Api<ResourceClaim> = Api::namespaced(member.client(), "default");
+    claims.create(&PostParams::default(), &claim).await.unwrap();
+    until_answer(&fixture, &request, 2).await;
+    let deleted = DeleteParams::default();
+    slices.delete("first", &deleted).await.unwrap();
+    until_answer(&fixture, &request, 1).await;
+    classes.delete("gpu", &deleted).await.unwrap();
+    until_answer(&fixture, &request, 0).await;
+}
+
 #[tokio::test]
 async fn requests_about_other_clusters_are_refused() {
     let (fixture, member) = (Fixture::start().await, member().await);
@@ -206,7 +288,7 @@ async fn an_estimator_is_not_ready_before_the_first_lists() {
     soon(addresses.wait_for(Option::is_some)).await.unwrap();
     let response = estimator.get("/readyz").await;
     assert!(response.starts_with("HTTP/1.1 503"), "{response}");
-    let kinds = "waiting for the first list of deployments, nodes, pods, priorityclasses, replicasets, resourcequotas";
+    let kinds = "waiting for the first list of deployments, deviceclasses, nodes, pods, priorityclasses, replicasets, resourcequotas";
     assert!(response.ends_with(kinds), "{response}");
     member.reachability().set(true);
     estimator.address().await;

@@ -125,15 +125,16 @@ pub(super) fn extra_seats(
 
 /// A party's claim to the next seat. The greatest claim wins.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Claim {
+pub(super) struct Claim {
     quotient: f64,
     seats: i64,
     rank: usize,
-    index: usize,
+    /// The index of the party.
+    pub(super) index: usize,
 }
 
 impl Claim {
-    fn new(index: usize, party: &Party, seats: i64, ties: TieOrder) -> Self {
+    pub(super) fn new(index: usize, party: &Party, seats: i64, ties: TieOrder) -> Self {
         Self {
             quotient: quotient(party.votes, seats),
             seats,
@@ -233,7 +234,7 @@ fn give_seats_above_threshold(
     clippy::cast_precision_loss,
     reason = "a first guess, corrected by the quotients themselves"
 )]
-fn seats_above(votes: i64, threshold: f64) -> i64 {
+pub(super) fn seats_above(votes: i64, threshold: f64) -> i64 {
     let guess = votes.max(0) as f64 / (2.0 * threshold) + 0.5;
     let mut count = (guess as i64).clamp(0, i64::from(i32::MAX));
     while count > 0 && quotient(votes, count - 1) <= threshold {

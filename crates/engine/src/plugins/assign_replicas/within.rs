@@ -1,6 +1,8 @@
 //! Proportional division between minimums and maximums.
 
-use super::divide::{Party, divide};
+use std::collections::BinaryHeap;
+
+use super::divide::{Claim, Party, seats_above};
 use crate::TieOrder;
 
 /// A cluster that takes part in the division.
@@ -27,49 +29,65 @@ impl Slot {
 /// Divides replicas in proportion to the weights of the slots, and within their bounds. The sum of the minimums must not
 /// exceed the replicas, and the sum of the maximums must reach them.
 ///
-/// Each round divides the replicas among the open slots. If the slots below their minimums lack more replicas than the
-/// slots above their maximums have too many, the former get their minimums and are closed, and otherwise the latter get
-/// their maximums.
+/// The minimums are given first. Then the next replica always goes to the slot with the greatest claim that is below its
+/// maximum, as in [`divide`](super::divide::divide). Slots without a weight get more than their minimum only after all
+/// others have their maximum.
 pub(super) fn divide_within(replicas: i64, slots: &[Slot], ties: TieOrder) -> Vec<i64> {
-    let mut assigned: Vec<i64> = slots.iter().map(|slot| slot.low).collect();
-    let mut open: Vec<usize> = (0..slots.len()).collect();
-    let mut left = replicas;
-    while !open.is_empty() {
-        let is_unweighted = open.iter().all(|&index| slots[index].weight <= 0);
-        let parties: Vec<Party> = open
-            .iter()
-            .map(|&index| Party {
-                ordinal: slots[index].ordinal,
-                votes: if is_unweighted {
-                    1
-                } else {
-                    slots[index].weight
-                },
-            })
-            .collect();
-        let given = divide(left, &parties, ties);
-        let (mut missing, mut surplus) = (0_i64, 0_i64);
-        for (&index, &given) in open.iter().zip(&given) {
-            assigned[index] = given.clamp(slots[index].low, slots[index].high);
-            missing += (slots[index].low - given).max(0);
-            surplus += (given - slots[index].high).max(0);
+    // Maximums above the replicas do not bind, and their sum could overflow.
+    let high = |slot: &Slot| slot.high.min(replicas);
+    let full = |slot: &Slot| {
+        if slot.weight > 0 {
+            high(slot)
+        } else {
+            slot.low
         }
-        if missing == surplus {
-            break;
-        }
-        let mut given = given.into_iter();
-        open.retain(|&index| {
-            let given = given.next().unwrap_or(0);
-            let closes = if missing > surplus {
-                given < slots[index].low
+    };
+    let weights_suffice = slots.iter().map(full).sum::<i64>() >= replicas;
+    let parties: Vec<(Party, i64, i64)> = slots
+        .iter()
+        .map(|slot| {
+            let (votes, low) = if weights_suffice {
+                (slot.weight.max(0), slot.low)
             } else {
-                given > slots[index].high
+                (i64::from(slot.weight <= 0), full(slot))
             };
-            if closes {
-                left -= assigned[index];
-            }
-            !closes
-        });
+            let ordinal = slot.ordinal;
+            (Party { ordinal, votes }, low, high(slot))
+        })
+        .collect();
+    let given_above = |threshold: f64| -> Vec<i64> {
+        let given = parties.iter();
+        given
+            .map(|(party, low, high)| seats_above(party.votes, threshold).clamp(*low, *high))
+            .collect()
+    };
+    // Searches a threshold such that few replicas are left. The bits of positive numbers have the order of the numbers.
+    let few = i64::try_from(slots.len()).unwrap_or(i64::MAX);
+    let sum = |given: &[i64]| given.iter().sum::<i64>();
+    let (mut below, mut above) = (0, f64::MAX.to_bits());
+    let mut assigned = given_above(f64::MAX);
+    while above - below > 1 && replicas - sum(&assigned) > few {
+        let middle = below + (above - below) / 2;
+        let given = given_above(f64::from_bits(middle));
+        if sum(&given) <= replicas {
+            (assigned, above) = (given, middle);
+        } else {
+            below = middle;
+        }
+    }
+    let claim = |index: usize, given: i64| {
+        let (party, _, high) = &parties[index];
+        (party.votes > 0 && given < *high).then(|| Claim::new(index, party, given, ties))
+    };
+    let mut claims: BinaryHeap<Claim> = assigned
+        .iter()
+        .enumerate()
+        .filter_map(|(index, given)| claim(index, *given))
+        .collect();
+    for _ in sum(&assigned)..replicas {
+        let Some(first) = claims.pop() else { break };
+        assigned[first.index] += 1;
+        claims.extend(claim(first.index, assigned[first.index]));
     }
     assigned
 }
@@ -78,6 +96,7 @@ pub(super) fn divide_within(replicas: i64, slots: &[Slot], ties: TieOrder) -> Ve
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::divide::divide;
     use super::*;
 
     fn slots() -> impl Strategy<Value = Vec<Slot>> {
