@@ -4,7 +4,9 @@ mod flag;
 
 use serde::{Deserialize, Serialize};
 
-pub use flag::{ControllerGates, FeatureGates, names, parse, parse_stand_alone};
+pub use flag::{
+    ControllerGates, FeatureGates, names, parse, parse_for_predictions, parse_stand_alone,
+};
 
 /// The feature gates that affect decisions. Each field is serialized under its name in `--feature-gates`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -110,8 +110,6 @@ pub const NODE_POOLS: &str = "capacity.berth/node-pools";
 /// Condition of Clusters, specific to Berth: evictions from clusters that are not ready are paused, because too many
 /// clusters became not ready at the same time.
 pub const CONDITION_EVICTIONS_PAUSED: &str = "EvictionsPaused";
-/// The annotations that limit the migration of a workload.
-pub const MIGRATION_LIMITS: [&str; 2] = [MAX_SURGE, MAX_MOVING];
 /// Annotation of templates and policies, specific to Berth: limits on the replicas of each cluster, as JSON. The type is
 /// [`ReplicaLimits`](crate::replica_limits::ReplicaLimits).
 pub const REPLICA_LIMITS: &str = "scheduling.berth/replica-limits";

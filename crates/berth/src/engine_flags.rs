@@ -1,10 +1,11 @@
-//! Flags of the commands that compute scheduling decisions themselves: `dashboard`, `explain` and `simulate`.
+//! Flags of the commands that compute scheduling decisions themselves: `dashboard`, `drain`, `explain` and `simulate`.
 
 use std::path::Path;
 
 use berth_api::feature_gates::{self, FeatureGates};
 use berth_engine::{EngineOptions, PluginSet};
 use berth_plan::scheduler_configuration::{ConfigurationError, DecisionConfiguration};
+use berth_scheduler::config::QuotaEnforcement;
 use berth_scheduler::framework::Registry;
 use clap::Args;
 
@@ -22,8 +23,8 @@ pub struct EngineFlags {
     )]
     pub plugins: Vec<String>,
 
-    /// Feature gates, as for berth scheduler
-    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = feature_gates::parse)]
+    /// Feature gates, as for berth scheduler; FederatedQuotaEnforcement is on by default
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true, value_parser = feature_gates::parse_for_predictions)]
     pub feature_gates: FeatureGates,
 
     /// Also propagate workloads to selected clusters that get 0 replicas
@@ -49,7 +50,7 @@ impl EngineFlags {
 
     /// Returns the configuration that consists of the flags.
     pub(crate) fn configuration(&self) -> DecisionConfiguration {
-        DecisionConfiguration::of_flags(self.options())
+        DecisionConfiguration::of_flags(self.options()).with_quotas(self.quotas())
     }
 
     /// Reads a configuration file. The flag `--plugins` overrides the plugins in the file.
@@ -62,7 +63,12 @@ impl EngineFlags {
     ) -> Result<DecisionConfiguration, ConfigurationError> {
         let plugins = Some(self.plugins.clone()).filter(|plugins| *plugins != ["*"]);
         let out_of_tree = self.out_of_tree.clone();
-        DecisionConfiguration::of_file(path, plugins, self.options(), out_of_tree)
+        let of_file = DecisionConfiguration::of_file(path, plugins, self.options(), out_of_tree)?;
+        Ok(of_file.with_quotas(self.quotas()))
+    }
+
+    fn quotas(&self) -> QuotaEnforcement {
+        QuotaEnforcement::of(&self.feature_gates)
     }
 
     /// Converts the flags to options of the engine.

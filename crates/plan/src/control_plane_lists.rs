@@ -1,4 +1,4 @@
-//! Lists of the bindings and clusters of a control plane.
+//! Lists of the bindings, clusters and quotas of a control plane.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -6,13 +6,14 @@ use std::sync::Arc;
 use berth_api::{
     Binding, Cluster, ClusterResourceBinding, FederatedResourceQuota, ResourceBinding,
 };
-use berth_apimachinery::api_error::api_error_message;
+use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_component_base::paged_list::list_all;
+use berth_scheduler::config::QuotaEnforcement;
 use kube::api::{Api, ApiResource};
 use kube::{Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
-use crate::control_plane_state::Clusters;
+use crate::control_plane_state::{Clusters, ControlPlaneState};
 
 /// A list that the control plane refuses.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +71,51 @@ pub(crate) async fn quotas(
 ) -> Result<Vec<FederatedResourceQuota>, ListError> {
     let api: Api<FederatedResourceQuota> = Api::namespaced(client.clone(), namespace);
     list(&api, "federatedresourcequotas").await
+}
+
+/// Lists the FederatedResourceQuotas of all namespaces. The list is empty if the control plane does not serve this kind.
+///
+/// # Errors
+/// When the control plane refuses the request.
+async fn all_quotas(client: &Client) -> Result<Vec<FederatedResourceQuota>, ListError> {
+    let api: Api<FederatedResourceQuota> = Api::all(client.clone());
+    match list_all(&api).await {
+        Err(error) if has_code(&error, 404) => Ok(Vec::new()),
+        listed => listed.map_err(|error| ListError {
+            resource: "federatedresourcequotas",
+            reason: api_error_message(&error),
+        }),
+    }
+}
+
+/// Returns the state of a control plane with these clusters: reads its bindings and, if `quotas` are enforced, its
+/// quotas. If the quotas cannot be read, they are left out, and the second value is a remark about it.
+///
+/// # Errors
+/// When the control plane refuses to list the bindings.
+pub(crate) async fn state(
+    client: &Client,
+    clusters: Clusters,
+    quotas: QuotaEnforcement,
+) -> Result<(ControlPlaneState, Option<String>), ListError> {
+    let bindings = bindings(client, None).await?.into_iter();
+    let listed = match quotas {
+        QuotaEnforcement::On => all_quotas(client).await,
+        QuotaEnforcement::Off => Ok(Vec::new()),
+    };
+    let (quotas, remark) = match listed {
+        Ok(quotas) => (quotas, None),
+        Err(error) => (Vec::new(), Some(format!("quotas are ignored: {error}"))),
+    };
+    let state = ControlPlaneState {
+        clusters,
+        bindings: bindings
+            .map(|binding| (binding.key.clone(), binding.into()))
+            .collect(),
+        quotas: quotas.into(),
+        ..ControlPlaneState::default()
+    };
+    Ok((state, remark))
 }
 
 /// Lists the clusters, keyed by name.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use berth_api::Binding;
 use berth_api::feature_gates::EngineGates;
 use berth_engine::{Engine, EngineError, EngineOptions, Estimator, Plugins};
-use berth_scheduler::config::ProfileFlags;
+use berth_scheduler::config::{ProfileFlags, QuotaEnforcement};
 use berth_scheduler::debug_api::ActiveConfiguration;
 use berth_scheduler::framework::Registry;
 use berth_scheduler::offline::{OfflineConfig, OfflineError, OfflineScheduler};
@@ -41,16 +41,24 @@ pub struct DecisionConfiguration {
     document: Option<(String, OfflineConfig)>,
     /// True if the running scheduler queries accurate estimators.
     queries_estimators: bool,
+    quotas: QuotaEnforcement,
 }
 
 impl DecisionConfiguration {
-    /// Returns a configuration that consists of the flags.
+    /// Returns a configuration that consists of the flags and enforces quotas.
     pub fn of_flags(options: EngineOptions) -> Self {
         Self {
             options,
             document: None,
             queries_estimators: false,
+            quotas: QuotaEnforcement::On,
         }
+    }
+
+    /// Sets whether decisions obey the FederatedResourceQuotas.
+    #[must_use]
+    pub fn with_quotas(self, quotas: QuotaEnforcement) -> Self {
+        Self { quotas, ..self }
     }
 
     /// Reads a configuration file. If `plugins` has the entries of the flag `--plugins`, they override the plugins in
@@ -103,6 +111,11 @@ impl DecisionConfiguration {
         Self {
             document: Some((origin, config)),
             queries_estimators: active.enable_scheduler_estimator,
+            quotas: if active.enforces_quotas {
+                QuotaEnforcement::On
+            } else {
+                QuotaEnforcement::Off
+            },
             ..Self::of_flags(EngineOptions::default())
         }
     }
@@ -118,6 +131,11 @@ impl DecisionConfiguration {
     /// Returns the source of the configuration for messages, or `None` if only flags are used.
     pub(crate) fn origin(&self) -> Option<&str> {
         self.document.as_ref().map(|(origin, _)| origin.as_str())
+    }
+
+    /// Returns the setting of [`Self::with_quotas`], or of the running scheduler.
+    pub(crate) fn quotas(&self) -> QuotaEnforcement {
+        self.quotas
     }
 
     /// Reports whether the running scheduler queries accurate estimators.

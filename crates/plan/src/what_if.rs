@@ -22,6 +22,8 @@ mod moves;
 mod predict_change;
 mod predict_drain;
 mod prediction;
+#[cfg(test)]
+mod quota_tests;
 mod rejection_summary;
 mod triggers;
 

@@ -40,6 +40,7 @@ pub(crate) struct DecisionSettings {
     pub(crate) gates: EngineGates,
     pub(crate) empty_workload_propagation: bool,
     pub(crate) estimators: bool,
+    pub(crate) enforces_quotas: bool,
 }
 
 impl Probes {
@@ -113,6 +114,7 @@ impl Probes {
             feature_gates: self.settings.gates,
             empty_workload_propagation: self.settings.empty_workload_propagation,
             enable_scheduler_estimator: self.settings.estimators,
+            enforces_quotas: self.settings.enforces_quotas,
         }
     }
 

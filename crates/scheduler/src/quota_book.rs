@@ -19,6 +19,7 @@
 //! The book contains only namespaces with quotas, and has no clock.
 
 mod namespace_usage;
+mod watch_events;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use berth_api::federated_quota::{Amounts, QuotaExceeded, usage};
 use berth_api::{Binding, BindingKey, FederatedResourceQuota};
 
 use self::namespace_usage::{Account, NamespaceUsage, Refusal};
+pub(crate) use self::watch_events::ListedQuotas;
 
 /// The quotas of all namespaces, the usage of their bindings, and the bindings that wait for room.
 #[derive(Debug, Default)]

@@ -159,12 +159,7 @@ async fn run_shadow(
     probes.show_shadow(comparison.clone(), differences.clone());
     serve(&options, &probes, &client, &cancel).await?;
     ignored_flags::log_ineffective(&options.ineffective_flags);
-    let watches = start_watches(
-        &client,
-        options.timeouts.watch,
-        QuotaEnforcement::Off,
-        &cancel,
-    );
+    let watches = start_watches(&client, options.timeouts.watch, options.quotas, &cancel);
     Shadow::new(&options, config, comparison, differences, probes)
         .run(watches, cancel)
         .await;
@@ -304,6 +299,7 @@ fn settings(options: &Options) -> DecisionSettings {
         gates: options.gates,
         empty_workload_propagation: options.empty_workload_propagation,
         estimators: options.estimator.is_some(),
+        enforces_quotas: options.quotas == QuotaEnforcement::On,
     }
 }
 

@@ -27,13 +27,14 @@ use self::observed_write::{Observation, ObservedBinding};
 use self::prediction::Prediction;
 use crate::capacity_book::AffinityGroups;
 use crate::clusters::Clusters;
-use crate::config::Options;
+use crate::config::{Options, QuotaEnforcement};
 use crate::framework::State;
 use crate::http_endpoints::Probes;
 use crate::lazy_object::LazyObject;
 use crate::metrics::ShadowMetrics;
 use crate::profiles::Frameworks;
 use crate::profiles::builder::ActiveConfig;
+use crate::quota_book::{ListedQuotas, QuotaBook};
 use crate::raw_binding::RawBinding;
 use crate::rules::schedule_trigger::schedule_type;
 use crate::scheduler::Input;
@@ -52,6 +53,8 @@ pub(crate) struct Shadow {
     bindings: HashMap<BindingKey, ObservedBinding>,
     /// Groups of the workload affinity, if the feature gate WorkloadAffinity is on.
     groups: Option<AffinityGroups>,
+    /// The usage of the quotas, if the feature gate FederatedQuotaEnforcement is on.
+    quotas: Option<QuotaBook>,
     lists: ListProgress,
     metrics: Arc<ShadowMetrics>,
     differences: Differences,
@@ -72,6 +75,11 @@ impl Shadow {
             plugin_tasks,
             ..
         } = config;
+        let mut lists = ListProgress::default();
+        let quotas = (options.quotas == QuotaEnforcement::On).then(|| {
+            lists.expect(Source::Quotas);
+            QuotaBook::default()
+        });
         let keep_objects = frameworks.iter().any(|framework| framework.reads_objects);
         Self {
             multiple_pod_templates: options.gates.multiple_pod_templates_scheduling,
@@ -84,7 +92,8 @@ impl Shadow {
                 .gates
                 .workload_affinity
                 .then(AffinityGroups::default),
-            lists: ListProgress::default(),
+            quotas,
+            lists,
             metrics,
             differences,
             probes,
@@ -144,8 +153,17 @@ impl Shadow {
             Input::ClusterBinding(event) => {
                 self.handle_binding(Source::ClusterBindings, event, RawBinding::ClusterScoped);
             }
-            // Shadow mode compares the choice of clusters, and watches no quotas.
-            Input::Quota(_) => {}
+            Input::Quota(event) => {
+                let Some(quotas) = &mut self.quotas else {
+                    return;
+                };
+                let bindings = self.bindings.values();
+                let bindings = bindings.map(|observed| &**observed.latest());
+                if quotas.handle_event(event, bindings) == ListedQuotas::Complete {
+                    self.lists.complete(Source::Quotas);
+                    self.report_readiness();
+                }
+            }
         }
     }
 
@@ -211,6 +229,9 @@ impl Shadow {
         if let Some(groups) = &mut self.groups {
             groups.replace(Some(observed.latest()), None);
         }
+        if let Some(quotas) = &mut self.quotas {
+            quotas.binding_deleted(key);
+        }
     }
 
     /// Handles a new state of a binding.
@@ -240,6 +261,9 @@ impl Shadow {
             .map(|observed| Arc::clone(observed.latest()));
         if let Some(groups) = &mut self.groups {
             groups.replace(old.as_deref(), Some(&binding));
+        }
+        if let Some(quotas) = &mut self.quotas {
+            quotas.binding_changed(old.as_deref(), &binding);
         }
         let observed = self
             .bindings
@@ -302,7 +326,8 @@ impl Shadow {
         let began = Instant::now();
         let (outcome, explanation) = framework.engine.explain(snapshot, &request);
         self.metrics.decided(began.elapsed());
-        Some((Prediction::of(binding, &json, &outcome), explanation))
+        let prediction = Prediction::of(binding, &json, &outcome, self.quotas.as_ref());
+        Some((prediction, explanation))
     }
 
     /// Compares the decision that the other scheduler has written with this scheduler's decision.

@@ -186,7 +186,8 @@ async fn a_shadow_has_exactly_the_rights_that_it_needs() {
     bare_control_plane::join(&plane.client, &member("member1")).await;
     let bindings: Api<ResourceBinding> = Api::default_namespaced(plane.client.clone());
     let kubeconfig = plane.kubeconfig_of("berth-shadow");
-    let shadow = component::start(&plane, "berth-shadow", &kubeconfig, &[]).await;
+    let quotas = ["--feature-gates=FederatedQuotaEnforcement=true"];
+    let shadow = component::start(&plane, "berth-shadow", &kubeconfig, &quotas).await;
     shadow.wait_for_log("caches are filled").await;
     let others = plane.kubeconfig_of("berth-scheduler");
     let _other = component::start(&plane, "karmada-scheduler", &others, &[]).await;
@@ -203,7 +204,7 @@ async fn a_shadow_has_exactly_the_rights_that_it_needs() {
             .collect::<Vec<_>>()
     };
     let rights = rights::granted_to(&plane.client, "berth-shadow").await;
-    assert_eq!(rights.len(), 6, "{rights:?}");
+    assert_eq!(rights.len(), 8, "{rights:?}");
     eventually("every right to be used", async || {
         rights::all_are_used(&rights, &of_shadow())
     })

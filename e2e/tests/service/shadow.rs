@@ -5,17 +5,19 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use berth_api::ResourceBinding;
+use berth_api::{FederatedResourceQuota, ResourceBinding};
 use berth_e2e::{BareControlPlane, Program, RunningScheduler, eventually};
 use berth_scheduler::Options;
+use berth_scheduler::config::QuotaEnforcement;
 use berth_test_requirements::needs;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt as _;
-use kube::api::{Api, ListParams};
-use serde_json::Value;
+use kube::api::{Api, ListParams, PostParams};
+use serde_json::{Value, json};
 
-use crate::assertions::events;
+use crate::assertions::{events, scheduled};
+use crate::objects::{binding, cluster, on_cluster};
 use crate::process;
 use crate::recorded_writes::Recording;
 
@@ -34,7 +36,12 @@ struct Shadow {
 impl Shadow {
     /// Starts the scheduler, and waits until it has listed all objects.
     async fn start(bare: &BareControlPlane) -> Self {
-        let program = process::start(bare.folder(), &bare.kubeconfig(), &ARGUMENTS);
+        Self::start_with(bare, &[]).await
+    }
+
+    async fn start_with(bare: &BareControlPlane, more: &[&str]) -> Self {
+        let arguments = [&ARGUMENTS, more].concat();
+        let program = process::start(bare.folder(), &bare.kubeconfig(), &arguments);
         let address = program.wait_for_log("serving health and metrics").await;
         let metrics = address.trim().strip_prefix("address=").unwrap().to_owned();
         program.wait_for_log("caches are filled").await;
@@ -166,6 +173,35 @@ async fn a_different_decision_is_counted_and_explained() {
             .any(|plugin| plugin == "ClusterAffinity"),
         "{listed}"
     );
+    other.stop().await.unwrap();
+    bare.stop().await;
+}
+
+/// Both schedulers enforce quotas. The quota of the namespace has room for two of three bindings, so one of the decisions
+/// is a refusal.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refusals_by_quotas_agree() {
+    let bare = BareControlPlane::start(&[cluster("m1", 100)]).await;
+    let quotas: Api<FederatedResourceQuota> = Api::namespaced(bare.client.clone(), "default");
+    let quota = json!({ "metadata": { "name": "team" }, "spec": { "overall": { "cpu": "2" } } });
+    let quota = serde_json::from_value(quota).unwrap();
+    quotas.create(&PostParams::default(), &quota).await.unwrap();
+    let enforcing = ["--feature-gates=FederatedQuotaEnforcement=true"];
+    let shadow = Shadow::start_with(&bare, &enforcing).await;
+    let options = Options {
+        quotas: QuotaEnforcement::On,
+        ..Options::embedded()
+    };
+    let other = RunningScheduler::start(options, bare.remote_client().await);
+    bare.bind_all(&["a", "b", "c"].map(|name| binding(name, 1, on_cluster("m1"))))
+        .await;
+    let samples = shadow.wait_for_comparisons(3.0).await;
+    let different = samples["comparisons_total{result=\"different\"}"];
+    assert!(different < 0.5, "{}", shadow.program.log());
+    let refused = bare.all_bindings().await;
+    let refused = refused.iter().filter_map(|binding| scheduled(binding));
+    let refused = refused.filter(|condition| condition.reason == "QuotaExceeded");
+    assert_eq!(refused.count(), 1);
     other.stop().await.unwrap();
     bare.stop().await;
 }

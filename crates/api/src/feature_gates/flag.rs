@@ -334,6 +334,19 @@ pub fn parse_stand_alone(text: &str) -> Result<FeatureGates, String> {
     parse_over(FeatureGates::stand_alone(), text)
 }
 
+/// Parses a list like [`parse`], for a command that predicts decisions. Unless the list contains
+/// `FederatedQuotaEnforcement=false`, predictions obey the quotas.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_for_predictions(text: &str) -> Result<FeatureGates, String> {
+    let defaults = FeatureGates {
+        quota_enforcement: true,
+        ..FeatureGates::default()
+    };
+    parse_over(defaults, text)
+}
+
 fn parse_over(mut gates: FeatureGates, text: &str) -> Result<FeatureGates, String> {
     let mut all = Vec::new();
     let mut named = Vec::new();
@@ -382,6 +395,10 @@ mod tests {
         assert_eq!(parse_stand_alone(""), Ok(FeatureGates::stand_alone()));
         let gates = parse_stand_alone("NoScaleUpOnTaints=false").unwrap().engine;
         assert!(gates.min_groups_in_division && !gates.no_scale_up_on_taints);
+        for (list, obeys_quotas) in [("", true), ("FederatedQuotaEnforcement=false", false)] {
+            let gates = parse_for_predictions(list).unwrap();
+            assert_eq!(gates.quota_enforcement, obeys_quotas, "{list}");
+        }
         let gates = parse("CustomizedClusterResourceModeling=false,WorkloadAffinity=true").unwrap();
         assert!(
             !gates.engine.customized_cluster_resource_modeling && gates.engine.workload_affinity

@@ -16,13 +16,13 @@ pub(crate) mod targets;
 pub(crate) mod work_patch;
 
 use berth_api::well_known::{
-    CLUSTER_RESOURCE_BINDING_NAME, MIGRATION_LIMITS, RESOURCE_BINDING_NAME,
+    CLUSTER_RESOURCE_BINDING_NAME, POLICY_LIMITS, RESOURCE_BINDING_NAME,
     RESOURCE_BINDING_NAMESPACE, TRACEPARENT,
 };
 use berth_api::{Binding, BindingKey};
 use kube::api::DynamicObject;
 
-/// Decodes a binding. Only the annotations with the trace context and the limits of migrations are kept, because the index
+/// Decodes a binding. Only the annotations with the trace context and the limits of the policy are kept, because the index
 /// holds all bindings.
 ///
 /// # Errors
@@ -30,8 +30,7 @@ use kube::api::DynamicObject;
 pub(crate) fn decode(object: &DynamicObject) -> Result<Binding, serde_json::Error> {
     let mut binding = Binding::read(object)?;
     if let Some(annotations) = &mut binding.metadata.annotations {
-        annotations
-            .retain(|name, _| name == TRACEPARENT || MIGRATION_LIMITS.contains(&name.as_str()));
+        annotations.retain(|name, _| name == TRACEPARENT || POLICY_LIMITS.contains(&name.as_str()));
     }
     Ok(binding)
 }

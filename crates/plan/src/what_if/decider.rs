@@ -7,6 +7,7 @@ use std::sync::Arc;
 use berth_api::binding::BindingSpec;
 use berth_api::{Binding, BindingKey};
 use berth_engine::{Assumed, Explanation, Fleet, Request, RequestError, ScheduledReason};
+use berth_scheduler::config::QuotaEnforcement;
 use berth_scheduler::framework::Victim;
 use berth_scheduler::offline::{self, CapacityChange};
 use berth_scheduler::{AffinityGroups, QuotaBook};
@@ -39,7 +40,7 @@ pub(crate) struct Decider {
     /// Groups of bindings with workload affinity. `None` if the feature gate is off.
     groups: Option<AffinityGroups>,
     bindings: HashMap<BindingKey, Arc<Binding>>,
-    /// The usage of the quotas after the decisions so far.
+    /// The usage of the quotas after the decisions so far. Empty if the configuration does not enforce quotas.
     quotas: QuotaBook,
     /// Remarks about clusters whose reported capacity cannot be parsed, one line each.
     pub(crate) capacity_faults: Vec<String>,
@@ -86,9 +87,11 @@ impl Decider {
             groups
         });
         let mut quotas = QuotaBook::default();
-        for quota in state.quotas.iter() {
-            let bindings = state.bindings.values();
-            quotas.quota_applied(quota.clone(), bindings.map(|binding| &**binding));
+        if configuration.quotas() == QuotaEnforcement::On {
+            for quota in state.quotas.iter() {
+                let bindings = state.bindings.values();
+                quotas.quota_applied(quota.clone(), bindings.map(|binding| &**binding));
+            }
         }
         Ok(Self {
             explains,

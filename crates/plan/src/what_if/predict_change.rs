@@ -4,7 +4,6 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use berth_api::Binding;
 use berth_engine::Fleet;
 use kube::Client;
 
@@ -19,7 +18,7 @@ use crate::scheduler_configuration::DecisionConfiguration;
 /// Time limit for the decisions of a prediction. Reading the bindings takes additional time.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
-/// Reads the bindings of the control plane, and predicts which of them a change would move. Returns the moves, and the
+/// Reads the bindings and quotas of the control plane, and predicts which of them a change would move. Returns the moves, and the
 /// limits of the prediction and remarks about its result, one sentence each. The fleet must have the option
 /// [`Fleet::keeping_objects`].
 ///
@@ -28,39 +27,39 @@ const TIME_LIMIT: Duration = Duration::from_secs(20);
 pub async fn predict_change(
     client: &Client,
     configuration: &DecisionConfiguration,
-    fleet: Fleet,
+    mut fleet: Fleet,
     change: &Change,
 ) -> Result<(Moves, Vec<String>), String> {
-    let bindings = control_plane_lists::bindings(client, None).await;
-    let bindings = bindings.map_err(|error| error.to_string())?;
+    let clusters = clusters(&mut fleet);
+    let quotas = configuration.quotas();
+    let state = control_plane_lists::state(client, clusters, quotas).await;
+    let (before, remark) = state.map_err(|error| error.to_string())?;
     let (configuration, change) = (configuration.clone(), change.clone());
     let runtime = tokio::runtime::Handle::current();
     // The engine blocks its thread, so it runs outside the async workers.
     let predicted = tokio::task::spawn_blocking(move || {
-        runtime.block_on(predict(fleet, bindings, &change, &configuration))
+        runtime.block_on(predict(&before, &change, &configuration))
     });
-    predicted.await.map_err(|error| error.to_string())?
+    let predicted = predicted.await.map_err(|error| error.to_string())?;
+    let (moves, mut sentences) = predicted?;
+    sentences.extend(remark);
+    Ok((moves, sentences))
+}
+
+/// Returns the Cluster objects of a fleet.
+fn clusters(fleet: &mut Fleet) -> Clusters {
+    let snapshot = fleet.snapshot();
+    let named = snapshot
+        .clusters()
+        .filter_map(|view| Some((view.name().to_owned(), view.object()?.clone())));
+    named.collect()
 }
 
 async fn predict(
-    mut fleet: Fleet,
-    bindings: Vec<Binding>,
+    before: &ControlPlaneState,
     change: &Change,
     configuration: &DecisionConfiguration,
 ) -> Result<(Moves, Vec<String>), String> {
-    let snapshot = fleet.snapshot();
-    let clusters: Clusters = snapshot
-        .clusters()
-        .filter_map(|view| Some((view.name().to_owned(), view.object()?.clone())))
-        .collect();
-    let bindings = bindings.into_iter();
-    let before = ControlPlaneState {
-        clusters,
-        bindings: bindings
-            .map(|binding| (binding.key.clone(), binding.into()))
-            .collect(),
-        ..ControlPlaneState::default()
-    };
     let mut after = before.clone();
     let applied = change.apply(&mut after);
     applied.map_err(|error| error.to_string())?;
@@ -69,7 +68,7 @@ async fn predict(
     let end = Instant::now() + TIME_LIMIT;
     let mut is_complete = true;
     let all = after.bindings.len();
-    let moves = predict_moves(&mut decider, &before, after, false, |_| {
+    let moves = predict_moves(&mut decider, before, after, false, |_| {
         if Instant::now() > end {
             is_complete = false;
             return ControlFlow::Break(());
@@ -99,8 +98,8 @@ fn limits(change: &Change) -> Vec<String> {
         Change::Fleet(FleetChange::Taint { .. }) => TAINT_NOTE,
         Change::Fleet(FleetChange::Drain { .. }) => DRAIN_NOTE,
         Change::Fleet(FleetChange::Join { .. }) => {
-            "the new cluster has the labels, taints, APIs and capacity of the existing cluster, and no workloads; \
-             policies that list clusters by name do not select it"
+            "the new cluster has the labels, taints, APIs and capacity of the existing cluster, but no node pools and no \
+             workloads; policies that list clusters by name do not select it"
         }
         Change::Scale { .. } => {
             "autoscalers and the scripts of custom kinds are not run: the number of replicas is set in the binding"
@@ -112,7 +111,8 @@ fn limits(change: &Change) -> Vec<String> {
     };
     let common = [
         of_change,
-        "the members' estimators are not queried, and reactions of members and of other controllers are ignored",
+        "free capacity is that of the node pools, resource models and resource summaries in the Cluster objects: the \
+         members' estimators are not queried, and reactions of members and of other controllers are ignored",
     ];
     common.map(str::to_owned).to_vec()
 }

@@ -1,4 +1,4 @@
-//! The prediction of a drain, from the clusters and bindings of a control plane.
+//! The prediction of a drain, from the clusters, bindings and quotas of a control plane.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -31,7 +31,7 @@ pub enum PredictDrainError {
     Panicked(#[from] tokio::task::JoinError),
 }
 
-/// Reads the clusters and bindings of the control plane, and predicts the outcome of a drain for each binding in the
+/// Reads the clusters, bindings and quotas of the control plane, and predicts the outcome of a drain for each binding in the
 /// cluster.
 ///
 /// # Errors
@@ -42,22 +42,17 @@ pub async fn predict_drain(
     cluster: &str,
 ) -> Result<DrainPreview, PredictDrainError> {
     let clusters = control_plane_lists::clusters(client).await?;
-    let bindings = control_plane_lists::bindings(client, None).await?;
-    let state = ControlPlaneState {
-        clusters,
-        bindings: bindings
-            .into_iter()
-            .map(|binding| (binding.key.clone(), binding.into()))
-            .collect(),
-        ..ControlPlaneState::default()
-    };
+    let quotas = configuration.quotas();
+    let (state, remark) = control_plane_lists::state(client, clusters, quotas).await?;
     let (configuration, cluster) = (configuration.clone(), cluster.to_owned());
     let runtime = tokio::runtime::Handle::current();
     // The engine blocks its thread, so it runs outside the async workers.
     let predicted = tokio::task::spawn_blocking(move || {
         runtime.block_on(predict(&state, &configuration, cluster))
     });
-    predicted.await?
+    let mut preview: DrainPreview = predicted.await??;
+    preview.notes.extend(remark);
+    Ok(preview)
 }
 
 async fn predict(

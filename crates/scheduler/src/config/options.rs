@@ -41,7 +41,8 @@ pub enum QuotaEnforcement {
 }
 
 impl QuotaEnforcement {
-    fn of(gates: &FeatureGates) -> Self {
+    /// Returns the setting that the feature gate FederatedQuotaEnforcement selects.
+    pub fn of(gates: &FeatureGates) -> Self {
         if gates.quota_enforcement {
             Self::On
         } else {

@@ -110,4 +110,13 @@ pub struct ActiveConfiguration {
     pub empty_workload_propagation: bool,
     /// True if the scheduler calls the accurate estimators of the member clusters.
     pub enable_scheduler_estimator: bool,
+    /// True if the scheduler enforces FederatedResourceQuotas. Missing in the answers of older schedulers, which then
+    /// count as enforcing.
+    #[serde(default = "enforces_by_default")]
+    pub enforces_quotas: bool,
+}
+
+/// Returns the value of a missing [`ActiveConfiguration::enforces_quotas`].
+const fn enforces_by_default() -> bool {
+    true
 }

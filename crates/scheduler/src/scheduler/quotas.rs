@@ -10,6 +10,7 @@ use super::Scheduler;
 use super::leadership::Leading;
 use crate::metrics::Incoming;
 use crate::queue::Verdict;
+use crate::quota_book::ListedQuotas;
 use crate::rules::plan::Plan;
 use crate::watch::WatchEvent;
 use crate::watch::list_progress::Source;
@@ -70,33 +71,10 @@ impl Scheduler {
         let Some(quotas) = &mut self.cache.quotas else {
             return;
         };
-        match event {
-            WatchEvent::Applied(object) => match object.decode() {
-                Ok(quota) => {
-                    let bindings = self.cache.bindings.iter();
-                    quotas.quota_applied(quota, bindings.map(|(_, binding)| &**binding));
-                }
-                Err(error) => {
-                    let metadata = object.metadata();
-                    let name = metadata.name.clone().unwrap_or_default();
-                    let namespace = metadata.namespace.clone().unwrap_or_default();
-                    tracing::warn!(
-                        namespace,
-                        quota = name,
-                        %error,
-                        "cannot read a quota; its last readable state is kept"
-                    );
-                }
-            },
-            WatchEvent::Deleted(metadata) => {
-                let namespace = metadata.namespace.as_deref().unwrap_or_default();
-                quotas.quota_deleted(namespace, metadata.name.as_deref().unwrap_or_default());
-            }
-            WatchEvent::Listed(listing) => {
-                quotas.retain_quotas(|namespace, name| listing.contains(namespace, name));
-                self.cache.lists.complete(Source::Quotas);
-                self.report_readiness();
-            }
+        let bindings = self.cache.bindings.iter().map(|(_, binding)| &**binding);
+        if quotas.handle_event(event, bindings) == ListedQuotas::Complete {
+            self.cache.lists.complete(Source::Quotas);
+            self.report_readiness();
         }
     }
 }

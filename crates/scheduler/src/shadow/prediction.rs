@@ -7,6 +7,7 @@ use berth_api::binding::TargetCluster;
 use berth_api::{Binding, condition};
 use berth_engine::{Explanation, Outcome, ScheduledReason};
 
+use crate::quota_book::QuotaBook;
 use crate::rules::plan::Plan;
 use crate::shadow_differences::{Decided, MissingCluster};
 
@@ -37,9 +38,21 @@ impl Prediction {
         )
     }
 
-    /// Returns the decision that a scheduler would write for an outcome of the engine.
-    pub(super) fn of(binding: &Binding, placement_json: &str, outcome: &Outcome) -> Self {
+    /// Returns the decision that a scheduler would write for an outcome of the engine. `quotas` are the quotas that the
+    /// scheduler enforces, if any.
+    pub(super) fn of(
+        binding: &Binding,
+        placement_json: &str,
+        outcome: &Outcome,
+        quotas: Option<&QuotaBook>,
+    ) -> Self {
         let plan = Plan::of(binding, placement_json, outcome);
+        if let Some(targets) = &plan.targets
+            && quotas.is_some_and(|quotas| quotas.check(binding, targets).is_err())
+        {
+            let reason = ScheduledReason::QuotaExceeded;
+            return Self::new(&binding.spec.clusters, reason.as_str());
+        }
         let clusters = plan.targets.as_deref().unwrap_or(&binding.spec.clusters);
         let reason = match &outcome.result {
             Ok(_) => ScheduledReason::Success,
@@ -96,5 +109,54 @@ impl fmt::Display for Prediction {
             f.write_str("no cluster")?;
         }
         write!(f, " ({})", self.reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use berth_api::{FederatedResourceQuota, ResourceBinding};
+    use berth_engine::{Placement, Target};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_decision_beyond_a_quota_is_a_refusal() {
+        let binding: ResourceBinding = serde_json::from_value(json!({
+            "metadata": { "namespace": "shop", "name": "web" },
+            "spec": { "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
+                "replicas": 2, "replicaRequirements": { "resourceRequest": { "cpu": "1" } } },
+        }))
+        .unwrap();
+        let binding = Binding::from(binding);
+        let target = Target {
+            name: "m1".into(),
+            replicas: 2,
+            components: Vec::new(),
+        };
+        let outcome = Outcome {
+            result: Ok(Placement {
+                affinity: None,
+                targets: vec![target],
+                waiting: 0,
+            }),
+            failed_terms: Vec::new(),
+        };
+        for (cpus, expected) in [
+            (None, "m1:2 (Success)"),
+            (Some("2"), "m1:2 (Success)"),
+            (Some("1"), "no cluster (QuotaExceeded)"),
+        ] {
+            let quotas = cpus.map(|cpus| {
+                let quota: FederatedResourceQuota = serde_json::from_value(json!({
+                    "metadata": { "namespace": "shop", "name": "team" }, "spec": { "overall": { "cpu": cpus } } }))
+                .unwrap();
+                let mut quotas = QuotaBook::default();
+                quotas.quota_applied(quota, std::iter::empty());
+                quotas
+            });
+            let own = Prediction::of(&binding, "{}", &outcome, quotas.as_ref());
+            assert_eq!(own.to_string(), expected, "{cpus:?}");
+        }
     }
 }

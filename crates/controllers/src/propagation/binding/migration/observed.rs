@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use berth_api::binding::{BindingSpec, GracefulEvictionTask, ResourceHealth, TargetCluster};
 use berth_api::placement::ReplicaSchedulingType;
+use berth_api::replica_limits::{ReplicaFit, ReplicaLimits};
 use berth_api::well_known::{
     CONDITION_APPLIED, CONDITION_MIGRATING, CONDITION_READY, LAST_HEALTHY_COPY, MAX_MOVING,
-    MAX_SURGE, PREEMPTED, WAITING_FOR_REPLICAS, WAITING_FOR_WORKLOAD,
+    MAX_SURGE, PREEMPTED, REPLICA_LIMITS, WAITING_FOR_REPLICAS, WAITING_FOR_WORKLOAD,
 };
 use berth_api::{Binding, Cluster, Work, condition};
 use berth_apimachinery::json_fields::kind_of;
@@ -162,8 +163,7 @@ impl Migration {
         }
         let desired: i64 = shares.iter().map(|share| share.desired).sum();
         let wanted = match unit {
-            // After an eviction, the scheduler has not placed all replicas again yet.
-            Unit::Replicas => desired.max(binding.spec.replicas.into()),
+            Unit::Replicas => wanted_replicas(binding, desired),
             Unit::Copies => desired.max(1),
         };
         let undecided = match unit {
@@ -277,6 +277,31 @@ impl Migration {
             },
         }
     }
+}
+
+/// Returns the number of replicas that are wanted in all clusters together. `desired` is the number that the scheduler has
+/// placed.
+///
+/// After an eviction, the scheduler has not placed all replicas again yet. With the limits `"fit": "BestEffort"`, further
+/// replicas may have no place, now and before: they wait, and do not move.
+fn wanted_replicas(binding: &Binding, desired: i64) -> i64 {
+    let spec = &binding.spec;
+    let all = desired.max(spec.replicas.into());
+    let limits = ReplicaLimits::parse(binding.annotation(REPLICA_LIMITS));
+    if !limits.is_ok_and(|limits| limits.fit == ReplicaFit::BestEffort) {
+        return all;
+    }
+    if binding.status.scheduler_observed_generation == Some(binding.generation()) {
+        return desired;
+    }
+    let evicted = spec.graceful_eviction_tasks.iter();
+    let evicted = evicted
+        .filter(|task| {
+            let mut targets = spec.clusters.iter();
+            !targets.any(|target| target.name == task.from_cluster)
+        })
+        .map(|task| i64::from(task.replicas.unwrap_or(0)));
+    all.min(desired.saturating_add(evicted.sum()))
 }
 
 /// Converts a number to the type of the API.

@@ -203,6 +203,57 @@ fn the_deadline_counts_from_the_condition_and_leaves_the_last_copy() {
     assert_eq!(moved.leaving("m1"), Leaving::Reduce(3));
 }
 
+/// A thousand replicas are wanted, and two of them have room. The others wait before, during and after the move of these
+/// two.
+#[test]
+fn replicas_that_wait_for_room_do_not_move() {
+    let mut template = deployment(1000);
+    template["metadata"]["annotations"][MAX_MOVING] = "1".into();
+    let move_from_m1 = |in_m1: i32, in_m2: Option<(i32, i32)>, best_effort| {
+        let mut moving = input(
+            "Divided",
+            &[("m1", None, Some((in_m1, in_m1))), ("m2", Some(2), in_m2)],
+        );
+        let binding = Arc::get_mut(&mut moving.binding).unwrap();
+        binding.spec.replicas = 1000;
+        binding.status.scheduler_observed_generation = Some(0);
+        if best_effort {
+            let limits = (
+                REPLICA_LIMITS.to_owned(),
+                r#"{"fit": "BestEffort"}"#.to_owned(),
+            );
+            binding.metadata.annotations = Some([limits].into());
+        }
+        let migration = observe(&moving, &template, NOW);
+        let in_m2 = migration.replicas("m2", 2).unwrap_or(0);
+        (migration.leaving("m1"), in_m2)
+    };
+    assert_eq!(move_from_m1(2, None, true), (Leaving::Keep, 1));
+    assert_eq!(move_from_m1(2, Some((1, 1)), true), (Leaving::Reduce(1), 2));
+    assert_eq!(move_from_m1(1, Some((2, 2)), true), (Leaving::Delete, 2));
+    // Without the limits, 998 replicas are missing, and the scheduler has not placed them yet.
+    assert_eq!(move_from_m1(1, Some((2, 2)), false), (Leaving::Keep, 2));
+}
+
+#[test]
+fn a_best_effort_workload_that_is_evicted_keeps_its_old_replicas_until_the_decision() {
+    let limits = (
+        REPLICA_LIMITS.to_owned(),
+        r#"{"fit": "BestEffort"}"#.to_owned(),
+    );
+    let mut evicted = input("Divided", &[("m2", Some(3), Some((3, 3)))]);
+    let binding = Arc::get_mut(&mut evicted.binding).unwrap();
+    binding.metadata.annotations = Some([limits].into());
+    binding.metadata.generation = Some(2);
+    binding.spec.replicas = 1000;
+    let tasks = json!([{ "fromCluster": "m1", "replicas": 2, "reason": "R", "producer": "P" }]);
+    binding.spec.graceful_eviction_tasks = serde_json::from_value(tasks).unwrap();
+    assert_eq!(wanted_replicas(&evicted.binding, 3), 5);
+    let binding = Arc::get_mut(&mut evicted.binding).unwrap();
+    binding.status.scheduler_observed_generation = Some(2);
+    assert_eq!(wanted_replicas(&evicted.binding, 3), 3);
+}
+
 #[test]
 fn a_report_that_is_older_than_the_replicas_does_not_count() {
     let mut reversed = input(
