@@ -11,6 +11,7 @@ pub(crate) mod live;
 pub(crate) mod overview;
 mod parts;
 pub(crate) mod policies;
+mod queues;
 pub(crate) mod quotas;
 pub(crate) mod what_if;
 

@@ -145,7 +145,7 @@ impl Shadow {
                 self.handle_binding(Source::ClusterBindings, event, RawBinding::ClusterScoped);
             }
             // Shadow mode compares the choice of clusters, and watches no quotas.
-            Input::Quota(_) => {}
+            Input::Quota(_) | Input::ClusterQueue(_) | Input::Namespace(_) => {}
         }
     }
 

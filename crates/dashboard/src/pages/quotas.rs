@@ -1,15 +1,15 @@
-//! The list of FederatedResourceQuotas: how much of each limit is used, and which workloads wait for room.
+//! The list of FederatedResourceQuotas and ClusterQueues: how much of each limit is used, and which workloads wait for room.
 
 use std::fmt::Display;
 
 use axum::response::Html as Document;
-use berth_api::FederatedResourceQuota;
 use berth_api::federated_quota::Amounts;
+use berth_api::{ClusterQueue, FederatedResourceQuota};
 use berth_diagnosis::Reason;
 
 use super::format::{count, path};
 use super::parts::{self, Column, bar, text};
-use super::{DataState, Tab, frame, still_reading};
+use super::{DataState, Tab, frame, queues, still_reading};
 use crate::html::Html;
 use crate::store::Store;
 
@@ -18,10 +18,11 @@ pub(crate) const MAX_QUOTAS: usize = 200;
 /// Maximum number of waiting workloads of a quota.
 const MAX_WAITING: usize = 10;
 
-/// Returns the list of quotas. `quotas` is the reason if they cannot be read.
+/// Returns the list of quotas and queues. `quotas` or `cluster_queues` is the reason if they cannot be read.
 pub(crate) fn list(
     store: &Store,
     quotas: &Result<Vec<FederatedResourceQuota>, String>,
+    cluster_queues: &Result<Vec<ClusterQueue>, String>,
 ) -> Document<String> {
     frame("Quotas", Tab::Policies, &DataState::of(store), |html| {
         html.leaf("h1", &[], "Quotas");
@@ -39,6 +40,7 @@ pub(crate) fn list(
                 }
                 Ok(quotas) => table(html, store, quotas),
             }
+            queues::section(html, store, cluster_queues);
         });
     })
 }
@@ -52,7 +54,8 @@ fn table(html: &mut Html, store: &Store, quotas: &[FederatedResourceQuota]) {
             html.el("tr", &[], |html| {
                 parts::cell(html, c_quota, |html| html.text(&name));
                 parts::cell(html, c_used, |html| usage(html, quota));
-                parts::cell(html, c_waiting, |html| waiting(html, store, &name));
+                let subject = format!("quota {name}: ");
+                parts::cell(html, c_waiting, |html| waiting(html, store, &subject));
             });
         }
     });
@@ -79,14 +82,20 @@ fn usage(html: &mut Html, quota: &FederatedResourceQuota) {
     for (resource, limit) in &quota.spec.overall {
         let amount = used.get(resource);
         let label = format!("{resource}: {amount} of {}", limit.0);
-        let attributes: [(&str, &dyn Display); 2] = [("class", &"capacity"), ("title", &label)];
-        html.el("span", &attributes, |html| {
-            if let Ok(limit) = limit.parse() {
-                bar(html, permille(amount.ratio(limit)), &label);
-            }
-            html.leaf("span", &[], &label);
-        });
+        let share = limit.parse().ok().map(|limit| amount.ratio(limit));
+        usage_bar(html, share, &label);
     }
+}
+
+/// Writes a usage as a label, with a bar if its share of the limit is known.
+pub(super) fn usage_bar(html: &mut Html, share: Option<f64>, label: &str) {
+    let attributes: [(&str, &dyn Display); 2] = [("class", &"capacity"), ("title", &label)];
+    html.el("span", &attributes, |html| {
+        if let Some(share) = share {
+            bar(html, permille(share), label);
+        }
+        html.leaf("span", &[], label);
+    });
 }
 
 /// Returns a share as thousandths from 0 to 1000.
@@ -102,12 +111,11 @@ fn permille(share: f64) -> i64 {
     permille
 }
 
-/// Writes the workloads that a quota refuses.
-fn waiting(html: &mut Html, store: &Store, quota: &str) {
-    let subject = format!("quota {quota}: ");
+/// Writes the workloads that a limit refuses. Their verdicts start with `subject`.
+pub(super) fn waiting(html: &mut Html, store: &Store, subject: &str) {
     let mut waiting = store.bindings.iter().filter(|(_, row)| {
         row.workload.reason == Some(Reason::QuotaExceeded)
-            && row.workload.verdict.starts_with(&subject)
+            && row.workload.verdict.starts_with(subject)
     });
     for (key, row) in waiting.by_ref().take(MAX_WAITING) {
         html.leaf("a", &[("href", &path(key)), ("class", &"name")], key);
