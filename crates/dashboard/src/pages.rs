@@ -7,6 +7,7 @@ pub(crate) mod cluster;
 mod explanation;
 pub(crate) mod fleet;
 mod format;
+pub(crate) mod limits;
 pub(crate) mod live;
 pub(crate) mod overview;
 mod parts;

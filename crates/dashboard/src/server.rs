@@ -338,7 +338,7 @@ where
     K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
     let api: Api<K> = Api::all(client.clone());
-    let limit = u32::try_from(quotas::MAX_QUOTAS + 1).unwrap_or(u32::MAX);
+    let limit = u32::try_from(pages::limits::MAX_QUOTAS + 1).unwrap_or(u32::MAX);
     match api.list(&ListParams::default().limit(limit)).await {
         Ok(list) => Ok(list.items),
         Err(error) if has_code(&error, 404) => Ok(Vec::new()),

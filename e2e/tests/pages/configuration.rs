@@ -63,7 +63,7 @@ They are off in `berth scheduler`, so that replacing karmada-scheduler moves not
 ";
 
 /// The effects of the feature gates, by the name of the gate.
-const EFFECTS: [(&str, &str); 26] = [
+const EFFECTS: [(&str, &str); 27] = [
     (
         "PriorityBasedScheduling",
         "bindings of higher priority are scheduled first; failed bindings wait in separate queues",

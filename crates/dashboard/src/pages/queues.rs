@@ -3,8 +3,8 @@
 use berth_api::ClusterQueue;
 
 use super::format::count;
+use super::limits::{MAX_QUOTAS, usage_bar, waiting};
 use super::parts::{self, Column, text};
-use super::quotas::{MAX_QUOTAS, usage_bar, waiting};
 use crate::html::Html;
 use crate::store::Store;
 
@@ -67,7 +67,7 @@ fn usage(html: &mut Html, queue: &ClusterQueue) {
         let borrowed = used.map_or("0", |usage| &usage.borrowed.0);
         let mut label = format!("{}: {total} of {}", quota.name, quota.nominal_quota.0);
         if borrowed != "0" {
-            label.push_str(&format!(", {borrowed} borrowed"));
+            label = format!("{label}, {borrowed} borrowed");
         }
         let nominal = quota.nominal_quota.parse().ok();
         let share = nominal.zip(used.and_then(|usage| usage.total.parse().ok()));

@@ -338,6 +338,56 @@ mod tests {
         }
     }
 
+    /// Tenants in the order of their turns, with their keys, for each rank. The first tenant has got `served` keys.
+    #[derive(Default)]
+    struct PlainRoundRobin(BTreeMap<Reverse<i64>, (u32, Vec<(Tenant, Vec<(u64, BindingKey)>)>)>);
+
+    impl PlainRoundRobin {
+        fn insert(&mut self, rank: i64, tenant: Tenant, number: u64, key: BindingKey) {
+            let (_, tenants) = self.0.entry(Reverse(rank)).or_default();
+            match tenants.iter_mut().find(|(known, _)| *known == tenant) {
+                Some((_, keys)) => keys.push((number, key)),
+                None => tenants.push((tenant, vec![(number, key)])),
+            }
+        }
+
+        fn remove_oldest(&mut self, rank: i64, tenant: &Tenant) -> Option<(u64, BindingKey)> {
+            let (served, tenants) = self.0.get_mut(&Reverse(rank))?;
+            let index = tenants.iter().position(|(known, _)| known == tenant)?;
+            let removed = tenants[index].1.remove(0);
+            if tenants[index].1.is_empty() {
+                tenants.remove(index);
+                if index == 0 {
+                    *served = 0;
+                }
+            }
+            if tenants.is_empty() {
+                self.0.remove(&Reverse(rank));
+            }
+            Some(removed)
+        }
+
+        fn pop(&mut self, weights: &Weights) -> Option<BindingKey> {
+            let mut first = self.0.first_entry()?;
+            let (served, tenants) = first.get_mut();
+            let (tenant, mut keys) = tenants.remove(0);
+            let (_, key) = keys.remove(0);
+            *served += 1;
+            if keys.is_empty() {
+                *served = 0;
+            } else if *served >= weights.of(&tenant) {
+                *served = 0;
+                tenants.push((tenant, keys));
+            } else {
+                tenants.insert(0, (tenant, keys));
+            }
+            if tenants.is_empty() {
+                first.remove();
+            }
+            Some(key)
+        }
+    }
+
     fn lane(turns: Turns, keys: &[(&str, i64)]) -> Lane {
         let mut lane = Lane::new(turns);
         let start = Instant::now();
@@ -449,6 +499,43 @@ mod tests {
             }
             let ranks: Vec<i64> = popped.iter().map(|(rank, ..)| *rank).collect();
             prop_assert!(ranks.is_sorted_by(|a, b| a >= b));
+        }
+
+        /// The lane is a plain weighted round robin, whatever is removed and added between two turns.
+        #[test]
+        fn the_order_is_that_of_a_plain_round_robin(
+            steps in prop::collection::vec(("[abpq]", 0..2_i64, 0..3_u8), 0..80),
+            weight in 1..4_u32,
+        ) {
+            let weights = NamespaceWeights::new([("a".to_owned(), weight)]);
+            let mut lane = Lane::new(Turns::ByNamespace(weights));
+            let mut plain = PlainRoundRobin::default();
+            let now = Instant::now();
+            for (number, (namespace, rank, step)) in (0_u64..).zip(&steps) {
+                let key = BindingKey::new(namespace, &number.to_string());
+                let sort_key = (Reverse(Rank::of(*rank)), now, number);
+                let tenant = lane.tenant(&key);
+                match step {
+                    0 => {
+                        let popped = lane.pop().map(|(_, key)| key);
+                        prop_assert_eq!(popped, plain.pop(&lane.2));
+                    }
+                    1 => {
+                        let removed = plain.remove_oldest(*rank, &tenant);
+                        if let Some((number, key)) = removed {
+                            prop_assert!(lane.remove((Reverse(Rank::of(*rank)), now, number), &key));
+                        }
+                    }
+                    _ => {
+                        lane.insert(sort_key, &key);
+                        plain.insert(*rank, tenant, number, key);
+                    }
+                }
+            }
+            while let Some((_, key)) = lane.pop() {
+                prop_assert_eq!(Some(key), plain.pop(&lane.2));
+            }
+            prop_assert_eq!(plain.pop(&lane.2), None);
         }
 
         /// The position of a key is the number of keys that come before it, at any time.

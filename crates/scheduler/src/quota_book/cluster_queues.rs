@@ -378,7 +378,7 @@ impl ClusterQueues {
                     resource: resource.clone(),
                     requested,
                     nominal: limit.nominal,
-                    remedy: remedy(queue.cohort(), excess),
+                    remedy: remedy(queue.cohort(), excess, limit.borrowed(requested)),
                 })?;
         }
         Ok(())
@@ -441,11 +441,14 @@ impl ClusterQueues {
     }
 }
 
-/// Returns the end of the message of a refusal.
-fn remedy(cohort: Option<&str>, excess: Excess) -> String {
+/// Returns the end of the message of a refusal. `borrowed` is the amount that the queue would borrow.
+fn remedy(cohort: Option<&str>, excess: Excess, borrowed: Quantity) -> String {
     match (cohort, excess) {
         (None, _) => String::new(),
         (Some(_), Excess::Borrowing { limit }) => format!("; it may borrow at most {limit}"),
+        (Some(cohort), Excess::Cohort { unused }) if borrowed.is_zero() => {
+            format!("; cohort {cohort} has {unused} unused, because other queues borrow")
+        }
         (Some(cohort), Excess::Cohort { unused }) => {
             format!("; cohort {cohort} has {unused} unused")
         }

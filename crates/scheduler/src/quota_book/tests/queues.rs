@@ -80,7 +80,9 @@ fn a_queue_uses_its_nominal_quota_and_what_its_cohort_lends() {
             &none,
             6,
             1,
-            Some("ClusterQueue shop: 1 of 2 cpu would be in use; cohort all has 0 unused"),
+            Some(
+                "ClusterQueue shop: 1 of 2 cpu would be in use; cohort all has 0 unused, because other queues borrow",
+            ),
         ),
         (
             "kept for itself",
