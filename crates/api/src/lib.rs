@@ -12,6 +12,7 @@
 //! | [`work`] | Works |
 //! | [`cluster`] | member clusters |
 //! | [`federated_resource_quota`], [`federated_quota`] | quotas over all clusters; usage of bindings, charges |
+//! | [`cluster_queue`] | queues of the scheduler, specific to Berth |
 //! | [`interpreter_customization`] | scripts that interpret the objects of a kind |
 //! | [`interpreter_webhook`], [`interpreter_context`] | webhooks that interpret objects; their requests and responses |
 //! | [`workload_rebalancer`] | requests to reschedule workloads |
@@ -56,6 +57,7 @@ pub mod binding;
 pub mod binding_key;
 pub mod cluster;
 mod cluster_match;
+pub mod cluster_queue;
 pub mod condition;
 pub mod condition_message;
 pub mod crds;
@@ -93,6 +95,7 @@ pub use berth_apimachinery::{label_selector, quantity};
 pub use binding::{ClusterResourceBinding, ResourceBinding};
 pub use binding_key::{BindingKey, BindingKind};
 pub use cluster::Cluster;
+pub use cluster_queue::ClusterQueue;
 pub use decoded_binding::Binding;
 pub use federated_resource_quota::FederatedResourceQuota;
 pub use interpreter_customization::ResourceInterpreterCustomization;

@@ -7,6 +7,7 @@
 
 mod diagnosis_text;
 mod error;
+mod queue_text;
 mod text;
 
 use std::fmt::Write as _;
@@ -145,7 +146,7 @@ pub async fn run(args: ExplainArgs) -> Result<Explained, ExplainCommandError> {
             // Without a binding, the cause is at the stations before it.
             let found = diagnose::without_binding(&client, &query).await?;
             let found = found.ok_or(error)?;
-            return args.print(&found, None, None);
+            return args.print(&found, None, None, "");
         }
         Err(error) => return Err(error.into()),
     };
@@ -170,7 +171,8 @@ pub async fn run(args: ExplainArgs) -> Result<Explained, ExplainCommandError> {
         .as_ref()
         .and_then(|report| alternatives(&report.fixes));
     found.diagnosis = found.diagnosis.with_fix_for(Reason::Unschedulable, fix);
-    args.print(&found, report, decision_note)
+    let queue = args.queue(&subject).await;
+    args.print(&found, report, decision_note, &queue)
 }
 
 /// Returns the smallest change that places a workload, and the smallest of another kind, because a taint may be intended.
@@ -191,6 +193,7 @@ impl ExplainArgs {
         found: &WorkloadDiagnosis,
         report: Option<Report>,
         decision_note: Option<String>,
+        queue: &str,
     ) -> Result<Explained, ExplainCommandError> {
         let (workload, diagnosis) = (&found.workload, &found.diagnosis);
         let text = match self.output {
@@ -211,6 +214,7 @@ impl ExplainArgs {
             }
             Format::Table => {
                 let mut text = diagnosis_text::render(workload, diagnosis);
+                text.push_str(queue);
                 if let Some(note) = decision_note {
                     let _ = writeln!(text, "\nThe decision is not explained: {note}");
                 }
@@ -227,6 +231,19 @@ impl ExplainArgs {
         } else {
             Explained::Well
         })
+    }
+
+    /// Returns the lines about the queue of a workload, or an empty text if the running scheduler does not report them.
+    async fn queue(&self, subject: &Subject) -> String {
+        let endpoint = self.scheduler.endpoint(&self.control_plane).await;
+        let Ok(Some(endpoint)) = endpoint else {
+            return String::new();
+        };
+        match endpoint.queues(Some(subject.key())).await {
+            Ok(Some(list)) => queue_text::render(&list, subject.refusal()),
+            // The queue is only a hint, and the record of the decision has reported an unreachable scheduler.
+            Ok(None) | Err(_) => String::new(),
+        }
     }
 
     /// Reads the scheduler's record of a binding. Without a record, returns the reason.

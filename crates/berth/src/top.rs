@@ -1,10 +1,11 @@
-//! `berth top`: tables of the workloads that are not well, of the free capacity of members, of the workloads that wait for
-//! a cluster, and of the bindings that move.
+//! `berth top`: tables of the workloads that are not well, of the free capacity of members, of the queues, of the workloads
+//! that wait for a cluster, and of the bindings that move.
 //!
-//! The command lists Clusters and bindings once, and only reads.
+//! The command lists Clusters and bindings once, asks the running scheduler for its queues, and only reads.
 
 mod capacity;
 mod moving;
+mod queues;
 mod waiting;
 
 use std::fmt::Write as _;
@@ -15,6 +16,8 @@ use berth_diagnosis::{
     ClusterState, ClusterStates, Diagnosis, Health, HealthCounts, WorkloadRow, of_binding,
 };
 use berth_plan::control_plane_lists::placement_resources;
+use berth_plan::scheduler_endpoint::SchedulerEndpointError;
+use berth_scheduler::debug_api::QueueSummary;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -24,6 +27,7 @@ use self::moving::MovingBinding;
 use self::waiting::WaitingBinding;
 use crate::control_plane::ControlPlaneArgs;
 use crate::output;
+use crate::scheduler_endpoint::SchedulerEndpointArgs;
 use crate::workloads::table::{Fixes, Layout, table};
 use crate::workloads::{ListError, Workloads};
 
@@ -45,6 +49,10 @@ pub struct TopArgs {
     /// The control plane.
     #[command(flatten)]
     pub control_plane: ControlPlaneArgs,
+
+    /// Flags that select the running scheduler, whose queues are shown.
+    #[command(flatten)]
+    pub scheduler: SchedulerEndpointArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -56,6 +64,7 @@ Examples:
 The tables:
   NOT WELL   the ten worst workloads; `berth status -A` lists all, with the next actions
   NAME       the free capacity of each cluster; that of a cluster that is not ready cannot be used
+  QUEUE      ClusterQueues, and namespaces whose workloads wait for their turn, from the running scheduler
   WAITING    workloads without a decision, or that fit into no cluster, the highest priority first
   MOVING     workloads of which old copies wait for new ones, or with an unfinished eviction";
 
@@ -77,6 +86,9 @@ pub enum TopError {
     /// A request to the control plane fails.
     #[error(transparent)]
     List(#[from] ListError),
+    /// The scheduler of `--scheduler-url` does not return its queues.
+    #[error(transparent)]
+    Scheduler(#[from] SchedulerEndpointError),
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] std::io::Error),
@@ -91,6 +103,9 @@ struct Report {
     /// The workloads that are not well, the worst first.
     not_well: Vec<WorkloadRow>,
     clusters: Vec<ClusterCapacity>,
+    /// The queues of the running scheduler.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    queues: Vec<QueueSummary>,
     waiting: Vec<WaitingBinding>,
     moving: Vec<MovingBinding>,
 }
@@ -103,7 +118,10 @@ pub async fn run(args: TopArgs) -> Result<(), TopError> {
     let client = args.control_plane.client(&placement_resources()).await?;
     let workloads = Workloads::list(&client, None).await?;
     let now = Timestamp::now();
-    let report = Report::of(&workloads, args.sort_by, now);
+    let report = Report {
+        queues: args.queues().await?,
+        ..Report::of(&workloads, args.sort_by, now)
+    };
     let text = match args.output {
         Output::Json => {
             serde_json::to_string_pretty(&report).map_err(std::io::Error::other)? + "\n"
@@ -112,6 +130,24 @@ pub async fn run(args: TopArgs) -> Result<(), TopError> {
     };
     output::print(&text)?;
     Ok(())
+}
+
+impl TopArgs {
+    /// Returns the queues of the running scheduler, or none if no scheduler is found.
+    ///
+    /// # Errors
+    /// Fails if the scheduler of `--scheduler-url` does not return its queues.
+    async fn queues(&self) -> Result<Vec<QueueSummary>, SchedulerEndpointError> {
+        let Some(endpoint) = self.scheduler.endpoint(&self.control_plane).await? else {
+            return Ok(Vec::new());
+        };
+        match endpoint.queues(None).await {
+            Ok(list) => Ok(list.map(|list| list.queues).unwrap_or_default()),
+            // The scheduler of `berth up` may have ended a moment ago.
+            Err(_) if self.scheduler.scheduler_url.is_none() => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 impl Report {
@@ -126,6 +162,7 @@ impl Report {
             counts,
             not_well: not_well.collect(),
             clusters: capacity::of_clusters(clusters, specs, sort_by),
+            queues: Vec::new(),
             waiting: waiting::waiting_bindings(bindings, &diagnoses),
             moving: moving::moving_bindings(bindings, &diagnoses),
         }
@@ -181,6 +218,11 @@ fn text(report: &Report, width: Option<usize>, now: Timestamp) -> String {
         text.push_str("no members: add a cluster with `berth join`\n");
     } else {
         text.push_str(&capacity::table(&report.clusters));
+    }
+    let queues = queues::table(&report.queues);
+    if !queues.is_empty() {
+        text.push('\n');
+        text.push_str(&queues);
     }
     if !report.waiting.is_empty() {
         text.push('\n');

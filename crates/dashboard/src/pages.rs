@@ -7,10 +7,12 @@ pub(crate) mod cluster;
 mod explanation;
 pub(crate) mod fleet;
 mod format;
+pub(crate) mod limits;
 pub(crate) mod live;
 pub(crate) mod overview;
 mod parts;
 pub(crate) mod policies;
+mod queues;
 pub(crate) mod quotas;
 pub(crate) mod what_if;
 

@@ -15,7 +15,7 @@ use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html as Document, IntoResponse, Response};
 use axum::routing::get;
-use berth_api::{BindingKey, FederatedResourceQuota};
+use berth_api::{BindingKey, ClusterQueue, FederatedResourceQuota};
 use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_plan::scheduler_configuration::DecisionConfiguration;
 use berth_plan::scheduler_endpoint::SchedulerEndpoint;
@@ -325,15 +325,25 @@ async fn show_policy(State(context): SharedContext, Path(name): Path<NamePath>) 
 
 /// Shows the quotas. They are read with each request, because few clients look at them.
 async fn show_quotas(State(context): SharedContext) -> Response {
-    let api: Api<FederatedResourceQuota> = Api::all(context.clients.control_plane.clone());
-    let limit = u32::try_from(quotas::MAX_QUOTAS + 1).unwrap_or(u32::MAX);
-    let found = match api.list(&ListParams::default().limit(limit)).await {
+    let client = &context.clients.control_plane;
+    let quotas = first_objects::<FederatedResourceQuota>(client).await;
+    let queues = first_objects::<ClusterQueue>(client).await;
+    quotas::list(&context.shared.store.read(), &quotas, &queues).into_response()
+}
+
+/// Lists the objects of a kind, up to the number that the page of quotas shows and one more. There are none if the control
+/// plane does not serve the kind.
+async fn first_objects<K>(client: &kube::Client) -> Result<Vec<K>, String>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    let api: Api<K> = Api::all(client.clone());
+    let limit = u32::try_from(pages::limits::MAX_QUOTAS + 1).unwrap_or(u32::MAX);
+    match api.list(&ListParams::default().limit(limit)).await {
         Ok(list) => Ok(list.items),
-        // The control plane does not serve the kind.
         Err(error) if has_code(&error, 404) => Ok(Vec::new()),
         Err(error) => Err(api_error_message(&error)),
-    };
-    quotas::list(&context.shared.store.read(), &found).into_response()
+    }
 }
 
 /// Returns the page of an object, or the page about its absence.

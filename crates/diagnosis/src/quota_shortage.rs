@@ -160,8 +160,19 @@ pub(crate) fn fix(message: &str) -> String {
             let raise = raise(namespace, quota, resource);
             format!("{raise}, free usage in the namespace, or request less")
         }
-        None => "raise the quota, or request less".to_owned(),
+        None => match cluster_queue(message) {
+            Some(queue) => format!(
+                "raise spec.quotas (kubectl edit clusterqueues.scheduling.berth {queue}), free usage of the queue or its cohort, or request less"
+            ),
+            None => "raise the quota, or request less".to_owned(),
+        },
     }
+}
+
+/// Returns the ClusterQueue that a refusal names.
+fn cluster_queue(message: &str) -> Option<&str> {
+    let (queue, _) = message.strip_prefix("ClusterQueue ")?.split_once(": ")?;
+    Some(queue)
 }
 
 fn raise(namespace: &str, quota: &str, resource: &str) -> String {

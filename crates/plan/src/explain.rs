@@ -15,7 +15,7 @@ mod error;
 mod find;
 mod recorded_report;
 
-use berth_api::{Binding, BindingKey};
+use berth_api::{Binding, BindingKey, condition};
 use berth_explain::Report;
 use kube::Client;
 
@@ -76,6 +76,12 @@ impl Subject {
     /// Reports whether the binding is that of a dependency, which follows the workloads that need it.
     pub fn is_dependency(&self) -> bool {
         self.binding.spec.placement.is_none()
+    }
+
+    /// Returns the message of the last decision, if the binding is not scheduled.
+    pub fn refusal(&self) -> Option<&str> {
+        let scheduled = condition::scheduled(&self.binding.status.conditions)?;
+        (scheduled.status != "True").then_some(&*scheduled.message)
     }
 
     /// Returns the binding.

@@ -7,7 +7,8 @@ use berth_api::BindingKey;
 use berth_component_base::kube_client;
 use berth_component_base::user_agent::Component;
 use berth_scheduler::debug_api::{
-    ActiveConfiguration, CONFIGURATION_PATH, DECISIONS_PATH, DecisionDetails,
+    ActiveConfiguration, CONFIGURATION_PATH, DECISIONS_PATH, DecisionDetails, QUEUES_PATH,
+    QueueList,
 };
 use http::Uri;
 use kube::config::{
@@ -169,6 +170,25 @@ impl SchedulerEndpoint {
         key: &BindingKey,
     ) -> Result<Option<DecisionDetails>, SchedulerEndpointError> {
         let path = format!("{DECISIONS_PATH}?binding={key}");
+        match self.get(&path).await {
+            Err(SchedulerEndpointError::Refused { status: 404, .. }) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    /// Reads the queues of the scheduler, and the position of a binding. Returns `None` if the scheduler does not serve
+    /// its queues.
+    ///
+    /// # Errors
+    /// Fails if the scheduler does not respond, or responds with an error.
+    pub async fn queues(
+        &self,
+        key: Option<&BindingKey>,
+    ) -> Result<Option<QueueList>, SchedulerEndpointError> {
+        let path = match key {
+            Some(key) => format!("{QUEUES_PATH}?binding={key}"),
+            None => QUEUES_PATH.to_owned(),
+        };
         match self.get(&path).await {
             Err(SchedulerEndpointError::Refused { status: 404, .. }) => Ok(None),
             other => other.map(Some),

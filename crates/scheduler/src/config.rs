@@ -30,4 +30,4 @@ pub use declared_profiles::{DeclaredProfiles, ProfileFlags};
 pub use document::{ConfigError, Document};
 pub(crate) use effective::Effective;
 pub use flags::SchedulerArgs;
-pub use options::{Mode, Options, OptionsError, QuotaEnforcement};
+pub use options::{ClusterQueues, Mode, Options, OptionsError, QuotaEnforcement};

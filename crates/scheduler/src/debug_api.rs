@@ -8,5 +8,6 @@ pub(crate) mod query;
 
 pub use documents::{
     API_VERSION, ActiveConfiguration, CONFIGURATION_PATH, DECISIONS_PATH, DecisionDetails,
-    DecisionList, DecisionSummary,
+    DecisionList, DecisionSummary, QUEUES_PATH, QueueList, QueuePosition, QueueSummary,
+    ResourceUse,
 };

@@ -12,7 +12,9 @@ use http::StatusCode;
 
 use crate::config::Effective;
 use crate::debug_api::query::DebugClient;
-use crate::debug_api::{API_VERSION, ActiveConfiguration, CONFIGURATION_PATH, DECISIONS_PATH};
+use crate::debug_api::{
+    API_VERSION, ActiveConfiguration, CONFIGURATION_PATH, DECISIONS_PATH, QUEUES_PATH,
+};
 use crate::decision_log::DroppedDecisions;
 use crate::estimator::EstimatorClient;
 use crate::extender::ExtenderMetrics;
@@ -132,6 +134,7 @@ impl Probes {
     pub(crate) fn endpoints(&self) -> Endpoints {
         let (metrics, readiness, configuration) = (self.clone(), self.clone(), self.clone());
         let (active, decisions) = (self.clone(), self.decisions.clone());
+        let queues = self.decisions.clone();
         let shadow = self.shadow.clone();
         Endpoints::default()
             .live(|| Ok(()))
@@ -156,6 +159,15 @@ impl Probes {
                 }
                 let reason = "no decisions are recorded: --debug-decisions is 0, or the scheduler \
                               runs with --shadow";
+                let refused = Err((StatusCode::NOT_FOUND, reason.to_owned()));
+                std::future::ready(refused).boxed()
+            })
+            .debug(QUEUES_PATH, move |parameters| {
+                if let Some(queues) = queues.clone() {
+                    return queues.queues(parameters).boxed();
+                }
+                let reason =
+                    "no queues: --debug-decisions is 0, or the scheduler runs with --shadow";
                 let refused = Err((StatusCode::NOT_FOUND, reason.to_owned()));
                 std::future::ready(refused).boxed()
             })

@@ -62,7 +62,7 @@
 //! | [`offline`] | engines, gangs and preemption of a configuration, without a running scheduler |
 //! | `clusters` | the known clusters, in the forms that decisions and rules need |
 //! | `capacity_book` | capacity and placements that clusters do not report yet |
-//! | `quota_book` | usage of FederatedResourceQuotas, with the decisions that are not written yet |
+//! | `quota_book` | usage of FederatedResourceQuotas and ClusterQueues, with the decisions that are not written yet |
 //! | `profiles` | plugins and engine of each profile, and the watch of the ConfigMap |
 //! | `expression`, `gang`, `queue_sort`, `default_preemption` | in-tree plugins that are not part of the engine |
 //! | `http_endpoints` | HTTP endpoints for probes, metrics, configuration, recorded decisions and shadow differences |
@@ -123,5 +123,5 @@ pub use expression::Expression;
 #[cfg(fuzzing)]
 pub use extender::fuzzing::decode_response as decode_extender_response;
 pub use queue::{NamespaceWeights, QueueOrder, Turns};
-pub use quota_book::QuotaBook;
+pub use quota_book::{LimitExceeded, QueueExceeded, QuotaBook};
 pub use setup::{ServiceError, run, run_with_client};

@@ -30,6 +30,7 @@ use crate::queue::Depth;
 use crate::rules::schedule_trigger::ScheduleType;
 
 pub(crate) use decision::{DecisionTimes, Stages};
+pub(crate) use families::QueueMetrics;
 pub(crate) use labels::{CycleResult, Incoming, PluginResult};
 pub(crate) use shadow::ShadowMetrics;
 
@@ -141,6 +142,11 @@ impl Metrics {
             queue.work.set_depth(depth.active);
             queue.oldest_ready = oldest_ready;
         });
+    }
+
+    /// Sets the state of all ClusterQueues.
+    pub(crate) fn cluster_queues(&self, queues: Vec<QueueMetrics>) {
+        self.families.cluster_queues(queues);
     }
 
     /// Sets whether this process is the leader.

@@ -5,22 +5,24 @@
 //! Ready keys are in one of two lanes. The lane `fresh` contains new, changed and retried keys. The lane `activated`
 //! contains keys that waited and may fit now. Fresh keys come first, but after every few fresh keys the queue returns
 //! one activated key. Therefore an unstable cluster with thousands of waiting bindings does not delay new bindings.
-//! Within a lane, the key with the higher rank comes first. Among keys of equal rank, the namespaces take turns, and the
-//! keys of a namespace are ordered by the time at which they became ready. The queue has no clock: the caller passes the
-//! current time.
+//! Within a lane, the key with the higher rank comes first. Among keys of equal rank, the ClusterQueues and the
+//! namespaces without one take turns, and the keys of each are ordered by the time at which they became ready. The queue
+//! has no clock: the caller passes the current time.
 
 mod backoff;
 mod lane;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use backoff::Backoffs;
 pub use backoff::QueueOrder;
 use berth_api::BindingKey;
-use lane::ReadyKeys;
 pub use lane::{NamespaceWeights, Turns};
+pub(crate) use lane::{Position, Tenant};
+use lane::{ReadyKeys, Weights};
 
 /// Maximum time that a key waits before it is retried.
 pub(crate) const MAX_WAITING: Duration = Duration::from_mins(5);
@@ -113,12 +115,18 @@ struct Item {
     state: State,
     rank: Rank,
     attempts: u32,
+    /// The owner of the turns in which the key comes, while it is ready.
+    tenant: Tenant,
 }
 
 /// Scheduling queue.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     items: HashMap<BindingKey, Item>,
+    turns: Turns,
+    weights: Weights,
+    /// The ClusterQueues of keys, also of keys that are not in the queue.
+    cluster_queues: HashMap<BindingKey, Arc<str>>,
     fresh: ReadyKeys,
     activated: ReadyKeys,
     backoff: BTreeSet<(Instant, u64, BindingKey)>,
@@ -132,11 +140,40 @@ pub(crate) struct Queue {
 impl Queue {
     /// Creates an empty queue.
     pub(crate) fn new(order: QueueOrder, turns: &Turns) -> Self {
+        let mut weights = Weights::default();
+        if let Turns::ByNamespace(namespaces) = turns {
+            weights.namespaces = namespaces.clone();
+        }
         Self {
-            fresh: ReadyKeys::new(turns.clone()),
-            activated: ReadyKeys::new(turns.clone()),
+            turns: turns.clone(),
+            weights,
             backoffs: Backoffs::new(order),
             ..Self::default()
+        }
+    }
+
+    /// Sets the number of keys that ClusterQueues get in one turn.
+    pub(crate) fn set_queue_weights(&mut self, weights: BTreeMap<Arc<str>, u32>) {
+        self.weights.queues = weights;
+    }
+
+    /// Sets the ClusterQueue of a key, with which the key takes turns. A ready key keeps its lane and age.
+    pub(crate) fn assign(&mut self, key: &BindingKey, queue: Option<Arc<str>>) {
+        match queue {
+            Some(queue) => self.cluster_queues.insert(key.clone(), queue),
+            None => self.cluster_queues.remove(key),
+        };
+        if let Some(State::Ready { lane, sort_key }) = self.items.get(key).map(|item| item.state) {
+            self.remove_from_set(key);
+            self.make_ready(key, lane, sort_key.1);
+        }
+    }
+
+    fn tenant(&self, key: &BindingKey) -> Tenant {
+        match (&self.turns, self.cluster_queues.get(key)) {
+            (Turns::None, _) => Tenant::All,
+            (Turns::ByNamespace(_), Some(queue)) => Tenant::ClusterQueue(Arc::clone(queue)),
+            (Turns::ByNamespace(_), None) => Tenant::Namespace(key.namespace.clone()),
         }
     }
 
@@ -149,6 +186,7 @@ impl Queue {
                     state: State::Processing(Pending::default()),
                     rank,
                     attempts: 0,
+                    tenant: Tenant::All,
                 };
                 self.items.insert(key.clone(), item);
                 self.make_ready(key, Lane::Fresh, now);
@@ -238,10 +276,10 @@ impl Queue {
         let activated_turn = self.fresh_served >= FRESH_PER_ACTIVATED || self.fresh.is_empty();
         let (since, key) = if activated_turn && !self.activated.is_empty() {
             self.fresh_served = 0;
-            self.activated.pop()?
+            self.activated.pop(&self.weights)?
         } else {
             self.fresh_served = self.fresh_served.saturating_add(1);
-            self.fresh.pop()?
+            self.fresh.pop(&self.weights)?
         };
         if let Some(item) = self.items.get_mut(&key) {
             item.state = State::Processing(Pending::default());
@@ -411,6 +449,38 @@ impl Queue {
         }
     }
 
+    /// Returns the position of a key in its lane, or `None` if the key is not ready.
+    pub(crate) fn position(&self, key: &BindingKey) -> Option<(&Tenant, Position)> {
+        let item = self.items.get(key)?;
+        let State::Ready { lane, sort_key } = item.state else {
+            return None;
+        };
+        let (own, other) = match lane {
+            Lane::Fresh => (&self.fresh, &self.activated),
+            Lane::Activated => (&self.activated, &self.fresh),
+        };
+        let mut position = own.position(sort_key.0, &item.tenant, key, &self.weights)?;
+        // Between two activated keys come up to four fresh keys.
+        let fresh_per_activated = usize::try_from(FRESH_PER_ACTIVATED).unwrap_or(usize::MAX);
+        let between = match lane {
+            Lane::Fresh => position.before / fresh_per_activated,
+            Lane::Activated => position.before.saturating_mul(fresh_per_activated),
+        };
+        position.before += between.min(other.len());
+        Some((&item.tenant, position))
+    }
+
+    /// Returns the number of ready keys of each tenant, and the time at which its oldest key became ready. A tenant may
+    /// occur several times.
+    pub(crate) fn ready_by_tenant(&self) -> impl Iterator<Item = (&Tenant, usize, Instant)> {
+        self.fresh.by_tenant().chain(self.activated.by_tenant())
+    }
+
+    /// Returns the number of keys that a tenant gets in one turn.
+    pub(crate) fn weight(&self, tenant: &Tenant) -> u32 {
+        self.weights.of(tenant)
+    }
+
     /// Returns the time at which the oldest ready key became ready.
     pub(crate) fn oldest_ready(&self) -> Option<Instant> {
         let oldest = [self.fresh.oldest(), self.activated.oldest()];
@@ -418,6 +488,7 @@ impl Queue {
     }
 
     fn make_ready(&mut self, key: &BindingKey, lane: Lane, since: Instant) {
+        let tenant = self.tenant(key);
         let Some(item) = self.items.get_mut(key) else {
             return;
         };
@@ -429,9 +500,10 @@ impl Queue {
         let sort_key = (Reverse(rank), since, self.serial);
         item.state = State::Ready { lane, sort_key };
         match lane {
-            Lane::Fresh => self.fresh.insert(sort_key, key),
-            Lane::Activated => self.activated.insert(sort_key, key),
+            Lane::Fresh => self.fresh.insert(sort_key, &tenant, key),
+            Lane::Activated => self.activated.insert(sort_key, &tenant, key),
         }
+        item.tenant = tenant;
     }
 
     /// Removes the key from the set that belongs to its state.
@@ -443,11 +515,11 @@ impl Queue {
             State::Ready {
                 lane: Lane::Fresh,
                 sort_key,
-            } => self.fresh.remove(sort_key, key),
+            } => self.fresh.remove(sort_key, &item.tenant, key),
             State::Ready {
                 lane: Lane::Activated,
                 sort_key,
-            } => self.activated.remove(sort_key, key),
+            } => self.activated.remove(sort_key, &item.tenant, key),
             State::Backoff { ready_at, serial } => {
                 self.backoff.remove(&(ready_at, serial, key.clone()))
             }

@@ -1,6 +1,7 @@
-//! The usage of FederatedResourceQuotas, which the scheduler checks before it writes a decision.
+//! The usage of FederatedResourceQuotas and ClusterQueues, which the scheduler checks before it writes a decision.
 //!
-//! The decisions of one scheduler never raise the usage of a namespace above a limit, because
+//! A namespace and a ClusterQueue are two owners of limits. Both have a [`Ledger`], and a decision must fit in both. The
+//! decisions of one scheduler never raise the usage of an owner above a limit, because
 //! - the scheduler makes one decision at a time, and only after the first lists of bindings and quotas are complete, so
 //!   that the [`QuotaBook`] contains every binding;
 //! - a decision counts from the moment it is made, not from the watch event that shows it. A binding counts with the
@@ -16,36 +17,90 @@
 //! bindings as fit together, those with the highest priority first. The room of a returned binding stays reserved for
 //! it until its cycle ends. If the binding does not use the room, the next bindings get it.
 //!
-//! The book contains only namespaces with quotas, and has no clock.
+//! The book contains only namespaces with quotas and bindings of ClusterQueues, and has no clock.
 
+mod cluster_queues;
+mod cohort;
+mod ledger;
 mod namespace_usage;
 mod watch_events;
 
-use std::collections::{BTreeSet, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use berth_api::binding::{BindingSpec, TargetCluster};
 use berth_api::federated_quota::{Amounts, QuotaExceeded, usage};
-use berth_api::{Binding, BindingKey, FederatedResourceQuota};
+use berth_api::{Binding, BindingKey, ClusterQueue, FederatedResourceQuota};
+use berth_apimachinery::quantity::Quantity;
 
-use self::namespace_usage::{Account, NamespaceUsage, Refusal};
+use self::cluster_queues::ClusterQueues;
+pub use self::cluster_queues::QueueExceeded;
+use self::ledger::{Account, Ledger};
+use self::namespace_usage::NamespaceUsage;
 pub(crate) use self::watch_events::ListedQuotas;
 
-/// The quotas of all namespaces, the usage of their bindings, and the bindings that wait for room.
+/// The quotas of all namespaces and queues, the usage of their bindings, and the bindings that wait for room.
 #[derive(Debug, Default)]
 pub struct QuotaBook {
     /// Namespaces with at least one quota.
     namespaces: HashMap<Arc<str>, NamespaceUsage>,
+    queues: ClusterQueues,
     /// Decisions of all namespaces that are not written yet, or whose write has an unknown result.
     in_flight: HashMap<BindingKey, InFlight>,
     /// Refused bindings.
     waiting: HashMap<BindingKey, Refusal>,
     /// Bindings that [`Self::take_ready`] has returned and whose cycles have not ended.
-    admitted: HashMap<BindingKey, Refusal>,
-    /// Namespaces in which a waiting binding may fit.
-    with_room: BTreeSet<Arc<str>>,
+    admitted: HashMap<BindingKey, Admission>,
+    /// Owners of limits in which a waiting binding may fit.
+    with_room: BTreeSet<Owner>,
     /// Number of refusals, for the order of waiting bindings of equal priority.
     refusals: u64,
+}
+
+/// An owner of limits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    Namespace(Arc<str>),
+    /// A ClusterQueue, and the other queues of its cohort.
+    Queue(Arc<str>),
+    /// All owners, after the bindings of queues have changed.
+    All,
+}
+
+/// A decision that a limit refused.
+#[derive(Clone, Debug)]
+struct Refusal {
+    priority: i32,
+    number: u64,
+    binding: Arc<Binding>,
+    /// Usage of the binding after the decision.
+    wanted: Amounts,
+}
+
+impl Refusal {
+    /// Returns the sort key of the order in which refused bindings get room.
+    fn order(&self) -> (Reverse<i32>, u64) {
+        (Reverse(self.priority), self.number)
+    }
+}
+
+/// The room that is reserved for a binding.
+#[derive(Clone, Debug)]
+struct Admission {
+    namespace: Amounts,
+    queue: Option<(Arc<str>, Amounts)>,
+}
+
+/// A limit refuses a decision.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LimitExceeded {
+    /// A FederatedResourceQuota of the namespace.
+    #[error(transparent)]
+    Quota(#[from] QuotaExceeded),
+    /// The ClusterQueue of the binding.
+    #[error(transparent)]
+    Queue(#[from] QueueExceeded),
 }
 
 /// The usage by writes of a binding that the binding does not show yet.
@@ -104,12 +159,12 @@ impl QuotaBook {
                         maximum: max_usage(in_flight.get(&binding.key), &stored),
                         stored,
                     };
-                    (binding.key.name.clone(), account)
+                    (binding.key.clone(), account)
                 });
-                NamespaceUsage::of(accounts.collect())
+                NamespaceUsage::of(Ledger::of(accounts.collect()))
             });
         if counted.set_quota(quota) {
-            self.with_room.insert(namespace);
+            self.with_room.insert(Owner::Namespace(namespace));
         }
     }
 
@@ -122,7 +177,7 @@ impl QuotaBook {
         if !counted.has_quotas() {
             self.namespaces.remove(namespace);
         }
-        self.with_room.insert(namespace.into());
+        self.with_room.insert(Owner::Namespace(namespace.into()));
     }
 
     /// Removes the quotas for which `is_listed` returns false, after a complete list.
@@ -156,11 +211,13 @@ impl QuotaBook {
                 self.in_flight.remove(&new.key);
             }
         }
-        let namespace = new.key.namespace.as_deref().unwrap_or_default();
-        if let Some(counted) = self.namespaces.get(namespace) {
-            let unchanged = counted
-                .account(&new.key.name)
-                .filter(|_| old.is_some_and(|old| uses_the_same(&old.spec, &new.spec)));
+        let in_flight = &self.in_flight;
+        let left = self.queues.place(new, || account_of(in_flight, new));
+        self.with_room.extend(left.map(Owner::Queue));
+        let known = self.account(&new.key);
+        if known.is_some() || self.namespace_of(&new.key).is_some() {
+            let unchanged =
+                known.filter(|_| old.is_some_and(|old| uses_the_same(&old.spec, &new.spec)));
             let stored = match unchanged {
                 Some(account) => account.stored.clone(),
                 None => usage(&new.spec),
@@ -176,34 +233,46 @@ impl QuotaBook {
         self.cycle_ended(key);
         let namespace = key.namespace.as_deref().unwrap_or_default();
         if let Some(counted) = self.namespaces.get_mut(namespace)
-            && counted.remove(&key.name)
+            && counted.ledger.remove(key)
         {
-            self.with_room.insert(namespace.into());
+            self.with_room.insert(Owner::Namespace(namespace.into()));
         }
+        self.with_room
+            .extend(self.queues.remove(key).map(Owner::Queue));
     }
 
-    /// Checks whether the quotas of the namespace allow the clusters for a binding. A usage that does not grow is always
-    /// allowed.
+    /// Checks whether the quotas of the namespace and the ClusterQueue allow the clusters for a binding. A usage that does
+    /// not grow is always allowed.
     ///
     /// # Errors
-    /// When the usage of a resource grows, and the total usage would exceed the limit of a quota.
+    /// When the usage of a resource grows, and the total usage would exceed a limit.
     pub fn check(
         &self,
         binding: &Binding,
         clusters: &[TargetCluster],
-    ) -> Result<(), Box<QuotaExceeded>> {
-        match self.namespace_of(&binding.key) {
-            None => Ok(()),
-            Some(counted) => {
-                let wanted = usage_in(binding, clusters);
-                counted.check_beside(&Amounts::default(), &binding.key.name, &wanted)
-            }
+    ) -> Result<(), Box<LimitExceeded>> {
+        let counted = self.namespace_of(&binding.key);
+        if counted.is_none() && self.queues.is_empty() {
+            return Ok(());
         }
+        let wanted = usage_in(binding, clusters);
+        let fits = match counted {
+            None => Ok(()),
+            Some(counted) => counted.check_beside(&Amounts::default(), &binding.key, &wanted),
+        };
+        fits.map_err(LimitExceeded::from)?;
+        if clusters.is_empty() {
+            return Ok(());
+        }
+        Ok(self
+            .queues
+            .check(binding, &wanted)
+            .map_err(LimitExceeded::from)?)
     }
 
     /// Sets the clusters of a binding, as if a decision were written. For predictions.
     pub fn placed(&mut self, binding: &Binding, clusters: &[TargetCluster]) {
-        if self.namespace_of(&binding.key).is_some() {
+        if self.account(&binding.key).is_some() || self.namespace_of(&binding.key).is_some() {
             self.set_stored(&binding.key, usage_in(binding, clusters));
         }
     }
@@ -248,11 +317,12 @@ impl QuotaBook {
     }
 
     /// Records that the binding waits, because [`Self::check`] refused these clusters.
-    pub(crate) fn refused(&mut self, binding: &Binding, clusters: &[TargetCluster]) {
+    pub(crate) fn refused(&mut self, binding: &Arc<Binding>, clusters: &[TargetCluster]) {
         self.refusals += 1;
         let refusal = Refusal {
             priority: binding.spec.priority(),
             number: self.refusals,
+            binding: Arc::clone(binding),
             wanted: usage_in(binding, clusters),
         };
         self.waiting.insert(binding.key.clone(), refusal);
@@ -267,48 +337,100 @@ impl QuotaBook {
     /// Records that the cycle of a binding ended, whatever its result is. Other bindings may get the room that was
     /// reserved for the binding.
     pub(crate) fn cycle_ended(&mut self, key: &BindingKey) {
-        if self.admitted.remove(key).is_some()
-            && let Some(namespace) = &key.namespace
-        {
-            self.with_room.insert(Arc::clone(namespace));
+        let Some(admission) = self.admitted.remove(key) else {
+            return;
+        };
+        if let Some(namespace) = &key.namespace {
+            self.with_room
+                .insert(Owner::Namespace(Arc::clone(namespace)));
+        }
+        if let Some((queue, amounts)) = admission.queue {
+            self.queues.reserve(&queue, &amounts.times(-1));
+            self.with_room.insert(Owner::Queue(queue));
         }
     }
 
     /// Returns the waiting bindings that fit now. The caller must schedule each of them and then call
     /// [`Self::cycle_ended`].
     pub(crate) fn take_ready(&mut self) -> Vec<BindingKey> {
-        let namespaces = std::mem::take(&mut self.with_room);
+        let owners = std::mem::take(&mut self.with_room);
         let mut ready = Vec::new();
-        for namespace in namespaces {
-            ready.extend(self.admit(&namespace));
+        for owner in owners {
+            ready.extend(self.admit(&owner));
         }
         ready
     }
 
-    /// Admits the waiting bindings of a namespace that fit beside the bindings that are admitted already.
-    fn admit(&mut self, namespace: &str) -> Vec<BindingKey> {
-        let mut waiting: Vec<(BindingKey, Refusal)> = of_namespace(&self.waiting, namespace)
-            .map(|(key, refusal)| (key.clone(), refusal.clone()))
-            .collect();
-        waiting.sort_by_key(|(_, refusal)| refusal.order());
-        if let Some(counted) = self.namespaces.get(namespace) {
-            let mut reserved: Amounts = of_namespace(&self.admitted, namespace)
-                .map(|(key, refusal)| counted.growth(&key.name, &refusal.wanted))
-                .sum();
-            waiting.retain(|(key, refusal)| {
-                let (name, wanted) = (&key.name, &refusal.wanted);
-                let fits = counted.check_beside(&reserved, name, wanted).is_ok();
+    /// Admits the waiting bindings of an owner that fit beside the bindings that are admitted already. Bindings that fit
+    /// within the nominal quota of their queue come first, so that a queue gets its own quota back before others borrow it.
+    fn admit(&mut self, owner: &Owner) -> Vec<BindingKey> {
+        let concerned = self
+            .waiting
+            .iter()
+            .filter(|(key, _)| self.concerns(owner, key));
+        let mut waiting: Vec<Refusal> = concerned.map(|(_, refusal)| refusal.clone()).collect();
+        waiting.sort_by_key(Refusal::order);
+        let mut admitted = Vec::new();
+        for borrows in [Borrowing::Refused, Borrowing::Allowed] {
+            waiting.retain(|refusal| {
+                let fits = self.has_room(refusal, borrows);
                 if fits {
-                    reserved = std::mem::take(&mut reserved) + counted.growth(name, wanted);
+                    self.reserve(refusal);
+                    admitted.push(refusal.binding.key.clone());
                 }
-                fits
+                !fits
             });
         }
-        for (key, refusal) in &waiting {
-            self.waiting.remove(key);
-            self.admitted.insert(key.clone(), refusal.clone());
+        admitted
+    }
+
+    fn concerns(&self, owner: &Owner, key: &BindingKey) -> bool {
+        match owner {
+            Owner::All => true,
+            Owner::Namespace(namespace) => key.namespace.as_ref() == Some(namespace),
+            Owner::Queue(changed) => {
+                let queue = self.queues.of(key);
+                queue.is_none_or(|queue| self.queues.share_quota(changed, queue))
+            }
         }
-        waiting.into_iter().map(|(key, _)| key).collect()
+    }
+
+    /// Reports whether a refused binding fits beside the admitted bindings.
+    fn has_room(&self, refusal: &Refusal, borrowing: Borrowing) -> bool {
+        let Refusal {
+            binding, wanted, ..
+        } = refusal;
+        let key = &binding.key;
+        let is_early = borrowing == Borrowing::Refused;
+        if is_early && !self.queues.is_nominal(key, wanted) {
+            return false;
+        }
+        let in_namespace = self.namespace_of(key).is_none_or(|counted| {
+            let admitted = self.admitted.iter();
+            let of_namespace = admitted.filter(|(other, _)| other.namespace == key.namespace);
+            let reserved = of_namespace.map(|(_, admission)| admission.namespace.clone());
+            let reserved: Amounts = reserved.sum();
+            counted.check_beside(&reserved, key, wanted).is_ok()
+        });
+        in_namespace && self.queues.check(binding, wanted).is_ok()
+    }
+
+    /// Reserves the room of a binding until its cycle ends.
+    fn reserve(&mut self, refusal: &Refusal) {
+        let (key, wanted) = (&refusal.binding.key, &refusal.wanted);
+        self.waiting.remove(key);
+        let counted = self.namespace_of(key);
+        let queue = self.queues.of(key).cloned();
+        let admission = Admission {
+            namespace: counted
+                .map(|counted| counted.ledger.growth(key, wanted))
+                .unwrap_or_default(),
+            queue: queue.map(|queue| (queue, self.queues.growth(key, wanted))),
+        };
+        if let Some((queue, amounts)) = &admission.queue {
+            self.queues.reserve(queue, amounts);
+        }
+        self.admitted.insert(key.clone(), admission);
     }
 
     /// Releases the reserved room of all bindings, after a change of the configuration that may have removed them from
@@ -324,6 +446,12 @@ impl QuotaBook {
         self.namespaces.get(key.namespace.as_deref()?)
     }
 
+    /// Returns the usage of a binding with limits.
+    fn account(&self, key: &BindingKey) -> Option<&Account> {
+        let of_queue = self.queues.account(key);
+        of_queue.or_else(|| self.namespace_of(key)?.ledger.account(key))
+    }
+
     fn set_stored(&mut self, key: &BindingKey, stored: Amounts) {
         let account = Account {
             maximum: max_usage(self.in_flight.get(key), &stored),
@@ -331,31 +459,103 @@ impl QuotaBook {
         };
         let namespace = key.namespace.as_deref().unwrap_or_default();
         if let Some(counted) = self.namespaces.get_mut(namespace)
-            && counted.set(&key.name, account)
+            && counted.ledger.set(key, account.clone())
         {
-            self.with_room.insert(namespace.into());
+            self.with_room.insert(Owner::Namespace(namespace.into()));
         }
+        self.with_room
+            .extend(self.queues.set(key, account).map(Owner::Queue));
     }
 
     /// Updates the maximum usage of a binding after a change of its usage in flight.
     fn update_maximum(&mut self, key: &BindingKey) {
-        let account = self
-            .namespace_of(key)
-            .and_then(|counted| counted.account(&key.name));
-        if let Some(account) = account {
+        if let Some(account) = self.account(key) {
             let stored = account.stored.clone();
             self.set_stored(key, stored);
         }
     }
 }
 
-/// Returns the refusals of a namespace.
-fn of_namespace<'a>(
-    refusals: &'a HashMap<BindingKey, Refusal>,
-    namespace: &'a str,
-) -> impl Iterator<Item = (&'a BindingKey, &'a Refusal)> {
-    let all = refusals.iter();
-    all.filter(move |(key, _)| key.namespace.as_deref() == Some(namespace))
+/// The ClusterQueues in the book. After these changes, [`QuotaBook::refresh_queues`] must run before the next decision.
+impl QuotaBook {
+    /// Adds or replaces a ClusterQueue.
+    pub fn queue_applied(&mut self, queue: ClusterQueue) {
+        self.queues.apply(queue);
+    }
+
+    /// Removes a deleted ClusterQueue.
+    pub(crate) fn queue_deleted(&mut self, name: &str) {
+        self.queues.delete(name);
+    }
+
+    /// Removes the ClusterQueues for which `is_listed` returns false, after a complete list.
+    pub(crate) fn retain_queues(&mut self, is_listed: impl Fn(&str) -> bool) {
+        let names = self.queues.names().cloned();
+        let deleted: Vec<Arc<str>> = names.filter(|name| !is_listed(name)).collect();
+        for name in deleted {
+            self.queues.delete(&name);
+        }
+    }
+
+    /// Adds or replaces the labels of a namespace.
+    pub fn namespace_applied(&mut self, name: &str, labels: BTreeMap<String, String>) {
+        self.queues.namespace_applied(name, labels);
+    }
+
+    /// Removes the namespaces for which `is_kept` returns false.
+    pub(crate) fn retain_namespaces(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.queues.retain_namespaces(is_kept);
+    }
+
+    /// Assigns all bindings to their queues, if a queue or a namespace has changed. Reports whether there was a change.
+    pub fn refresh_queues<'a>(&mut self, bindings: impl Iterator<Item = &'a Binding>) -> bool {
+        let in_flight = &self.in_flight;
+        let is_changed = self
+            .queues
+            .refresh(bindings, |binding| account_of(in_flight, binding));
+        if is_changed {
+            self.with_room.insert(Owner::All);
+        }
+        is_changed
+    }
+
+    /// Returns the bindings whose queue has changed since the last call, with their present queue.
+    pub(crate) fn take_moved(&mut self) -> Vec<(BindingKey, Option<Arc<str>>)> {
+        self.queues.take_moved()
+    }
+
+    /// Returns the bindings of all queues, with their queues.
+    pub(crate) fn queue_members(&self) -> impl Iterator<Item = (&BindingKey, &Arc<str>)> {
+        self.queues.members()
+    }
+
+    /// Returns all queues and the usage of their limited resources: the total, and the part beyond the nominal quota.
+    pub(crate) fn queue_usages(
+        &self,
+    ) -> impl Iterator<Item = (&ClusterQueue, Vec<(&str, Quantity, Quantity)>)> {
+        self.queues.usages()
+    }
+
+    /// Reports whether a limit refused the last decision about a binding.
+    pub(crate) fn waits(&self, key: &BindingKey) -> bool {
+        self.waiting.contains_key(key)
+    }
+}
+
+/// Use of quota beyond the nominal quota of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Borrowing {
+    Refused,
+    Allowed,
+}
+
+/// Returns the usage of a stored binding.
+fn account_of(in_flight: &HashMap<BindingKey, InFlight>, binding: &Binding) -> Account {
+    let stored = usage(&binding.spec);
+    Account {
+        maximum: max_usage(in_flight.get(&binding.key), &stored),
+        stored,
+    }
 }
 
 /// Returns the maximum usage of a binding.

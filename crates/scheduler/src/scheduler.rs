@@ -13,12 +13,14 @@
 //!
 //! - [`cache`] contains what the scheduler knows, [`configurations`] how it decides, and [`records`] its reports.
 //! - [`leadership`] contains the queue and the decisions in flight, which only a leader has.
-//! - [`quotas`] refuses decisions that exceed a FederatedResourceQuota.
+//! - [`quotas`] refuses decisions that exceed a FederatedResourceQuota or a ClusterQueue, and [`cluster_queues`] assigns
+//!   bindings to ClusterQueues and reports their state.
 //! - [`post_filter`] and [`eviction`] free capacity for bindings that fit in no cluster.
 //! - [`event_hints`] requeues bindings whose cycles plugins stopped.
 
 mod bindings;
 mod cache;
+mod cluster_queues;
 mod configurations;
 mod cycle;
 mod cycle_end;
@@ -45,9 +47,11 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use berth_api::{
-    BindingKey, Cluster, ClusterResourceBinding, FederatedResourceQuota, ResourceBinding,
+    BindingKey, Cluster, ClusterQueue, ClusterResourceBinding, FederatedResourceQuota,
+    ResourceBinding,
 };
 use berth_events::EventRecorder;
+use k8s_openapi::api::core::v1::Namespace;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -60,7 +64,7 @@ use self::leadership::{Leading, Role};
 use self::records::Records;
 use crate::capacity_book::CapacityBook;
 use crate::clusters::Clusters;
-use crate::config::{Options, QuotaEnforcement};
+use crate::config::{ClusterQueues, Options, QuotaEnforcement};
 use crate::debug_api::query::DebugQuery;
 use crate::decision_log::Recorder;
 use crate::framework::plugin_messages::PluginMessage;
@@ -71,6 +75,7 @@ use crate::profiles::config_map_watch::ConfigChange;
 use crate::queue::{QueueOrder, Turns};
 use crate::recent_decisions::RecentDecisions;
 use crate::watch::WatchEvent;
+use crate::watch::list_progress::Source;
 use crate::writer::Writer;
 
 /// Time limit for pending writes and evictions on shutdown.
@@ -83,6 +88,8 @@ pub(crate) enum Input {
     Binding(WatchEvent<ResourceBinding>),
     ClusterBinding(WatchEvent<ClusterResourceBinding>),
     Quota(WatchEvent<FederatedResourceQuota>),
+    ClusterQueue(WatchEvent<ClusterQueue>),
+    Namespace(WatchEvent<Namespace>),
 }
 
 /// Channels into the scheduler's task.
@@ -141,7 +148,10 @@ impl Scheduler {
         let recent_decisions = RecentDecisions::new(options.debug_decisions);
         let mut cache = Cache::new(Clusters::new(keep_objects), plugin_state, book);
         if options.quotas == QuotaEnforcement::On {
-            cache.count_quotas();
+            cache.count_quotas(&[Source::Quotas]);
+        }
+        if options.cluster_queues == ClusterQueues::On {
+            cache.count_quotas(&[Source::ClusterQueues, Source::Namespaces]);
         }
         Self {
             config: Configurations::new(options.gates, frameworks, extenders, plugin_tasks),
@@ -190,10 +200,12 @@ impl Scheduler {
             leading.queue.flush(now);
         }
         self.expire_assumed_capacity(role.leading(), now);
+        self.refresh_cluster_queues(role.leading(), now);
         let mut busy = false;
         if let Role::Leading(leading) = role {
             self.reject_overdue_permits(leading, now);
             self.requeue_within_quotas(leading, now);
+            self.report_cluster_queues(leading, now);
             // 2. The cycles of ready keys. They perform no I/O, and their number is limited, so that inputs wait for a
             //    bounded time. The writes of their decisions run while the next phases wait.
             self.run_ready_cycles(leading, now);
@@ -297,6 +309,7 @@ impl Scheduler {
     /// of unchanged bindings do not delay them.
     fn start_leading(&self, role: &mut Role) {
         let mut leading = Leading::new(self.queue_order, &self.queue_turns);
+        self.assign_all_to_queues(&mut leading.queue);
         self.records.metrics.leading(true);
         let now = Instant::now();
         let all = self.cache.bindings.iter();
@@ -341,6 +354,14 @@ impl Scheduler {
 
     /// Sends the response to a request of a debug endpoint.
     fn answer_debug(&mut self, role: &Role, query: DebugQuery) {
+        let query = match query {
+            DebugQuery::Queues(key, reply) => {
+                // The caller may no longer wait for the response.
+                let _ = reply.send(self.queue_list(role, key.as_ref()));
+                return;
+            }
+            DebugQuery::Decisions(query) => query,
+        };
         let mut view = DebugView {
             role,
             records: &self.records,

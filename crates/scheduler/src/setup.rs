@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::config_map::{self, ConfigMapError};
-use crate::config::{ConfigError, Effective, Mode, Options, QuotaEnforcement};
+use crate::config::{ClusterQueues, ConfigError, Effective, Mode, Options, QuotaEnforcement};
 use crate::debug_api::query::DebugClient;
 use crate::decision_log::Recorder;
 use crate::decision_log::format::Configuration;
@@ -159,7 +159,13 @@ async fn run_shadow(
     probes.show_shadow(comparison.clone(), differences.clone());
     serve(&options, &probes, &client, &cancel).await?;
     ignored_flags::log_ineffective(&options.ineffective_flags);
-    let watches = start_watches(&client, options.timeouts.watch, options.quotas, &cancel);
+    let watches = start_watches(
+        &client,
+        options.timeouts.watch,
+        options.quotas,
+        ClusterQueues::Off,
+        &cancel,
+    );
     Shadow::new(&options, config, comparison, differences, probes)
         .run(watches, cancel)
         .await;
@@ -233,7 +239,13 @@ async fn run_with_metrics(
     let (config, seen) = initial_config(&options, &builder, &effective).await?;
     // Listen only after the configuration has been built.
     serve(&options, &probes, &client, &cancel).await?;
-    let watches = start_watches(&client, options.timeouts.watch, options.quotas, &cancel);
+    let watches = start_watches(
+        &client,
+        options.timeouts.watch,
+        options.quotas,
+        options.cluster_queues,
+        &cancel,
+    );
     let (changes, config_changes) = mpsc::channel(1);
     if let Some(name) = options.config_map.clone() {
         let watch = ConfigMapWatch {
@@ -398,11 +410,12 @@ async fn campaign(
     }
 }
 
-/// Starts the watches of clusters and bindings, and of quotas if they are enforced. Returns the channel of their events.
+/// Starts the watches of clusters and bindings, and of quotas and ClusterQueues if they are enforced. Returns the channel of their events.
 fn start_watches(
     client: &kube::Client,
     timeout: Duration,
     quotas: QuotaEnforcement,
+    cluster_queues: ClusterQueues,
     cancel: &CancellationToken,
 ) -> mpsc::Receiver<Input> {
     let (sender, events) = mpsc::channel(WATCH_EVENTS);
@@ -411,6 +424,22 @@ fn start_watches(
             Api::all(client.clone()),
             sender.clone(),
             Input::Quota,
+            timeout,
+            cancel.clone(),
+        ));
+    }
+    if cluster_queues == ClusterQueues::On {
+        tokio::spawn(watch::run_when_served(
+            Api::all(client.clone()),
+            sender.clone(),
+            Input::ClusterQueue,
+            timeout,
+            cancel.clone(),
+        ));
+        tokio::spawn(watch::run(
+            Api::all(client.clone()),
+            sender.clone(),
+            Input::Namespace,
             timeout,
             cancel.clone(),
         ));

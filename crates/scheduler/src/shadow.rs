@@ -164,6 +164,8 @@ impl Shadow {
                     self.report_readiness();
                 }
             }
+            // Shadow mode ignores ClusterQueues.
+            Input::ClusterQueue(_) | Input::Namespace(_) => {}
         }
     }
 

@@ -9,7 +9,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use berth_api::{Binding, BindingKey};
+use berth_api::cluster_queue::ClusterQueueStatus;
+use berth_api::{Binding, BindingKey, ClusterQueue};
 use berth_apimachinery::api_error::{api_error_message, has_code, is_unreachable};
 use berth_apimachinery::conflict_retry::CONFLICT_ATTEMPTS;
 use berth_apimachinery::timestamp;
@@ -276,6 +277,36 @@ impl Writer {
             biased;
             () = self.stopping.cancelled() => progress.has_landed() && self.leadership.holds(),
             () = self.limit.acquire() => self.leadership.holds(),
+        }
+    }
+
+    /// Writes the status of ClusterQueues, one after the other. A status that cannot be written is written by a later
+    /// report.
+    pub(crate) async fn write_queue_statuses(&self, statuses: Vec<(String, ClusterQueueStatus)>) {
+        let api: Api<ClusterQueue> = Api::all(self.client.clone());
+        for (name, status) in statuses {
+            if self.stopping.is_cancelled() || !self.may_send(Progress::Nothing).await {
+                return;
+            }
+            let mut body = json!({ "status": status });
+            // An empty list is not serialised, but must replace the old one.
+            body["status"]["usage"] = json!(status.usage);
+            let patch = Patch::Merge(body);
+            let parameters = PatchParams::default();
+            let sent = self
+                .send(api.patch_status(&name, &parameters, &patch))
+                .await;
+            match sent {
+                Err(error) if !has_code(&error, 404) => {
+                    let error = api_error_message(&error);
+                    tracing::warn!(
+                        cluster_queue = name,
+                        error,
+                        "cannot write the status of a ClusterQueue"
+                    );
+                }
+                _ => {}
+            }
         }
     }
 

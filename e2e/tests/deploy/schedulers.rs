@@ -2,7 +2,7 @@
 //! no other right. The default scheduler and the second scheduler share one account.
 
 use berth_api::binding::{BindingSpec, BindingStatus};
-use berth_api::{Cluster, ClusterResourceBinding, ResourceBinding};
+use berth_api::{Cluster, ClusterQueue, ClusterResourceBinding, ResourceBinding};
 use berth_e2e::events::{self, Wanted};
 use berth_e2e::{bare_control_plane, eventually, sample};
 use berth_test_requirements::needs;
@@ -136,10 +136,14 @@ async fn the_schedulers_have_exactly_the_rights_that_they_need() {
     }
     let kubeconfig = plane.kubeconfig_of("berth-scheduler");
     let _default = component::start(&plane, "karmada-scheduler", &kubeconfig, &[]).await;
-    // The second scheduler also connects to the estimators of the members, and enforces quotas.
+    // The second scheduler also connects to the estimators of the members, and enforces quotas and queues.
+    let queues: Api<ClusterQueue> = Api::all(plane.client.clone());
+    let queue = json!({ "metadata": { "name": "all" }, "spec": { "namespaceSelector": {} } });
+    let queue = serde_json::from_value(queue).unwrap();
+    queues.create(&PostParams::default(), &queue).await.unwrap();
     let more = [
         "--enable-scheduler-estimator",
-        "--feature-gates=FederatedQuotaEnforcement=true",
+        "--feature-gates=FederatedQuotaEnforcement=true,ClusterQueues=true",
     ];
     let _mine = component::start(&plane, "my-karmada-scheduler", &kubeconfig, &more).await;
     // Start standbys too, because only a standby watches the lease.

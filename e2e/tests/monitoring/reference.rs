@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use berth_api::ResourceBinding;
+use berth_api::{ClusterQueue, ResourceBinding};
 use berth_e2e::program::{command, free_port};
 use berth_e2e::{BareControlPlane, Objects as _, Program, eventually, sample};
 use berth_test_requirements::needs;
+use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 
 use crate::controllers::{MEMBER, Scene, config_map, policy, port_of};
@@ -31,7 +32,7 @@ A histogram `NAME` consists of `NAME_bucket` with the additional label `le`, `NA
 const SCHEDULER: &str = "\
 `berth scheduler` exports these metrics at `/metrics` of `--metrics-bind-address`. The metrics of extenders exist if the
 configuration has extenders. The metrics of estimators exist with `--enable-scheduler-estimator`, and the metric of the
-decision log exists with `--decision-log`.";
+decision log exists with `--decision-log`. The metrics of ClusterQueues exist if there are queues ([queues](queues.md)).";
 
 const CONTROLLERS: &str = "\
 `berth controllers` exports these metrics at `/metrics` of `--metrics-bind-address`, as karmada-controller-manager does.
@@ -88,7 +89,12 @@ fn start_scheduler(bare: &BareControlPlane, port: u16) -> Program {
     std::fs::write(&configuration, text.to_string()).unwrap();
     let configuration = format!("--config={}", configuration.display());
     let log = format!("--decision-log={}", bare.folder().join("log").display());
-    let arguments = [&configuration, &log, "--enable-scheduler-estimator=true"];
+    let arguments = [
+        &configuration,
+        &log,
+        "--enable-scheduler-estimator=true",
+        "--feature-gates=ClusterQueues=true",
+    ];
     start("scheduler", bare, port, &arguments)
 }
 
@@ -126,11 +132,17 @@ fn binding() -> ResourceBinding {
 /// Returns the metric families of a scheduler that has completed a scheduling cycle.
 async fn scheduler_families(bare: &BareControlPlane) -> Families {
     let port = free_port();
+    let queues: Api<ClusterQueue> = Api::all(bare.client.clone());
+    let quotas = json!([{ "name": "cpu", "nominalQuota": "1" }]);
+    let queue = json!({ "metadata": { "name": "red" }, "spec": { "quotas": quotas } });
+    let queue = serde_json::from_value(queue).unwrap();
+    queues.create(&PostParams::default(), &queue).await.unwrap();
     let scheduler = start_scheduler(bare, port);
     bare.bind(&binding()).await;
     let text = eventually("a completed cycle", async || {
         let text = scrape(port).await.map_err(|error| error.to_string())?;
-        if text.contains("karmada_scheduler_schedule_attempts_total{") {
+        let has_cycle = text.contains("karmada_scheduler_schedule_attempts_total{");
+        if has_cycle && text.contains("berth_scheduler_cluster_queue_used_ratio{") {
             Ok(text)
         } else {
             Err(text)

@@ -121,6 +121,10 @@ const EFFECTS: [(&str, &str); 27] = [
         "Berth's own: among bindings of equal priority, the namespaces take turns, so that thousands of bindings in one do not delay a few in another; `--namespace-weights` sets the length of their turns",
     ),
     (
+        "ClusterQueues",
+        "Berth's own: the scheduler limits bindings by ClusterQueues, which also take turns ([queues](queues.md))",
+    ),
+    (
         "RoutineEvents",
         "Berth's own: scheduler and controllers record an event for each successful step, as Karmada does: replicas read, object applied, status collected, and a copy of each event of the template on the binding",
     ),

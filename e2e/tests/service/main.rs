@@ -12,6 +12,7 @@ mod api_faults;
 mod assertions;
 #[cfg(target_os = "linux")]
 mod clock_jumps;
+mod cluster_queues;
 mod component_names;
 mod credentials;
 mod debug_decisions;

@@ -17,6 +17,8 @@ pub struct FeatureGates {
     pub priority_based_scheduling: bool,
     /// FairQueueing: among bindings of equal priority, the namespaces take turns.
     pub fair_queueing: bool,
+    /// ClusterQueues (specific to Berth): ClusterQueues limit bindings and take turns.
+    pub cluster_queues: bool,
     /// RoutineEvents: each successful step is recorded as an event, as in Karmada.
     pub routine_events: bool,
     /// FederatedQuotaEnforcement: admission refuses bindings that exceed a FederatedResourceQuota of their namespace.
@@ -100,6 +102,7 @@ impl FeatureGates {
     pub fn stand_alone() -> Self {
         Self {
             quota_enforcement: true,
+            cluster_queues: true,
             engine: EngineGates::stand_alone(),
             ..Self::default()
         }
@@ -111,6 +114,7 @@ impl Default for FeatureGates {
         Self {
             priority_based_scheduling: true,
             fair_queueing: true,
+            cluster_queues: false,
             routine_events: false,
             quota_enforcement: false,
             engine: EngineGates::default(),
@@ -224,6 +228,11 @@ const GATES: &[(&str, Stage, Effect)] = &[
         "FairQueueing",
         Stage::Own,
         Set(|gates, on| gates.fair_queueing = on),
+    ),
+    (
+        "ClusterQueues",
+        Stage::Own,
+        Set(|gates, on| gates.cluster_queues = on),
     ),
     (
         "RoutineEvents",

@@ -1,5 +1,5 @@
 //! Tests of the pages docs/members.md, docs/drift.md, docs/failover.md, docs/maintain-a-cluster.md, docs/capacity.md,
-//! docs/quotas.md, docs/gangs.md, docs/placement-limits.md and docs/preemption.md: the commands in the pages must succeed.
+//! docs/quotas.md, docs/queues.md, docs/gangs.md, docs/placement-limits.md and docs/preemption.md: the commands in the pages must succeed.
 
 use berth_test_requirements::needs;
 use std::process::Command;
@@ -117,6 +117,23 @@ fn the_commands_in_the_page_on_capacity_succeed() {
 #[test]
 fn the_commands_in_the_page_on_quotas_succeed() {
     run_page("quotas.md");
+}
+
+#[needs(kubectl)]
+#[test]
+fn the_commands_in_the_page_on_queues_lend_quota_and_return_it() {
+    let up = run_page("queues.md");
+    let train = [
+        "get",
+        "resourcebinding",
+        "-n",
+        "red",
+        "train-deployment",
+        "-o",
+    ];
+    let message = "jsonpath={.status.conditions[?(@.type=='Scheduled')].message}";
+    let train = up.kubectl(&[&train[..], &[message]].concat());
+    assert!(train.starts_with("ClusterQueue red: "), "{train}");
 }
 
 #[needs(kubectl)]

@@ -4,6 +4,7 @@
 //! Patches never change fields that the scheduler or other controllers write.
 
 use berth_api::BindingKind;
+use berth_api::cluster_queue::QUEUE_NAME;
 use berth_api::well_known::{POLICY_LIMITS, PREEMPTIBLE, PREEMPTIBLE_COPIED};
 use berth_apimachinery::merge_diff::merge_diff;
 use kube::api::DynamicObject;
@@ -104,6 +105,14 @@ pub fn binding_patch(
     );
     if !desired.annotations.contains_key(PREEMPTIBLE) {
         add_removal_of_preemptible(existing, &mut annotation_changes);
+    }
+    if !desired.labels.contains_key(QUEUE_NAME)
+        && meta
+            .labels
+            .as_ref()
+            .is_some_and(|labels| labels.contains_key(QUEUE_NAME))
+    {
+        label_changes.insert(QUEUE_NAME.to_owned(), Value::Null);
     }
     add_removal_of_limits(existing, &desired.annotations, &mut annotation_changes);
     if !label_changes.is_empty() {

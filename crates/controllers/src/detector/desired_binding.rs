@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use berth_api::admission::drop_empty_values;
 use berth_api::binding::ReplicaRequirements;
+use berth_api::cluster_queue::QUEUE_NAME;
 use berth_api::feature_gates::FeatureGates;
 use berth_api::placement::WorkloadGroupTerm;
 use berth_api::well_known::{PREEMPTIBLE, PREEMPTIBLE_COPIED, REPLICA_LIMITS};
@@ -25,7 +26,7 @@ pub struct DesiredBinding {
     pub owner_uid: String,
     /// The owner reference to the template. The binding has no other owner reference.
     pub owner: Value,
-    /// The labels that identify the policy.
+    /// The labels that identify the policy, and the name of the ClusterQueue.
     pub labels: Map<String, Value>,
     /// The annotations that identify the policy, and the annotations that are copied from the policy.
     pub annotations: Map<String, Value>,
@@ -96,6 +97,10 @@ pub fn binding_for(
     if let Some(limits) = &template.replica_limits {
         annotations.insert(REPLICA_LIMITS.to_owned(), json!(limits));
     }
+    let mut labels = claim.labels();
+    if let Some(queue) = template.labels.get(QUEUE_NAME) {
+        labels.insert(QUEUE_NAME.to_owned(), json!(queue));
+    }
     Ok(DesiredBinding {
         key,
         owner_uid: template.uid.clone(),
@@ -107,7 +112,7 @@ pub fn binding_for(
             "controller": true,
             "blockOwnerDeletion": true,
         }),
-        labels: claim.labels(),
+        labels,
         annotations,
         spec,
         interpreted: read,

@@ -1,27 +1,21 @@
-//! The list of FederatedResourceQuotas: how much of each limit is used, and which workloads wait for room.
-
-use std::fmt::Display;
+//! The list of FederatedResourceQuotas and ClusterQueues: how much of each limit is used, and which workloads wait for room.
 
 use axum::response::Html as Document;
-use berth_api::FederatedResourceQuota;
 use berth_api::federated_quota::Amounts;
-use berth_diagnosis::Reason;
+use berth_api::{ClusterQueue, FederatedResourceQuota};
 
-use super::format::{count, path};
-use super::parts::{self, Column, bar, text};
-use super::{DataState, Tab, frame, still_reading};
+use super::format::count;
+use super::limits::{MAX_QUOTAS, usage_bar, waiting};
+use super::parts::{self, Column, text};
+use super::{DataState, Tab, frame, queues, still_reading};
 use crate::html::Html;
 use crate::store::Store;
 
-/// Maximum number of quotas in the list. The server reads one more.
-pub(crate) const MAX_QUOTAS: usize = 200;
-/// Maximum number of waiting workloads of a quota.
-const MAX_WAITING: usize = 10;
-
-/// Returns the list of quotas. `quotas` is the reason if they cannot be read.
+/// Returns the list of quotas and queues. `quotas` or `cluster_queues` is the reason if they cannot be read.
 pub(crate) fn list(
     store: &Store,
     quotas: &Result<Vec<FederatedResourceQuota>, String>,
+    cluster_queues: &Result<Vec<ClusterQueue>, String>,
 ) -> Document<String> {
     frame("Quotas", Tab::Policies, &DataState::of(store), |html| {
         html.leaf("h1", &[], "Quotas");
@@ -39,6 +33,7 @@ pub(crate) fn list(
                 }
                 Ok(quotas) => table(html, store, quotas),
             }
+            queues::section(html, store, cluster_queues);
         });
     })
 }
@@ -52,7 +47,8 @@ fn table(html: &mut Html, store: &Store, quotas: &[FederatedResourceQuota]) {
             html.el("tr", &[], |html| {
                 parts::cell(html, c_quota, |html| html.text(&name));
                 parts::cell(html, c_used, |html| usage(html, quota));
-                parts::cell(html, c_waiting, |html| waiting(html, store, &name));
+                let subject = format!("quota {name}: ");
+                parts::cell(html, c_waiting, |html| waiting(html, store, &subject));
             });
         }
     });
@@ -79,46 +75,7 @@ fn usage(html: &mut Html, quota: &FederatedResourceQuota) {
     for (resource, limit) in &quota.spec.overall {
         let amount = used.get(resource);
         let label = format!("{resource}: {amount} of {}", limit.0);
-        let attributes: [(&str, &dyn Display); 2] = [("class", &"capacity"), ("title", &label)];
-        html.el("span", &attributes, |html| {
-            if let Ok(limit) = limit.parse() {
-                bar(html, permille(amount.ratio(limit)), &label);
-            }
-            html.leaf("span", &[], &label);
-        });
-    }
-}
-
-/// Returns a share as thousandths from 0 to 1000.
-fn permille(share: f64) -> i64 {
-    if share.is_nan() {
-        return 0;
-    }
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the value is from 0 to 1000"
-    )]
-    let permille = (share.clamp(0.0, 1.0) * 1000.0) as i64;
-    permille
-}
-
-/// Writes the workloads that a quota refuses.
-fn waiting(html: &mut Html, store: &Store, quota: &str) {
-    let subject = format!("quota {quota}: ");
-    let mut waiting = store.bindings.iter().filter(|(_, row)| {
-        row.workload.reason == Some(Reason::QuotaExceeded)
-            && row.workload.verdict.starts_with(&subject)
-    });
-    for (key, row) in waiting.by_ref().take(MAX_WAITING) {
-        html.leaf("a", &[("href", &path(key)), ("class", &"name")], key);
-        html.leaf("span", &[("class", &"sub")], &row.workload.verdict);
-    }
-    match waiting.count() {
-        0 => {}
-        more => html.leaf(
-            "span",
-            &[("class", &"sub")],
-            format!("and {} more", count(more)),
-        ),
+        let share = limit.parse().ok().map(|limit| amount.ratio(limit));
+        usage_bar(html, share, &label);
     }
 }

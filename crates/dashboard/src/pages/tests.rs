@@ -68,7 +68,14 @@ fn no_view_contains_markup_of_objects_or_queries() {
         ("policy", policies::page(&store, &policy)),
         ("fleet", fleet::page(&store, &fleet::View::new(&pairs))),
         ("bindings", bindings::page(&store, &Query::new(&pairs))),
-        ("quotas", quotas::list(&store, &Ok(vec![hostile_quota()]))),
+        (
+            "quotas",
+            quotas::list(
+                &store,
+                &Ok(vec![hostile_quota()]),
+                &Ok(vec![hostile_queue()]),
+            ),
+        ),
         ("live", live::page(&store)),
         (
             "binding",
@@ -97,6 +104,15 @@ fn hostile_quota() -> berth_api::FederatedResourceQuota {
     .unwrap()
 }
 
+fn hostile_queue() -> berth_api::ClusterQueue {
+    serde_json::from_value(json!({
+        "metadata": {"name": HOSTILE},
+        "spec": {"cohortName": HOSTILE, "quotas": [{"name": "cpu", "nominalQuota": "2"}]},
+        "status": {"usage": [{"name": "cpu", "total": "3", "borrowed": "1"}]},
+    }))
+    .unwrap()
+}
+
 #[test]
 fn the_page_of_quotas_shows_the_usage_and_the_waiting_workloads() {
     let quota = |name: &str| {
@@ -113,19 +129,20 @@ fn the_page_of_quotas_shows_the_usage_and_the_waiting_workloads() {
     .unwrap();
     let mut store = Store::default();
     store.apply_binding(refused, None, Timestamp::now());
-    let Document(page) = quotas::list(&store, &Ok(vec![quota("team")]));
+    let Document(page) = quotas::list(&store, &Ok(vec![quota("team")]), &Ok(vec![hostile_queue()]));
     for expected in [
         "shop/team",
         "cpu: 39 of 40",
         "width=\"975\"",
         "quota shop/team: ",
         "href=\"/bindings/",
+        "cpu: 3 of 2, 1 borrowed",
     ] {
         assert!(page.contains(expected), "{expected}: {page}");
     }
-    let Document(page) = quotas::list(&store, &Ok(vec![quota("other")]));
+    let Document(page) = quotas::list(&store, &Ok(vec![quota("other")]), &Ok(Vec::new()));
     assert!(!page.contains("href=\"/bindings/"), "{page}");
-    let Document(page) = quotas::list(&store, &Err("forbidden".to_owned()));
+    let Document(page) = quotas::list(&store, &Err("forbidden".to_owned()), &Ok(Vec::new()));
     assert!(page.contains("The quotas cannot be read: forbidden"));
 }
 

@@ -51,6 +51,25 @@ impl QuotaEnforcement {
     }
 }
 
+/// The use of ClusterQueues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClusterQueues {
+    /// The scheduler watches ClusterQueues and namespaces, and the queues limit bindings and take turns.
+    On,
+    /// The scheduler ignores ClusterQueues.
+    Off,
+}
+
+impl ClusterQueues {
+    fn of(gates: &FeatureGates) -> Self {
+        if gates.cluster_queues {
+            Self::On
+        } else {
+            Self::Off
+        }
+    }
+}
+
 /// Validated options of the scheduler.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -70,6 +89,8 @@ pub struct Options {
     pub gates: EngineGates,
     /// The check of decisions against FederatedResourceQuotas.
     pub quotas: QuotaEnforcement,
+    /// The use of ClusterQueues.
+    pub cluster_queues: ClusterQueues,
     /// True to record an event for each successful step.
     pub routine_events: bool,
     /// True if selected clusters with 0 replicas are part of a decision.
@@ -119,6 +140,7 @@ impl Options {
             configuration: SchedulerConfiguration::default(),
             gates: EngineGates::default(),
             quotas: QuotaEnforcement::Off,
+            cluster_queues: ClusterQueues::Off,
             routine_events: false,
             empty_workload_propagation: false,
             lease: None,
@@ -151,6 +173,7 @@ impl Options {
         Self {
             gates: gates.engine,
             quotas: QuotaEnforcement::of(&gates),
+            cluster_queues: ClusterQueues::of(&gates),
             routine_events: gates.routine_events,
             order,
             turns: turns(gates, NamespaceWeights::default()),
@@ -223,6 +246,7 @@ impl TryFrom<SchedulerArgs> for Options {
             configuration,
             gates: args.feature_gates.engine,
             quotas: QuotaEnforcement::of(&args.feature_gates),
+            cluster_queues: ClusterQueues::of(&args.feature_gates),
             routine_events: args.feature_gates.routine_events,
             empty_workload_propagation: args.enable_empty_workload_propagation,
             lease,

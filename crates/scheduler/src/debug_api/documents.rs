@@ -16,6 +16,8 @@ use crate::decision_log::format::{DecisionResult, Estimates, Peers, Workload};
 pub const API_VERSION: &str = "debug.berth.io/v1";
 /// Path of the endpoint for decisions.
 pub const DECISIONS_PATH: &str = "/debug/decisions";
+/// Path of the endpoint for the queues.
+pub const QUEUES_PATH: &str = "/debug/queues";
 /// Path of the endpoint for the configuration.
 pub const CONFIGURATION_PATH: &str = "/debug/configuration";
 
@@ -90,6 +92,94 @@ pub struct DecisionDetails {
     /// Notes about missing parts of this document.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+/// The ClusterQueues and namespaces that take turns in the scheduler.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueList {
+    /// `debug.berth.io/v1`.
+    pub api_version: String,
+    /// `QueueList`.
+    pub kind: String,
+    /// True if this scheduler is the leader. The queue of a standby is empty.
+    pub leading: bool,
+    /// All ClusterQueues by name, and then the namespaces with most ready bindings, at most 100.
+    pub queues: Vec<QueueSummary>,
+    /// The position of the requested binding. Absent if the binding is not ready to be scheduled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<QueuePosition>,
+}
+
+/// A ClusterQueue, or a namespace without one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueSummary {
+    /// The name of the ClusterQueue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_queue: Option<String>,
+    /// The namespace, empty for ClusterResourceBindings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The number of bindings in one turn.
+    pub weight: u32,
+    /// The number of bindings that are ready to be scheduled.
+    pub ready: usize,
+    /// The number of bindings that wait, because a limit refuses them.
+    #[serde(default)]
+    pub held: usize,
+    /// The number of bindings without clusters. Only of ClusterQueues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<usize>,
+    /// The number of bindings with clusters. Only of ClusterQueues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admitted: Option<usize>,
+    /// The time for which the first binding waits, in seconds.
+    #[serde(default)]
+    pub oldest_seconds: i64,
+    /// The cohort of the ClusterQueue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cohort: Option<String>,
+    /// True if the ClusterQueue admits no bindings.
+    #[serde(default)]
+    pub is_held: bool,
+    /// The usage of the limited resources of the ClusterQueue.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub usage: Vec<ResourceUse>,
+}
+
+/// The usage of a resource by a ClusterQueue. Amounts are in the notation of Kubernetes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceUse {
+    /// The resource.
+    pub name: String,
+    /// The usage, with the decisions that are not written yet.
+    pub used: String,
+    /// The nominal quota.
+    pub nominal: String,
+    /// The part of the usage beyond the nominal quota.
+    pub borrowed: String,
+}
+
+/// The position of a binding that is ready to be scheduled.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueuePosition {
+    /// The ClusterQueue with which the binding takes turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_queue: Option<String>,
+    /// The namespace with which the binding takes turns, empty for ClusterResourceBindings. Absent without turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The position among the ready bindings of the queue or namespace with the same priority, from 1.
+    pub place: usize,
+    /// The number of these bindings.
+    pub of: usize,
+    /// The number of queues and namespaces that take turns at this priority.
+    pub tenants: usize,
+    /// The approximate number of bindings that are scheduled first.
+    pub before: usize,
 }
 
 /// The configuration that the scheduler uses now.

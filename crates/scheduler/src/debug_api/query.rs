@@ -8,14 +8,23 @@ use http::StatusCode;
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{DecisionDetails, DecisionList};
+use super::{DecisionDetails, DecisionList, QueueList};
 
 /// Maximum number of requests that wait for the scheduler's task.
 const WAITING: usize = 16;
 
-/// A request to the scheduler's task, with the channel for the response.
+/// A request to the scheduler's task.
 #[derive(Debug)]
 pub(crate) enum DebugQuery {
+    /// A request for recorded decisions.
+    Decisions(DecisionQuery),
+    /// Requests the queues, and the position of a binding.
+    Queues(Option<BindingKey>, oneshot::Sender<QueueList>),
+}
+
+/// A request for recorded decisions, with the channel for the response.
+#[derive(Debug)]
+pub(crate) enum DecisionQuery {
     /// Requests all recorded decisions, without details.
     List(oneshot::Sender<DecisionList>),
     /// Requests the last decision about a binding. The response is `None` if no decision about the binding is recorded.
@@ -36,29 +45,26 @@ impl DebugClient {
     /// Responds to an HTTP request for decisions. If the parameters contain `binding`, the response is the decision
     /// about this binding. Otherwise the response is the list of all decisions.
     pub(crate) async fn decisions(self, parameters: BTreeMap<String, String>) -> DebugResponse {
-        if let Some(unknown) = parameters.keys().find(|name| *name != "binding") {
-            let reason = format!("unknown parameter {unknown:?}; use binding=NAMESPACE/NAME");
-            return Err((StatusCode::BAD_REQUEST, reason));
-        }
-        let Some(name) = parameters.get("binding") else {
-            return document(&self.request(DebugQuery::List).await?);
+        let Some(key) = binding_of(&parameters)? else {
+            let list = |reply| DebugQuery::Decisions(DecisionQuery::List(reply));
+            return document(&self.request(list).await?);
         };
-        let Some(key) = key(name) else {
-            let reason = format!(
-                "{name:?} is not NAMESPACE/NAME of a ResourceBinding or NAME of a ClusterResourceBinding"
-            );
-            return Err((StatusCode::BAD_REQUEST, reason));
-        };
+        let missing = format!("there is no record of a decision about {key}");
         let details = self
-            .request(|reply| DebugQuery::Decision(key, reply))
+            .request(|reply| DebugQuery::Decisions(DecisionQuery::Decision(key, reply)))
             .await?;
         match details {
             Some(details) => document(&details),
-            None => Err((
-                StatusCode::NOT_FOUND,
-                format!("there is no record of a decision about {name}"),
-            )),
+            None => Err((StatusCode::NOT_FOUND, missing)),
         }
+    }
+
+    /// Responds to an HTTP request for the queues. If the parameters contain `binding`, the response contains the position
+    /// of this binding.
+    pub(crate) async fn queues(self, parameters: BTreeMap<String, String>) -> DebugResponse {
+        let key = binding_of(&parameters)?;
+        let list = self.request(|reply| DebugQuery::Queues(key, reply)).await?;
+        document(&list)
     }
 
     async fn request<T>(
@@ -72,6 +78,25 @@ impl DebugClient {
             .map_err(|_| busy("too many requests, or the scheduler is stopping"))?;
         answer.await.map_err(|_| busy("the scheduler is stopping"))
     }
+}
+
+/// Returns the binding that the parameters name.
+fn binding_of(
+    parameters: &BTreeMap<String, String>,
+) -> Result<Option<BindingKey>, (StatusCode, String)> {
+    if let Some(unknown) = parameters.keys().find(|name| *name != "binding") {
+        let reason = format!("unknown parameter {unknown:?}; use binding=NAMESPACE/NAME");
+        return Err((StatusCode::BAD_REQUEST, reason));
+    }
+    let Some(name) = parameters.get("binding") else {
+        return Ok(None);
+    };
+    key(name).map(Some).ok_or_else(|| {
+        let reason = format!(
+            "{name:?} is not NAMESPACE/NAME of a ResourceBinding or NAME of a ClusterResourceBinding"
+        );
+        (StatusCode::BAD_REQUEST, reason)
+    })
 }
 
 fn document(document: &impl Serialize) -> DebugResponse {

@@ -43,7 +43,22 @@ pub(super) struct Families {
     plugins: Mutex<BTreeMap<PluginLabels, Histogram>>,
     pub(super) incoming: Counters<EventLabels>,
     queue: Mutex<QueueState>,
+    cluster_queues: Mutex<Vec<QueueMetrics>>,
     pub(super) leading: AtomicBool,
+}
+
+/// The state of a ClusterQueue.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct QueueMetrics {
+    pub(crate) name: String,
+    /// The number of bindings without clusters.
+    pub(crate) pending: usize,
+    /// The number of bindings with clusters.
+    pub(crate) admitted: usize,
+    /// The time for which the first binding waits, in seconds.
+    pub(crate) oldest_seconds: i64,
+    /// The used share of the nominal quota of each resource.
+    pub(crate) used: Vec<(String, f64)>,
 }
 
 /// The state of the queue.
@@ -68,6 +83,60 @@ impl Families {
         change(&mut self.queue.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
+    /// Sets the state of all ClusterQueues.
+    pub(super) fn cluster_queues(&self, queues: Vec<QueueMetrics>) {
+        let mut known = self
+            .cluster_queues
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *known = queues;
+    }
+
+    fn register_cluster_queues(&self, registry: &mut Registry) {
+        let queues = self
+            .cluster_queues
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if queues.is_empty() {
+            return;
+        }
+        let label = |queue: &QueueMetrics| [("cluster_queue", queue.name.clone())];
+        let of = |value: fn(&QueueMetrics) -> f64| {
+            let series = queues.iter();
+            Series::new(series.map(|queue| (label(queue), ConstGauge::new(value(queue)))))
+        };
+        registry.register(
+            "berth_scheduler_cluster_queue_pending_bindings",
+            "Number of bindings without clusters, by ClusterQueue.",
+            of(|queue| count(queue.pending)),
+        );
+        registry.register(
+            "berth_scheduler_cluster_queue_admitted_bindings",
+            "Number of bindings with clusters, by ClusterQueue.",
+            of(|queue| count(queue.admitted)),
+        );
+        registry.register(
+            "berth_scheduler_cluster_queue_oldest_seconds",
+            "Time for which the first binding of a ClusterQueue waits, in seconds.",
+            of(|queue| i32::try_from(queue.oldest_seconds).map_or(f64::INFINITY, f64::from)),
+        );
+        let shares = queues.iter().flat_map(|queue| {
+            let used = queue.used.iter();
+            used.map(|(resource, share)| {
+                let labels = [
+                    ("cluster_queue", queue.name.clone()),
+                    ("resource", resource.clone()),
+                ];
+                (labels, ConstGauge::new(*share))
+            })
+        });
+        registry.register(
+            "berth_scheduler_cluster_queue_used_ratio",
+            "Used share of the nominal quota of a ClusterQueue, by resource; more than 1 if the queue borrows.",
+            Series::new(shares),
+        );
+    }
+
     pub(super) fn register(&self, registry: &mut Registry) {
         self.cycles.register(registry);
         let plugins = self.plugins.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,9 +152,15 @@ impl Families {
             self.incoming.clone(),
         );
         self.queue(|queue| queue.register(registry));
+        self.register_cluster_queues(registry);
         // As in Karmada, the label `name` is empty, because existing queries may select the empty name.
         leader_election::register(registry, "", self.leading.load(Ordering::Relaxed));
     }
+}
+
+/// Returns a number of bindings as the value of a metric.
+fn count(count: usize) -> f64 {
+    u32::try_from(count).map_or(f64::INFINITY, f64::from)
 }
 
 impl QueueState {

@@ -1,12 +1,13 @@
-//! The ready keys of one lane. Keys of the highest rank come first. Among keys of equal rank, the namespaces take turns,
-//! so that a namespace with thousands of keys does not delay the few keys of another one. Within a namespace, the key
-//! that became ready first comes first.
+//! The ready keys of one lane. Keys of the highest rank come first. Among keys of equal rank, the tenants take turns, so
+//! that a tenant with thousands of keys does not delay the few keys of another one. A tenant is a ClusterQueue, or a
+//! namespace without one. Within a tenant, the key that became ready first comes first.
 //!
-//! In each turn, a namespace gets as many keys as its weight. A namespace that becomes ready therefore waits for at most
-//! one turn of each other namespace (weighted round robin). Only namespaces with ready keys use memory.
+//! In each turn, a tenant gets as many keys as its weight. A tenant that becomes ready therefore waits for at most one turn
+//! of each other tenant (weighted round robin). Only tenants with ready keys use memory. Each operation takes logarithmic
+//! time.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ use berth_api::BindingKey;
 
 use super::{Rank, SortKey};
 
-/// The turns of namespaces among keys of equal rank.
+/// The turns of tenants among keys of equal rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Turns {
     /// Each namespace takes turns. ClusterResourceBindings are one more namespace, whose name is empty.
@@ -44,36 +45,127 @@ impl NamespaceWeights {
     }
 }
 
-/// The namespace that takes turns. Without turns, all keys belong to `None`.
-type Tenant = Option<Arc<str>>;
+/// The owner of turns.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Tenant {
+    /// A ClusterQueue.
+    ClusterQueue(Arc<str>),
+    /// A namespace without a ClusterQueue. Of ClusterResourceBindings, `None`.
+    Namespace(Option<Arc<str>>),
+    /// All keys, if there are no turns.
+    #[default]
+    All,
+}
+
+/// The keys of a tenant and the number of its next turn.
+type Waiting<'a> = (&'a Tenant, &'a TenantKeys);
 
 /// The ready keys of one lane.
 #[derive(Debug, Default)]
 pub(super) struct ReadyKeys {
-    turns: Turns,
     ranks: BTreeMap<Reverse<Rank>, RankedKeys>,
     len: usize,
 }
 
 /// The ready keys of one rank.
 #[derive(Debug, Default)]
-struct RankedKeys {
-    /// The keys of each namespace. No set is empty.
-    keys: HashMap<Tenant, BTreeSet<(Instant, u64, BindingKey)>>,
-    /// The namespaces in `keys`, the next one first.
-    rotation: VecDeque<Tenant>,
-    /// The number of keys that the first namespace got in its present turn.
+pub(super) struct RankedKeys {
+    /// The keys of each tenant. No set is empty.
+    tenants: HashMap<Tenant, TenantKeys>,
+    /// The tenants in `tenants` by the number of their next turn.
+    rotation: BTreeMap<u64, Tenant>,
+    last_turn: u64,
+    /// The number of keys that the first tenant got in its present turn.
     served: u32,
 }
 
-impl ReadyKeys {
-    pub(super) fn new(turns: Turns) -> Self {
-        Self {
-            turns,
-            ..Self::default()
+#[derive(Debug)]
+struct TenantKeys {
+    turn: u64,
+    keys: BTreeSet<(Instant, u64, BindingKey)>,
+}
+
+/// The position of a key among the ready keys of its lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// The position among the keys of the tenant, from 1.
+    pub(crate) place: usize,
+    /// The number of ready keys of the tenant with the same rank.
+    pub(crate) of: usize,
+    /// The number of tenants with ready keys of the same rank.
+    pub(crate) tenants: usize,
+    /// The number of keys that come first, if no key becomes ready or delayed meanwhile.
+    pub(crate) before: usize,
+}
+
+impl RankedKeys {
+    fn next_turn(&mut self) -> u64 {
+        self.last_turn += 1;
+        self.last_turn
+    }
+
+    /// Ends the turn of the first tenant, whose keys are `rest`.
+    fn end_turn(&mut self, tenant: Tenant, rest: Option<BTreeSet<(Instant, u64, BindingKey)>>) {
+        self.rotation.pop_first();
+        self.served = 0;
+        if let Some(keys) = rest {
+            let turn = self.next_turn();
+            self.rotation.insert(turn, tenant.clone());
+            self.tenants.insert(tenant, TenantKeys { turn, keys });
         }
     }
 
+    fn position(&self, tenant: &Tenant, key: &BindingKey, weights: &Weights) -> Option<Position> {
+        let own = self.tenants.get(tenant)?;
+        let index = own.keys.iter().position(|(.., other)| other == key)?;
+        let first = self.rotation.first_key_value().map(|(turn, _)| *turn);
+        let served = |turn: u64| {
+            if first == Some(turn) {
+                u64::from(self.served)
+            } else {
+                0
+            }
+        };
+        let place = u64::try_from(index).unwrap_or(u64::MAX);
+        let weight = u64::from(weights.of(tenant));
+        // The turn of the tenant in which the key comes, from 0.
+        let round = (place + served(own.turn)) / weight;
+        let others = self.tenants.iter().filter(|(other, _)| *other != tenant);
+        let before = others.map(|(other, keys): Waiting<'_>| {
+            let rounds = round + u64::from(keys.turn < own.turn);
+            let weight = u64::from(weights.of(other));
+            let gets = (rounds * weight).saturating_sub(served(keys.turn).min(rounds * weight));
+            usize::try_from(gets)
+                .unwrap_or(usize::MAX)
+                .min(keys.keys.len())
+        });
+        Some(Position {
+            place: index + 1,
+            of: own.keys.len(),
+            tenants: self.tenants.len(),
+            before: index + before.sum::<usize>(),
+        })
+    }
+}
+
+/// The number of keys that each tenant gets in one turn.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Weights {
+    pub(super) namespaces: NamespaceWeights,
+    pub(super) queues: BTreeMap<Arc<str>, u32>,
+}
+
+impl Weights {
+    pub(super) fn of(&self, tenant: &Tenant) -> u32 {
+        match tenant {
+            Tenant::ClusterQueue(name) => self.queues.get(name).copied().unwrap_or(1).max(1),
+            Tenant::Namespace(name) => self.namespaces.of(name.as_deref().unwrap_or_default()),
+            Tenant::All => u32::MAX,
+        }
+    }
+}
+
+impl ReadyKeys {
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -82,36 +174,55 @@ impl ReadyKeys {
         self.len == 0
     }
 
-    pub(super) fn insert(&mut self, (rank, since, serial): SortKey, key: &BindingKey) {
-        let tenant = self.tenant(key);
+    pub(super) fn insert(
+        &mut self,
+        (rank, since, serial): SortKey,
+        tenant: &Tenant,
+        key: &BindingKey,
+    ) {
         let ranked = self.ranks.entry(rank).or_default();
-        let keys = ranked.keys.entry(tenant).or_insert_with_key(|tenant| {
-            ranked.rotation.push_back(tenant.clone());
-            BTreeSet::new()
-        });
-        if keys.insert((since, serial, key.clone())) {
-            self.len += 1;
-        }
+        let entry = (since, serial, key.clone());
+        let is_new = if let Some(tenant) = ranked.tenants.get_mut(tenant) {
+            tenant.keys.insert(entry)
+        } else {
+            let turn = ranked.next_turn();
+            ranked.rotation.insert(turn, tenant.clone());
+            let keys = BTreeSet::from([entry]);
+            ranked
+                .tenants
+                .insert(tenant.clone(), TenantKeys { turn, keys });
+            true
+        };
+        self.len += usize::from(is_new);
     }
 
     /// Removes a key. Reports whether the lane contained it.
-    pub(super) fn remove(&mut self, (rank, since, serial): SortKey, key: &BindingKey) -> bool {
-        let tenant = self.tenant(key);
+    pub(super) fn remove(
+        &mut self,
+        (rank, since, serial): SortKey,
+        tenant: &Tenant,
+        key: &BindingKey,
+    ) -> bool {
         let Some(ranked) = self.ranks.get_mut(&rank) else {
             return false;
         };
-        let Some(keys) = ranked.keys.get_mut(&tenant) else {
+        let Some(of_tenant) = ranked.tenants.get_mut(tenant) else {
             return false;
         };
-        let is_removed = keys.remove(&(since, serial, key.clone()));
-        if keys.is_empty() {
-            ranked.keys.remove(&tenant);
-            if ranked.rotation.front() == Some(&tenant) {
+        let is_removed = of_tenant.keys.remove(&(since, serial, key.clone()));
+        if of_tenant.keys.is_empty() {
+            let turn = of_tenant.turn;
+            ranked.tenants.remove(tenant);
+            if ranked
+                .rotation
+                .first_key_value()
+                .is_some_and(|(first, _)| *first == turn)
+            {
                 ranked.served = 0;
             }
-            ranked.rotation.retain(|other| *other != tenant);
+            ranked.rotation.remove(&turn);
         }
-        if ranked.keys.is_empty() {
+        if ranked.tenants.is_empty() {
             self.ranks.remove(&rank);
         }
         self.len -= usize::from(is_removed);
@@ -119,27 +230,22 @@ impl ReadyKeys {
     }
 
     /// Removes the next key, and returns it with the time at which it became ready.
-    pub(super) fn pop(&mut self) -> Option<(Instant, BindingKey)> {
+    pub(super) fn pop(&mut self, weights: &Weights) -> Option<(Instant, BindingKey)> {
         let mut first = self.ranks.first_entry()?;
         let ranked = first.get_mut();
-        let tenant = ranked.rotation.front()?.clone();
-        let keys = ranked.keys.get_mut(&tenant)?;
-        let (since, _, key) = keys.pop_first()?;
+        let tenant = ranked.rotation.first_key_value()?.1.clone();
+        let of_tenant = ranked.tenants.get_mut(&tenant)?;
+        let (since, _, key) = of_tenant.keys.pop_first()?;
         self.len -= 1;
         ranked.served += 1;
-        let weight = match &self.turns {
-            Turns::ByNamespace(weights) => weights.of(tenant.as_deref().unwrap_or_default()),
-            Turns::None => u32::MAX,
-        };
-        if keys.is_empty() {
-            ranked.keys.remove(&tenant);
-            ranked.rotation.pop_front();
-            ranked.served = 0;
-        } else if ranked.served >= weight {
-            ranked.rotation.rotate_left(1);
-            ranked.served = 0;
+        if of_tenant.keys.is_empty() {
+            ranked.tenants.remove(&tenant);
+            ranked.end_turn(tenant, None);
+        } else if ranked.served >= weights.of(&tenant) {
+            let rest = std::mem::take(&mut of_tenant.keys);
+            ranked.end_turn(tenant, Some(rest));
         }
-        if ranked.keys.is_empty() {
+        if ranked.tenants.is_empty() {
             first.remove();
         }
         Some((since, key))
@@ -147,17 +253,41 @@ impl ReadyKeys {
 
     /// Returns the time at which the oldest key became ready.
     pub(super) fn oldest(&self) -> Option<Instant> {
-        let keys = self.ranks.values().flat_map(|ranked| ranked.keys.values());
-        keys.filter_map(|keys| keys.first())
+        let tenants = self
+            .ranks
+            .values()
+            .flat_map(|ranked| ranked.tenants.values());
+        tenants
+            .filter_map(|tenant| tenant.keys.first())
             .map(|(since, ..)| *since)
             .min()
     }
 
-    fn tenant(&self, key: &BindingKey) -> Tenant {
-        match self.turns {
-            Turns::ByNamespace(_) => key.namespace.clone(),
-            Turns::None => None,
-        }
+    /// Returns the position of a key, or `None` if the lane does not contain it. Reads all tenants of the lane.
+    pub(super) fn position(
+        &self,
+        rank: Reverse<Rank>,
+        tenant: &Tenant,
+        key: &BindingKey,
+        weights: &Weights,
+    ) -> Option<Position> {
+        let higher = self.ranks.range(..rank);
+        let higher = higher.flat_map(|(_, ranked)| ranked.tenants.values());
+        let higher: usize = higher.map(|tenant| tenant.keys.len()).sum();
+        let position = self.ranks.get(&rank)?.position(tenant, key, weights)?;
+        Some(Position {
+            before: higher + position.before,
+            ..position
+        })
+    }
+
+    /// Returns the number of ready keys of each tenant, and the time at which its oldest key became ready.
+    pub(super) fn by_tenant(&self) -> impl Iterator<Item = (&Tenant, usize, Instant)> {
+        let tenants = self.ranks.values().flat_map(|ranked| &ranked.tenants);
+        tenants.filter_map(|(tenant, of_tenant)| {
+            let (since, ..) = of_tenant.keys.first()?;
+            Some((tenant, of_tenant.keys.len(), *since))
+        })
     }
 }
 
@@ -169,8 +299,97 @@ mod tests {
 
     use super::*;
 
-    fn lane(turns: Turns, keys: &[(&str, i64)]) -> ReadyKeys {
-        let mut lane = ReadyKeys::new(turns);
+    /// A lane with its turns.
+    struct Lane(ReadyKeys, Turns, Weights);
+
+    impl Lane {
+        fn new(turns: Turns) -> Self {
+            let mut weights = Weights::default();
+            if let Turns::ByNamespace(namespaces) = &turns {
+                weights.namespaces = namespaces.clone();
+            }
+            weights.queues = BTreeMap::from([("q".into(), 2)]);
+            Self(ReadyKeys::default(), turns, weights)
+        }
+
+        /// Returns the tenant of a key. The namespaces p and q belong to the ClusterQueue q.
+        fn tenant(&self, key: &BindingKey) -> Tenant {
+            match (&self.1, key.namespace.as_deref()) {
+                (Turns::None, _) => Tenant::All,
+                (_, Some("p" | "q")) => Tenant::ClusterQueue("q".into()),
+                _ => Tenant::Namespace(key.namespace.clone()),
+            }
+        }
+
+        fn insert(&mut self, sort_key: SortKey, key: &BindingKey) {
+            self.0.insert(sort_key, &self.tenant(key), key);
+        }
+
+        fn remove(&mut self, sort_key: SortKey, key: &BindingKey) -> bool {
+            self.0.remove(sort_key, &self.tenant(key), key)
+        }
+
+        fn position(&self, sort_key: SortKey, key: &BindingKey) -> Option<Position> {
+            self.0.position(sort_key.0, &self.tenant(key), key, &self.2)
+        }
+
+        fn pop(&mut self) -> Option<(Instant, BindingKey)> {
+            self.0.pop(&self.2)
+        }
+    }
+
+    /// Tenants in the order of their turns, with their keys, for each rank. The first tenant has got `served` keys.
+    #[derive(Default)]
+    struct PlainRoundRobin(BTreeMap<Reverse<i64>, (u32, Vec<(Tenant, Vec<(u64, BindingKey)>)>)>);
+
+    impl PlainRoundRobin {
+        fn insert(&mut self, rank: i64, tenant: Tenant, number: u64, key: BindingKey) {
+            let (_, tenants) = self.0.entry(Reverse(rank)).or_default();
+            match tenants.iter_mut().find(|(known, _)| *known == tenant) {
+                Some((_, keys)) => keys.push((number, key)),
+                None => tenants.push((tenant, vec![(number, key)])),
+            }
+        }
+
+        fn remove_oldest(&mut self, rank: i64, tenant: &Tenant) -> Option<(u64, BindingKey)> {
+            let (served, tenants) = self.0.get_mut(&Reverse(rank))?;
+            let index = tenants.iter().position(|(known, _)| known == tenant)?;
+            let removed = tenants[index].1.remove(0);
+            if tenants[index].1.is_empty() {
+                tenants.remove(index);
+                if index == 0 {
+                    *served = 0;
+                }
+            }
+            if tenants.is_empty() {
+                self.0.remove(&Reverse(rank));
+            }
+            Some(removed)
+        }
+
+        fn pop(&mut self, weights: &Weights) -> Option<BindingKey> {
+            let mut first = self.0.first_entry()?;
+            let (served, tenants) = first.get_mut();
+            let (tenant, mut keys) = tenants.remove(0);
+            let (_, key) = keys.remove(0);
+            *served += 1;
+            if keys.is_empty() {
+                *served = 0;
+            } else if *served >= weights.of(&tenant) {
+                *served = 0;
+                tenants.push((tenant, keys));
+            } else {
+                tenants.insert(0, (tenant, keys));
+            }
+            if tenants.is_empty() {
+                first.remove();
+            }
+            Some(key)
+        }
+    }
+
+    fn lane(turns: Turns, keys: &[(&str, i64)]) -> Lane {
+        let mut lane = Lane::new(turns);
         let start = Instant::now();
         for (number, (name, rank)) in (0_u32..).zip(keys) {
             let (namespace, _) = name.split_at(1);
@@ -181,7 +400,7 @@ mod tests {
         lane
     }
 
-    fn names(mut lane: ReadyKeys) -> String {
+    fn names(mut lane: Lane) -> String {
         let keys = std::iter::from_fn(|| lane.pop());
         let names: Vec<String> = keys.map(|(_, key)| key.name.to_string()).collect();
         names.join(" ")
@@ -209,6 +428,12 @@ mod tests {
     }
 
     #[test]
+    fn the_namespaces_of_a_queue_share_its_turns() {
+        let keys = ["p1", "a1", "q1", "p2", "q2", "a2", "b1"].map(|name| (name, 0));
+        assert_eq!(names(lane(Turns::default(), &keys)), "p1 q1 a1 b1 p2 q2 a2");
+    }
+
+    #[test]
     fn ten_bindings_do_not_wait_for_ten_thousand() {
         let many: Vec<String> = (0..10_000).map(|number| format!("a{number}")).collect();
         let mut keys: Vec<(&str, i64)> = many.iter().map(|name| (&**name, 0)).collect();
@@ -233,7 +458,7 @@ mod tests {
             weight in 1..4_u32,
         ) {
             let weights = NamespaceWeights::new([("a".to_owned(), weight)]);
-            let mut lane = ReadyKeys::new(Turns::ByNamespace(weights));
+            let mut lane = Lane::new(Turns::ByNamespace(weights));
             let now = Instant::now();
             let mut present = Vec::new();
             for (number, (namespace, rank, removed)) in (0_u64..).zip(&keys) {
@@ -247,14 +472,14 @@ mod tests {
                     present.push((*rank, namespace.clone(), number));
                 }
             }
-            prop_assert_eq!(lane.len(), present.len());
+            prop_assert_eq!(lane.0.len(), present.len());
             let mut popped: Vec<(i64, String, u64)> = Vec::new();
             while let Some((_, key)) = lane.pop() {
                 let number: u64 = key.name.parse().unwrap();
                 let index = usize::try_from(number).unwrap();
                 popped.push((keys[index].1, key.namespace.unwrap().to_string(), number));
             }
-            prop_assert!(lane.is_empty() && lane.oldest().is_none());
+            prop_assert!(lane.0.is_empty() && lane.0.oldest().is_none());
             let of = |list: &[(i64, String, u64)], rank: i64, namespace: &str| -> Vec<u64> {
                 let mine = list.iter().filter(|(of, name, _)| *of == rank && name == namespace);
                 mine.map(|(.., number)| *number).collect()
@@ -274,6 +499,74 @@ mod tests {
             }
             let ranks: Vec<i64> = popped.iter().map(|(rank, ..)| *rank).collect();
             prop_assert!(ranks.is_sorted_by(|a, b| a >= b));
+        }
+
+        /// The lane is a plain weighted round robin, whatever is removed and added between two turns.
+        #[test]
+        fn the_order_is_that_of_a_plain_round_robin(
+            steps in prop::collection::vec(("[abpq]", 0..2_i64, 0..3_u8), 0..80),
+            weight in 1..4_u32,
+        ) {
+            let weights = NamespaceWeights::new([("a".to_owned(), weight)]);
+            let mut lane = Lane::new(Turns::ByNamespace(weights));
+            let mut plain = PlainRoundRobin::default();
+            let now = Instant::now();
+            for (number, (namespace, rank, step)) in (0_u64..).zip(&steps) {
+                let key = BindingKey::new(namespace, &number.to_string());
+                let sort_key = (Reverse(Rank::of(*rank)), now, number);
+                let tenant = lane.tenant(&key);
+                match step {
+                    0 => {
+                        let popped = lane.pop().map(|(_, key)| key);
+                        prop_assert_eq!(popped, plain.pop(&lane.2));
+                    }
+                    1 => {
+                        let removed = plain.remove_oldest(*rank, &tenant);
+                        if let Some((number, key)) = removed {
+                            prop_assert!(lane.remove((Reverse(Rank::of(*rank)), now, number), &key));
+                        }
+                    }
+                    _ => {
+                        lane.insert(sort_key, &key);
+                        plain.insert(*rank, tenant, number, key);
+                    }
+                }
+            }
+            while let Some((_, key)) = lane.pop() {
+                prop_assert_eq!(Some(key), plain.pop(&lane.2));
+            }
+            prop_assert_eq!(plain.pop(&lane.2), None);
+        }
+
+        /// The position of a key is the number of keys that come before it, at any time.
+        #[test]
+        fn the_position_is_exact(
+            keys in prop::collection::vec(("[abpq]", 0..2_i64), 1..40),
+            weight in 1..4_u32,
+            popped in 0..10_usize,
+        ) {
+            let weights = NamespaceWeights::new([("a".to_owned(), weight)]);
+            let mut lane = Lane::new(Turns::ByNamespace(weights));
+            let now = Instant::now();
+            let keys: Vec<(SortKey, BindingKey)> = (0_u64..).zip(&keys).map(|(number, (namespace, rank))| {
+                let sort_key = (Reverse(Rank::of(*rank)), now, number);
+                (sort_key, BindingKey::new(namespace, &number.to_string()))
+            }).collect();
+            for (sort_key, key) in &keys {
+                lane.insert(*sort_key, key);
+            }
+            for _ in 0..popped {
+                lane.pop();
+            }
+            let positions: HashMap<BindingKey, usize> = keys
+                .iter()
+                .filter_map(|(sort_key, key)| Some((key.clone(), lane.position(*sort_key, key)?.before)))
+                .collect();
+            prop_assert_eq!(positions.len(), lane.0.len());
+            for place in 0.. {
+                let Some((_, key)) = lane.pop() else { break };
+                prop_assert_eq!(positions[&key], place);
+            }
         }
     }
 }

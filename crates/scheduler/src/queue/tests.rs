@@ -17,6 +17,67 @@ fn order(queue: &mut Queue) -> Vec<String> {
         .collect()
 }
 
+/// Prints the time of 100,000 pushes and pops. Run with
+/// `cargo test --release -p berth-scheduler --lib measure_100_000_turns -- --ignored --nocapture`.
+#[test]
+#[ignore = "prints a measurement"]
+fn measure_100_000_turns() {
+    for (turns, about) in [(Turns::default(), "on"), (Turns::None, "off")] {
+        for namespaces in [1, 1_000] {
+            for cluster_queues in [0, 100] {
+                let keys: Vec<BindingKey> = (0..100_000)
+                    .map(|number: u32| {
+                        let namespace = format!("n{}", number % namespaces);
+                        BindingKey::new(&namespace, &number.to_string())
+                    })
+                    .collect();
+                let mut queue = Queue::new(QueueOrder::Priority, &turns);
+                for (number, key) in (0_u32..).zip(&keys).filter(|_| cluster_queues > 0) {
+                    let name = format!("q{}", number % cluster_queues);
+                    queue.assign(key, Some(name.into()));
+                }
+                let began = Instant::now();
+                for key in &keys {
+                    queue.push(key, Rank::of(0), began);
+                }
+                let pushed = began.elapsed();
+                let mut popped = 0;
+                while let Some(key) = queue.pop() {
+                    queue.done(&key, Verdict::Done, began);
+                    popped += 1;
+                }
+                assert_eq!(popped, keys.len());
+                println!(
+                    "FairQueueing {about}, {namespaces} namespaces, {cluster_queues} ClusterQueues: push {pushed:?}, pop {:?}",
+                    began.elapsed() - pushed
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_ready_key_joins_the_turns_of_its_cluster_queue() {
+    let (mut queue, now) = (Queue::default(), Instant::now());
+    let other = BindingKey::new("m", "other");
+    for key in [key("a"), key("b"), key("c"), other.clone()] {
+        queue.push(&key, Rank::of(0), now);
+    }
+    queue.assign(&other, Some("q".into()));
+    queue.assign(&key("a"), Some("q".into()));
+    queue.set_queue_weights(BTreeMap::from([("q".into(), 2)]));
+    let position = queue.position(&key("c")).map(|(_, position)| position);
+    let expected = Position {
+        place: 2,
+        of: 2,
+        tenants: 2,
+        before: 3,
+    };
+    assert_eq!(position, Some(expected));
+    queue.assign(&key("a"), None);
+    assert_eq!(order(&mut queue), ["b", "other", "c", "a"]);
+}
+
 #[test]
 fn a_cluster_change_during_a_write_is_kept() {
     let now = Instant::now();

@@ -1,6 +1,7 @@
 //! Tests of single steps of the book. The module `histories` tests random histories.
 
 mod histories;
+mod queues;
 
 use std::sync::Arc;
 
@@ -11,12 +12,17 @@ use super::*;
 
 /// Returns a binding whose replicas request one CPU and run in the cluster m1.
 fn binding(name: &str, version: u32, priority: i32, replicas: i32) -> Binding {
+    binding_in("shop", name, version, priority, replicas)
+}
+
+/// Returns a binding in a namespace.
+fn binding_in(namespace: &str, name: &str, version: u32, priority: i32, replicas: i32) -> Binding {
     let clusters = match replicas {
         0 => json!([]),
         replicas => json!([{ "name": "m1", "replicas": replicas }]),
     };
     let object = json!({
-        "metadata": { "namespace": "shop", "name": name, "uid": name, "resourceVersion": version.to_string() },
+        "metadata": { "namespace": namespace, "name": name, "uid": name, "resourceVersion": version.to_string() },
         "spec": {
             "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": name },
             "replicaRequirements": { "resourceRequest": { "cpu": "1" } },
@@ -62,7 +68,7 @@ fn decide(book: &mut QuotaBook, binding: &Binding, replicas: i32) -> bool {
     book.concluded(&binding.key);
     let clusters = clusters(replicas);
     if book.check(binding, &clusters).is_err() {
-        book.refused(binding, &clusters);
+        book.refused(&Arc::new(binding.clone()), &clusters);
         return false;
     }
     book.decided(binding, &clusters);

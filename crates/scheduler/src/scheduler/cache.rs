@@ -23,7 +23,7 @@ pub(super) struct Cache {
     /// Clusters and bindings that plugins can read.
     pub(super) plugin_state: State,
     pub(super) book: CapacityBook,
-    /// Present if the scheduler enforces FederatedResourceQuotas.
+    /// Present if the scheduler enforces FederatedResourceQuotas or ClusterQueues.
     pub(super) quotas: Option<QuotaBook>,
     pub(super) lists: ListProgress,
 }
@@ -41,10 +41,12 @@ impl Cache {
         }
     }
 
-    /// Starts to count the usage of FederatedResourceQuotas. No decision is made before their first list is complete.
-    pub(super) fn count_quotas(&mut self) {
-        self.quotas = Some(QuotaBook::default());
-        self.lists.expect(Source::Quotas);
+    /// Starts to count the usage of limits. No decision is made before the first lists of their `sources` are complete.
+    pub(super) fn count_quotas(&mut self, sources: &[Source]) {
+        self.quotas.get_or_insert_default();
+        for source in sources {
+            self.lists.expect(*source);
+        }
     }
 
     /// Returns the snapshot of the clusters for a decision. Plugins read the same snapshot.

@@ -10,7 +10,7 @@ use super::configurations::Configurations;
 use super::external_answers::{ExternalAnswers, Round};
 use super::leadership::Role;
 use super::records::Records;
-use crate::debug_api::query::DebugQuery;
+use crate::debug_api::query::DecisionQuery;
 use crate::debug_api::{API_VERSION, DecisionDetails, DecisionList, DecisionSummary};
 use crate::decision_log::format::{DecisionResult, Estimates, Peers, assumed_by_cluster};
 use crate::recent_decisions::RecentDecisions;
@@ -27,10 +27,10 @@ pub(super) struct DebugView<'a> {
 
 impl DebugView<'_> {
     /// Sends the response to a request of a debug endpoint. Ignores a caller that no longer waits for the response.
-    pub(super) fn answer(&mut self, query: DebugQuery) {
+    pub(super) fn answer(&mut self, query: DecisionQuery) {
         match query {
-            DebugQuery::List(reply) => drop(reply.send(self.decision_list())),
-            DebugQuery::Decision(key, reply) => drop(reply.send(self.decision_details(&key))),
+            DecisionQuery::List(reply) => drop(reply.send(self.decision_list())),
+            DecisionQuery::Decision(key, reply) => drop(reply.send(self.decision_details(&key))),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::cluster_queues::QueueReports;
 use super::eviction::Evictions;
 use super::permit::ParkedBindings;
 use super::post_filter::PreemptionRetries;
@@ -35,7 +36,11 @@ impl Role {
         match self {
             Self::Standby => None,
             Self::Leading(leading) => {
-                let deadlines = [leading.queue.next_flush(), leading.parked.next_deadline()];
+                let deadlines = [
+                    leading.queue.next_flush(),
+                    leading.parked.next_deadline(),
+                    leading.queue_reports.due,
+                ];
                 deadlines.into_iter().flatten().min()
             }
         }
@@ -54,6 +59,7 @@ pub(super) struct Leading {
     /// Victims that are being evicted.
     pub(super) evictions: Evictions,
     pub(super) preemption_retries: PreemptionRetries,
+    pub(super) queue_reports: QueueReports,
     /// Duration of the last decision.
     pub(super) last_decision: Duration,
 }
@@ -67,6 +73,7 @@ impl Leading {
             writes: Writes::default(),
             evictions: Evictions::default(),
             preemption_retries: PreemptionRetries::default(),
+            queue_reports: QueueReports::starting(Instant::now()),
             last_decision: Duration::ZERO,
         }
     }

@@ -1,8 +1,9 @@
-//! FederatedResourceQuotas: the refusal of decisions that exceed a quota, and the retries when there is room.
+//! FederatedResourceQuotas and ClusterQueues: the refusal of decisions that exceed a limit, and the retries when there is
+//! room.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use berth_api::federated_quota::QuotaExceeded;
 use berth_api::{Binding, BindingKey, FederatedResourceQuota};
 use berth_engine::ScheduledReason;
 
@@ -10,7 +11,7 @@ use super::Scheduler;
 use super::leadership::Leading;
 use crate::metrics::Incoming;
 use crate::queue::Verdict;
-use crate::quota_book::ListedQuotas;
+use crate::quota_book::{LimitExceeded, ListedQuotas};
 use crate::rules::plan::Plan;
 use crate::watch::WatchEvent;
 use crate::watch::list_progress::Source;
@@ -21,9 +22,9 @@ impl Scheduler {
     /// new clusters needs no room.
     pub(super) fn check_quotas(
         &mut self,
-        binding: &Binding,
+        binding: &Arc<Binding>,
         plan: &Plan,
-    ) -> Result<(), Box<QuotaExceeded>> {
+    ) -> Result<(), Box<LimitExceeded>> {
         let Some(quotas) = &mut self.cache.quotas else {
             return Ok(());
         };
@@ -81,7 +82,7 @@ impl Scheduler {
 
 /// Returns the plan that reports a refusal. The binding keeps its clusters, and waits until the usage falls or a quota
 /// changes.
-pub(super) fn refusal(binding: &Binding, exceeded: &QuotaExceeded) -> Plan {
+pub(super) fn refusal(binding: &Binding, exceeded: &LimitExceeded) -> Plan {
     let reason = ScheduledReason::QuotaExceeded;
     Plan::failure(binding, reason, exceeded.to_string(), Verdict::Wait)
 }

@@ -36,6 +36,8 @@ impl Scheduler {
                 );
             }
             Input::Quota(event) => self.handle_quota_event(event),
+            Input::ClusterQueue(event) => self.handle_cluster_queue_event(event),
+            Input::Namespace(event) => self.handle_namespace_event(event),
         }
     }
 
@@ -248,9 +250,11 @@ impl Scheduler {
                 self.cache.lists.complete(source);
                 let kind = match source {
                     Source::Bindings => BindingKind::Namespaced,
-                    Source::ClusterBindings | Source::Clusters | Source::Quotas => {
-                        BindingKind::Cluster
-                    }
+                    Source::ClusterBindings
+                    | Source::Clusters
+                    | Source::Quotas
+                    | Source::ClusterQueues
+                    | Source::Namespaces => BindingKind::Cluster,
                 };
                 for key in self.cache.bindings.missing_from(&listing, kind) {
                     self.on_binding_deleted(leading.as_deref_mut(), &key);

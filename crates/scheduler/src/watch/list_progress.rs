@@ -9,6 +9,8 @@ pub(crate) enum Source {
     Bindings,
     ClusterBindings,
     Quotas,
+    ClusterQueues,
+    Namespaces,
 }
 
 /// The progress of the lists of all watches.

@@ -1,5 +1,5 @@
-//! Random histories of one namespace: decisions, writes whose answers are lost, deletions, changes by other clients,
-//! watches that lag behind, and restarts. The stored usage never exceeds the limit, and no binding that fits waits for
+//! Random histories of a namespace with a quota, and of two ClusterQueues of a cohort: decisions, writes whose answers are lost, deletions, changes by other clients,
+//! watches that lag behind, and restarts. The stored usage never exceeds a limit, and no binding that fits waits for
 //! ever.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -75,8 +75,41 @@ enum Seen {
     Limit(i32),
 }
 
+/// The owners of limits. The limit that users change is that of the quota, or the nominal quota of the queue x.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limits {
+    /// All bindings are in a namespace with a quota.
+    Quota,
+    /// The bindings a and b belong to the queue x, which borrows at most 2. The bindings c and d belong to the queue y, with
+    /// a nominal quota of 4, of which it lends 1.
+    Queues,
+}
+
+impl Limits {
+    fn namespace(self, name: &str) -> &'static str {
+        match (self, name) {
+            (Self::Quota, _) => "shop",
+            (Self::Queues, "a" | "b") => "x",
+            (Self::Queues, _) => "y",
+        }
+    }
+}
+
+fn queue(name: &str, quota: serde_json::Value) -> ClusterQueue {
+    serde_json::from_value(json!({
+        "metadata": { "name": name },
+        "spec": {
+            "cohortName": "all",
+            "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": name } },
+            "quotas": [quota],
+        },
+    }))
+    .unwrap()
+}
+
 /// The API server, the watches, and the scheduler around the book.
 struct World {
+    limits: Limits,
     stored: BTreeMap<&'static str, Binding>,
     wanted: BTreeMap<&'static str, i32>,
     limit: i32,
@@ -98,8 +131,9 @@ fn static_name(key: &BindingKey) -> &'static str {
 }
 
 impl World {
-    fn new() -> Self {
+    fn new(limits: Limits) -> Self {
         let mut world = Self {
+            limits,
             stored: BTreeMap::new(),
             wanted: BTreeMap::new(),
             limit: 4,
@@ -116,14 +150,38 @@ impl World {
         world
     }
 
-    fn total(&self) -> i32 {
-        let clusters = self.stored.values().flat_map(|b| &b.spec.clusters);
+    /// Returns the stored usage of all bindings in a namespace.
+    fn usage(&self, namespace: &str) -> i32 {
+        let stored = self.stored.values();
+        let stored = stored.filter(|b| b.key.namespace.as_deref() == Some(namespace));
+        let clusters = stored.flat_map(|b| &b.spec.clusters);
         clusters.map(|target| target.replicas).sum()
+    }
+
+    /// Reports whether the limits allow that the namespace of a binding uses `more` than now.
+    fn allow(&self, name: &str, more: i32, limit: i32) -> bool {
+        let usage = |namespace: &str| {
+            let grows = self.limits.namespace(name) == namespace;
+            self.usage(namespace) + if grows { more } else { 0 }
+        };
+        match self.limits {
+            Limits::Quota => usage("shop") <= limit,
+            Limits::Queues => {
+                let (x, y) = (usage("x"), usage("y"));
+                let lent_by_x_and_y = limit + 1;
+                let from_cohort = x + (y - 3).max(0);
+                // The queue y always gets what it lends to no other queue.
+                let keeps_its_own = self.limits.namespace(name) == "y" && y <= 3;
+                let borrows_too_much = self.limits.namespace(name) == "x" && x > limit + 2;
+                !borrows_too_much && (keeps_its_own || from_cohort <= lent_by_x_and_y)
+            }
+        }
     }
 
     fn store(&mut self, name: &'static str, replicas: i32) -> Binding {
         self.version += 1;
-        let stored = binding(name, self.version, 0, replicas);
+        let namespace = self.limits.namespace(name);
+        let stored = binding_in(namespace, name, self.version, 0, replicas);
         self.stored.insert(name, stored.clone());
         self.events
             .push_back(Seen::Binding(Box::new(stored.clone())));
@@ -139,9 +197,8 @@ impl World {
         let grows = replicas > base.spec.clusters.iter().map(|c| c.replicas).sum();
         let written = self.store(name, replicas);
         assert!(
-            !grows || self.total() <= self.largest_limit,
-            "{} of {}",
-            self.total(),
+            !grows || self.allow(name, 0, self.largest_limit),
+            "{name} uses {replicas}, the limit is {}",
             self.largest_limit
         );
         Some(written)
@@ -165,7 +222,13 @@ impl World {
                 self.ready.remove(name);
                 self.book.binding_deleted(&key);
             }
-            Seen::Limit(limit) => self.book.quota_applied(quota(limit), self.cache.values()),
+            Seen::Limit(limit) if self.limits == Limits::Quota => {
+                self.book.quota_applied(quota(limit), self.cache.values());
+            }
+            Seen::Limit(limit) => {
+                let limits = json!({ "name": "cpu", "nominalQuota": limit.to_string(), "borrowingLimit": "2" });
+                self.book.queue_applied(queue("x", limits));
+            }
         }
     }
 
@@ -176,6 +239,7 @@ impl World {
     }
 
     fn requeue(&mut self) {
+        self.book.refresh_queues(self.cache.values());
         let ready = self.book.take_ready();
         self.ready.extend(ready.iter().map(static_name));
     }
@@ -246,6 +310,13 @@ impl World {
             self.apply(Seen::Binding(Box::new(binding)));
         }
         self.apply(Seen::Limit(self.limit));
+        if self.limits == Limits::Queues {
+            let limits = json!({ "name": "cpu", "nominalQuota": "4", "lendingLimit": "1" });
+            self.book.queue_applied(queue("y", limits));
+            for namespace in ["x", "y"] {
+                self.book.namespace_applied(namespace, BTreeMap::new());
+            }
+        }
     }
 
     fn step(&mut self, step: &Step) {
@@ -314,22 +385,36 @@ impl World {
     }
 }
 
+/// Runs a history. Then, no binding waits that fits.
+fn run(limits: Limits, steps: &[Step]) -> Result<(), TestCaseError> {
+    let mut world = World::new(limits);
+    for step in steps {
+        world.step(step);
+    }
+    world.settle();
+    for (name, stored) in &world.stored {
+        let placed: i32 = stored.spec.clusters.iter().map(|c| c.replicas).sum();
+        let wanted = world.wanted[name];
+        let fits = wanted <= placed || world.allow(name, wanted - placed, world.limit);
+        prop_assert!(
+            placed == wanted || !fits,
+            "{name}: {placed} of {wanted}, the limit is {}",
+            world.limit
+        );
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
     fn no_history_exceeds_a_limit_or_starves_a_binding(steps in steps()) {
-        let mut world = World::new();
-        for step in &steps {
-            world.step(step);
-        }
-        world.settle();
-        let total = world.total();
-        for (name, stored) in &world.stored {
-            let placed: i32 = stored.spec.clusters.iter().map(|c| c.replicas).sum();
-            let wanted = world.wanted[name];
-            let fits = wanted <= placed || total - placed + wanted <= world.limit;
-            prop_assert!(placed == wanted || !fits, "{name}: {placed} of {wanted}, {total} of {}", world.limit);
-        }
+        run(Limits::Quota, &steps)?;
+    }
+
+    #[test]
+    fn no_history_exceeds_the_quota_of_a_queue_or_of_its_cohort(steps in steps()) {
+        run(Limits::Queues, &steps)?;
     }
 }
