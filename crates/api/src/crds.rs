@@ -8,7 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt as _;
 
 use crate::{
-    Cluster, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding,
+    Cluster, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding, ClusterScore,
     ClusterTaintPolicy, FederatedResourceQuota, OverridePolicy, PropagationPolicy, ResourceBinding,
     ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration, Work,
     WorkloadRebalancer,
@@ -40,6 +40,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         WorkloadRebalancer::crd(),
         ResourceInterpreterCustomization::crd(),
         ResourceInterpreterWebhookConfiguration::crd(),
+        ClusterScore::crd(),
     ];
     definitions.iter_mut().for_each(align);
     definitions

@@ -4,9 +4,9 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use berth_api::{
-    Binding, Cluster, ClusterResourceBinding, FederatedResourceQuota, ResourceBinding,
+    Binding, Cluster, ClusterResourceBinding, ClusterScore, FederatedResourceQuota, ResourceBinding,
 };
-use berth_apimachinery::api_error::api_error_message;
+use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_component_base::paged_list::list_all;
 use kube::api::{Api, ApiResource};
 use kube::{Client, ResourceExt as _};
@@ -70,6 +70,18 @@ pub(crate) async fn quotas(
 ) -> Result<Vec<FederatedResourceQuota>, ListError> {
     let api: Api<FederatedResourceQuota> = Api::namespaced(client.clone(), namespace);
     list(&api, "federatedresourcequotas").await
+}
+
+/// Lists the ClusterScores. Returns an empty list if the control plane does not serve the kind.
+pub(crate) async fn scores(client: &Client) -> Result<Vec<ClusterScore>, ListError> {
+    match list_all(&Api::<ClusterScore>::all(client.clone())).await {
+        Ok(scores) => Ok(scores),
+        Err(error) if has_code(&error, 404) => Ok(Vec::new()),
+        Err(error) => Err(ListError {
+            resource: "clusterscores",
+            reason: api_error_message(&error),
+        }),
+    }
 }
 
 /// Lists the clusters, keyed by name.

@@ -13,6 +13,7 @@
 //!
 //! - [`cache`] contains what the scheduler knows, [`configurations`] how it decides, and [`records`] its reports.
 //! - [`leadership`] contains the queue and the decisions in flight, which only a leader has.
+//! - [`scores`] contains the scores of clusters that other programs report.
 //! - [`quotas`] refuses decisions that exceed a FederatedResourceQuota.
 //! - [`post_filter`] and [`eviction`] free capacity for bindings that fit in no cluster.
 //! - [`event_hints`] requeues bindings whose cycles plugins stopped.
@@ -37,18 +38,21 @@ mod post_filter;
 mod quotas;
 mod records;
 mod schedule_request;
+mod scores;
 mod watch_events;
 mod writes;
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_api::{
-    BindingKey, Cluster, ClusterResourceBinding, FederatedResourceQuota, ResourceBinding,
+    BindingKey, Cluster, ClusterResourceBinding, ClusterScore, FederatedResourceQuota,
+    ResourceBinding,
 };
 use berth_events::EventRecorder;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use self::cache::Cache;
@@ -83,6 +87,7 @@ pub(crate) enum Input {
     Binding(WatchEvent<ResourceBinding>),
     ClusterBinding(WatchEvent<ClusterResourceBinding>),
     Quota(WatchEvent<FederatedResourceQuota>),
+    Score(WatchEvent<ClusterScore>),
 }
 
 /// Channels into the scheduler's task.
@@ -112,6 +117,9 @@ pub(crate) struct Scheduler {
     probes: Probes,
     queue_order: QueueOrder,
     queue_turns: Turns,
+    watches_scores: bool,
+    /// Starts the watch of ClusterScores.
+    scores_wanted: Arc<Notify>,
 }
 
 impl Scheduler {
@@ -123,6 +131,7 @@ impl Scheduler {
         recorder: EventRecorder,
         metrics: Metrics,
         probes: Probes,
+        scores_wanted: Arc<Notify>,
     ) -> Self {
         let ActiveConfig {
             frameworks,
@@ -143,7 +152,7 @@ impl Scheduler {
         if options.quotas == QuotaEnforcement::On {
             cache.count_quotas();
         }
-        Self {
+        let mut scheduler = Self {
             config: Configurations::new(options.gates, frameworks, extenders, plugin_tasks),
             cache,
             answers: ExternalAnswers::new(estimators),
@@ -152,7 +161,11 @@ impl Scheduler {
             probes,
             queue_order: options.order,
             queue_turns: options.turns.clone(),
-        }
+            watches_scores: false,
+            scores_wanted,
+        };
+        scheduler.watch_scores_if_read();
+        scheduler
     }
 
     /// Sets the decision log, in which the scheduler records clusters and decisions.
@@ -184,12 +197,13 @@ impl Scheduler {
         cancel: &CancellationToken,
     ) -> ControlFlow<()> {
         let now = Instant::now();
-        // 1. The timers, before the decisions of this turn: delayed keys are ready again, expired capacity is free, and
-        //    a rejected permit releases its reservations.
+        // 1. The timers, before the decisions of this turn: delayed keys are ready again, expired capacity is free, expired
+        //    scores count as absent, and a rejected permit releases its reservations.
         if let Role::Leading(leading) = role {
             leading.queue.flush(now);
         }
         self.expire_assumed_capacity(role.leading(), now);
+        self.expire_scores(role.leading());
         let mut busy = false;
         if let Role::Leading(leading) = role {
             self.reject_overdue_permits(leading, now);
@@ -209,7 +223,11 @@ impl Scheduler {
         self.records.events.set_busy(writes_pending || busy);
         // 4. The next input. While a key is ready, the turn does not wait. Results come before watch events, because
         //    they complete decisions, on whose capacity and slots the next decisions depend.
-        let deadlines = [role.next_deadline(), self.cache.book.next_expiry()];
+        let deadlines = [
+            role.next_deadline(),
+            self.cache.book.next_expiry(),
+            self.next_score_expiry(now),
+        ];
         let next_deadline = deadlines.into_iter().flatten().min();
         let pause = async {
             if busy {
@@ -377,6 +395,7 @@ impl Scheduler {
             }
         }
         self.config.replace(frameworks, extenders, plugin_tasks);
+        self.watch_scores_if_read();
         if self.config.frameworks.assume_capacity() {
             self.cache.book.enable_assumed_capacity();
         }

@@ -11,7 +11,7 @@ use berth_component_base::endpoints::{Addresses, ListenError};
 use berth_component_base::user_agent::Component;
 use berth_events::EventRecorder;
 use kube::Api;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -159,10 +159,15 @@ async fn run_shadow(
     probes.show_shadow(comparison.clone(), differences.clone());
     serve(&options, &probes, &client, &cancel).await?;
     ignored_flags::log_ineffective(&options.ineffective_flags);
+    let scores_wanted = Arc::new(Notify::new());
+    if config.frameworks.read_scores() {
+        scores_wanted.notify_one();
+    }
     let watches = start_watches(
         &client,
         options.timeouts.watch,
         QuotaEnforcement::Off,
+        scores_wanted,
         &cancel,
     );
     Shadow::new(&options, config, comparison, differences, probes)
@@ -238,7 +243,14 @@ async fn run_with_metrics(
     let (config, seen) = initial_config(&options, &builder, &effective).await?;
     // Listen only after the configuration has been built.
     serve(&options, &probes, &client, &cancel).await?;
-    let watches = start_watches(&client, options.timeouts.watch, options.quotas, &cancel);
+    let scores_wanted = Arc::new(Notify::new());
+    let watches = start_watches(
+        &client,
+        options.timeouts.watch,
+        options.quotas,
+        Arc::clone(&scores_wanted),
+        &cancel,
+    );
     let (changes, config_changes) = mpsc::channel(1);
     if let Some(name) = options.config_map.clone() {
         let watch = ConfigMapWatch {
@@ -257,7 +269,14 @@ async fn run_with_metrics(
     ignored_flags::log_ineffective(&options.ineffective_flags);
     let (decision_log, log_writer) = start_decision_log(&options, &config, &probes)?.unzip();
     let scheduler = Scheduler::new(
-        &options, config, estimators, writer, recorder, metrics, probes,
+        &options,
+        config,
+        estimators,
+        writer,
+        recorder,
+        metrics,
+        probes,
+        scores_wanted,
     )
     .with_decision_log(decision_log);
     let inputs = Inputs {
@@ -402,11 +421,13 @@ async fn campaign(
     }
 }
 
-/// Starts the watches of clusters and bindings, and of quotas if they are enforced. Returns the channel of their events.
+/// Starts the watches of clusters and bindings, and of quotas if they are enforced. The watch of ClusterScores starts when
+/// `scores_wanted` is notified. Returns the channel of their events.
 fn start_watches(
     client: &kube::Client,
     timeout: Duration,
     quotas: QuotaEnforcement,
+    scores_wanted: Arc<Notify>,
     cancel: &CancellationToken,
 ) -> mpsc::Receiver<Input> {
     let (sender, events) = mpsc::channel(WATCH_EVENTS);
@@ -419,6 +440,20 @@ fn start_watches(
             cancel.clone(),
         ));
     }
+    let scores = watch::run_when_served(
+        Api::all(client.clone()),
+        sender.clone(),
+        Input::Score,
+        timeout,
+        cancel.clone(),
+    );
+    let stopping = cancel.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            () = stopping.cancelled() => {}
+            () = scores_wanted.notified() => scores.await,
+        }
+    });
     tokio::spawn(watch::run(
         Api::all(client.clone()),
         sender.clone(),

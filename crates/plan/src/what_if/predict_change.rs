@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use berth_api::Binding;
+use berth_api::{Binding, ClusterScore};
 use berth_engine::Fleet;
 use kube::Client;
 
@@ -33,11 +33,13 @@ pub async fn predict_change(
 ) -> Result<(Moves, Vec<String>), String> {
     let bindings = control_plane_lists::bindings(client, None).await;
     let bindings = bindings.map_err(|error| error.to_string())?;
+    let scores = control_plane_lists::scores(client).await;
+    let scores = scores.map_err(|error| error.to_string())?;
     let (configuration, change) = (configuration.clone(), change.clone());
     let runtime = tokio::runtime::Handle::current();
     // The engine blocks its thread, so it runs outside the async workers.
     let predicted = tokio::task::spawn_blocking(move || {
-        runtime.block_on(predict(fleet, bindings, &change, &configuration))
+        runtime.block_on(predict(fleet, bindings, scores, &change, &configuration))
     });
     predicted.await.map_err(|error| error.to_string())?
 }
@@ -45,6 +47,7 @@ pub async fn predict_change(
 async fn predict(
     mut fleet: Fleet,
     bindings: Vec<Binding>,
+    scores: Vec<ClusterScore>,
     change: &Change,
     configuration: &DecisionConfiguration,
 ) -> Result<(Moves, Vec<String>), String> {
@@ -59,6 +62,7 @@ async fn predict(
         bindings: bindings
             .map(|binding| (binding.key.clone(), binding.into()))
             .collect(),
+        scores: scores.into(),
         ..ControlPlaneState::default()
     };
     let mut after = before.clone();

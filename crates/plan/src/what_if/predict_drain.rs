@@ -43,12 +43,14 @@ pub async fn predict_drain(
 ) -> Result<DrainPreview, PredictDrainError> {
     let clusters = control_plane_lists::clusters(client).await?;
     let bindings = control_plane_lists::bindings(client, None).await?;
+    let scores = control_plane_lists::scores(client).await?;
     let state = ControlPlaneState {
         clusters,
         bindings: bindings
             .into_iter()
             .map(|binding| (binding.key.clone(), binding.into()))
             .collect(),
+        scores: scores.into(),
         ..ControlPlaneState::default()
     };
     let (configuration, cluster) = (configuration.clone(), cluster.to_owned());

@@ -35,6 +35,7 @@ impl Scheduler {
                 );
             }
             Input::Quota(event) => self.handle_quota_event(event),
+            Input::Score(event) => self.handle_score_event(leading, event),
         }
     }
 
@@ -237,9 +238,10 @@ impl Scheduler {
                 self.cache.lists.complete(source);
                 let kind = match source {
                     Source::Bindings => BindingKind::Namespaced,
-                    Source::ClusterBindings | Source::Clusters | Source::Quotas => {
-                        BindingKind::Cluster
-                    }
+                    Source::ClusterBindings
+                    | Source::Clusters
+                    | Source::Quotas
+                    | Source::Scores => BindingKind::Cluster,
                 };
                 for key in self.cache.bindings.missing_from(&listing, kind) {
                     self.on_binding_deleted(leading.as_deref_mut(), &key);
@@ -364,7 +366,7 @@ impl Scheduler {
         }
     }
 
-    fn activate_registered(&self, leading: &mut Leading, event: &Event, now: Instant) {
+    pub(super) fn activate_registered(&self, leading: &mut Leading, event: &Event, now: Instant) {
         let (config, bindings) = (&self.config, &self.cache.bindings);
         event_hints::activate_registered(config, bindings, &mut leading.queue, event, now);
     }

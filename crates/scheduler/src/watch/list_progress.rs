@@ -9,6 +9,7 @@ pub(crate) enum Source {
     Bindings,
     ClusterBindings,
     Quotas,
+    Scores,
 }
 
 /// The progress of the lists of all watches.
