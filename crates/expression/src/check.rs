@@ -1,6 +1,8 @@
 //! Static checks of a parsed expression. They find unknown names and mismatched types, and record the fields that the
 //! expression reads.
 
+mod numbers;
+
 use std::collections::BTreeSet;
 
 use berth_cel::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
@@ -179,6 +181,7 @@ impl Check {
     }
 
     fn call(&mut self, call: &CallExpr, depth: usize, loops: usize) -> Result<(), Problem> {
+        numbers::check_call(call)?;
         // The prefix of a function such as `math.abs` is no variable.
         let is_qualified = call.target.as_ref().is_some_and(|target| {
             matches!(&target.expr, Expr::Ident(prefix) if is_function(&format!("{prefix}.{}", call.func_name)))

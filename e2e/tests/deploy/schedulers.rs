@@ -136,10 +136,15 @@ async fn the_schedulers_have_exactly_the_rights_that_they_need() {
     }
     let kubeconfig = plane.kubeconfig_of("berth-scheduler");
     let _default = component::start(&plane, "karmada-scheduler", &kubeconfig, &[]).await;
-    // The second scheduler also connects to the estimators of the members, and enforces quotas.
+    // The second scheduler also connects to the estimators of the members, enforces quotas, and reads scores of clusters.
     let more = [
         "--enable-scheduler-estimator",
         "--feature-gates=FederatedQuotaEnforcement=true",
+        concat!(
+            "--config=",
+            env!("CARGO_MANIFEST_DIR"),
+            "/../examples/cluster-scores/config.yaml"
+        ),
     ];
     let _mine = component::start(&plane, "my-karmada-scheduler", &kubeconfig, &more).await;
     // Start standbys too, because only a standby watches the lease.
