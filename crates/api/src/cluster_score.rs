@@ -13,7 +13,7 @@ mod combined;
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use berth_apimachinery::timestamp::whole_seconds;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
@@ -78,8 +78,12 @@ impl ClusterScore {
     #[must_use]
     pub fn normalized(&self) -> Self {
         let spec = ClusterScoreSpec {
-            timestamp: self.measured_at().map(whole_seconds),
-            valid_until: self.spec.valid_until.as_ref().map(whole_seconds),
+            timestamp: self.measured_at().map(|time| Time(whole_seconds(time.0))),
+            valid_until: self
+                .spec
+                .valid_until
+                .as_ref()
+                .map(|time| Time(whole_seconds(time.0))),
             ..self.spec.clone()
         };
         let metadata = ObjectMeta {
@@ -101,11 +105,6 @@ impl ClusterScore {
         ];
         times.into_iter().flatten().next()
     }
-}
-
-fn whole_seconds(time: &Time) -> Time {
-    let seconds = Timestamp::from_second(time.0.as_second());
-    Time(seconds.unwrap_or(time.0))
 }
 
 #[cfg(test)]

@@ -116,10 +116,10 @@ impl ClusterCache {
         };
         if !self.clusters.get(view.name()).is_some_and(is_current) {
             let scores = CachedScores::new(view, reads, now);
-            let values = scores.as_ref().and(view.scores()).map(|scores| &**scores);
+            let read = scores.as_ref().and_then(|_| view.scores());
             let cached = CachedCluster {
                 object: Arc::downgrade(object),
-                scope: objects::cluster(object, values, now, reads)?,
+                scope: objects::cluster(object, read.map(|scores| &**scores), now, reads)?,
                 scores,
                 filter: HashMap::new(),
                 score: HashMap::new(),

@@ -131,7 +131,6 @@ impl Scheduler {
         recorder: EventRecorder,
         metrics: Metrics,
         probes: Probes,
-        scores_wanted: Arc<Notify>,
     ) -> Self {
         let ActiveConfig {
             frameworks,
@@ -152,7 +151,7 @@ impl Scheduler {
         if options.quotas == QuotaEnforcement::On {
             cache.count_quotas();
         }
-        let mut scheduler = Self {
+        Self {
             config: Configurations::new(options.gates, frameworks, extenders, plugin_tasks),
             cache,
             answers: ExternalAnswers::new(estimators),
@@ -162,15 +161,20 @@ impl Scheduler {
             queue_order: options.order,
             queue_turns: options.turns.clone(),
             watches_scores: false,
-            scores_wanted,
-        };
-        scheduler.watch_scores_if_read();
-        scheduler
+            scores_wanted: Arc::default(),
+        }
     }
 
     /// Sets the decision log, in which the scheduler records clusters and decisions.
     pub(crate) fn with_decision_log(mut self, decision_log: Option<Recorder>) -> Self {
         self.records.decision_log = decision_log;
+        self
+    }
+
+    /// Sets the notification that starts the watch of ClusterScores, and sends it if a plugin reads scores.
+    pub(crate) fn with_score_watch(mut self, wanted: Arc<Notify>) -> Self {
+        self.scores_wanted = wanted;
+        self.watch_scores_if_read();
         self
     }
 

@@ -159,17 +159,15 @@ async fn run_shadow(
     probes.show_shadow(comparison.clone(), differences.clone());
     serve(&options, &probes, &client, &cancel).await?;
     ignored_flags::log_ineffective(&options.ineffective_flags);
-    let scores_wanted = Arc::new(Notify::new());
-    if config.frameworks.read_scores() {
-        scores_wanted.notify_one();
-    }
-    let watches = start_watches(
+    let (watches, scores_wanted) = start_watches(
         &client,
         options.timeouts.watch,
         QuotaEnforcement::Off,
-        scores_wanted,
         &cancel,
     );
+    if config.frameworks.read_scores() {
+        scores_wanted.notify_one();
+    }
     Shadow::new(&options, config, comparison, differences, probes)
         .run(watches, cancel)
         .await;
@@ -243,14 +241,8 @@ async fn run_with_metrics(
     let (config, seen) = initial_config(&options, &builder, &effective).await?;
     // Listen only after the configuration has been built.
     serve(&options, &probes, &client, &cancel).await?;
-    let scores_wanted = Arc::new(Notify::new());
-    let watches = start_watches(
-        &client,
-        options.timeouts.watch,
-        options.quotas,
-        Arc::clone(&scores_wanted),
-        &cancel,
-    );
+    let (watches, scores_wanted) =
+        start_watches(&client, options.timeouts.watch, options.quotas, &cancel);
     let (changes, config_changes) = mpsc::channel(1);
     if let Some(name) = options.config_map.clone() {
         let watch = ConfigMapWatch {
@@ -269,16 +261,10 @@ async fn run_with_metrics(
     ignored_flags::log_ineffective(&options.ineffective_flags);
     let (decision_log, log_writer) = start_decision_log(&options, &config, &probes)?.unzip();
     let scheduler = Scheduler::new(
-        &options,
-        config,
-        estimators,
-        writer,
-        recorder,
-        metrics,
-        probes,
-        scores_wanted,
+        &options, config, estimators, writer, recorder, metrics, probes,
     )
-    .with_decision_log(decision_log);
+    .with_decision_log(decision_log)
+    .with_score_watch(scores_wanted);
     let inputs = Inputs {
         watches,
         plugin_messages,
@@ -421,16 +407,16 @@ async fn campaign(
     }
 }
 
-/// Starts the watches of clusters and bindings, and of quotas if they are enforced. The watch of ClusterScores starts when
-/// `scores_wanted` is notified. Returns the channel of their events.
+/// Starts the watches of clusters and bindings, and of quotas if they are enforced. Returns the channel of their events,
+/// and the notification that starts the watch of ClusterScores.
 fn start_watches(
     client: &kube::Client,
     timeout: Duration,
     quotas: QuotaEnforcement,
-    scores_wanted: Arc<Notify>,
     cancel: &CancellationToken,
-) -> mpsc::Receiver<Input> {
+) -> (mpsc::Receiver<Input>, Arc<Notify>) {
     let (sender, events) = mpsc::channel(WATCH_EVENTS);
+    let scores_wanted = Arc::new(Notify::new());
     if quotas == QuotaEnforcement::On {
         tokio::spawn(watch::run_when_served(
             Api::all(client.clone()),
@@ -447,11 +433,11 @@ fn start_watches(
         timeout,
         cancel.clone(),
     );
-    let stopping = cancel.clone();
+    let (wanted, stopping) = (Arc::clone(&scores_wanted), cancel.clone());
     tokio::spawn(async move {
         tokio::select! {
             () = stopping.cancelled() => {}
-            () = scores_wanted.notified() => scores.await,
+            () = wanted.notified() => scores.await,
         }
     });
     tokio::spawn(watch::run(
@@ -475,5 +461,5 @@ fn start_watches(
         timeout,
         cancel.clone(),
     ));
-    events
+    (events, scores_wanted)
 }

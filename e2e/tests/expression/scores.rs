@@ -9,9 +9,11 @@ use berth_scheduler::Options;
 use berth_scheduler::decision_log::DecisionLogOptions;
 use berth_scheduler::decision_log::reader::files_of;
 use berth_scheduler::replay::{ReplayOptions, replay};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::{binding, options, outcome};
@@ -115,5 +117,66 @@ async fn changes_and_expiries_of_scores_requeue_bindings_and_replays_repeat_them
         repeated["counts"]["decisions"].as_u64() >= Some(3),
         "{repeated}"
     );
+    bare.stop().await;
+}
+
+/// A configuration that reads no scores, and whose filter rejects every cluster.
+const CLOSED: &str = "apiVersion: scheduler.config.berth/v1alpha1
+kind: SchedulerConfiguration
+profiles:
+- plugins: {multiPoint: {enabled: [{name: Expression}]}}
+  pluginConfig: [{name: Expression, args: {filter: [{expression: 'false', message: closed}]}}]
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reload_with_an_expression_that_reads_scores_starts_the_watch() {
+    let bare = BareControlPlane::start(&[sample::cluster("m1", json!({}))]).await;
+    bare.add_namespaces(&["web".to_owned()]).await;
+    report(&bare, "carbon-m1", json!({ "carbon": 120 }), None).await;
+    let config_maps: Api<ConfigMap> = Api::namespaced(bare.client.clone(), "web");
+    let configure = async |text: &str| {
+        let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "config" },
+            "data": { "config.yaml": text } });
+        let patch = Patch::Apply(object);
+        let parameters = PatchParams::apply("test");
+        let applied = config_maps.patch("config", &parameters, &patch).await;
+        applied.unwrap();
+    };
+    configure(CLOSED).await;
+    let options = Options {
+        config_map: Some("web/config".parse().unwrap()),
+        ..Options::embedded()
+    };
+    let scheduler = RunningScheduler::start(options, bare.client.clone());
+    bare.bind(&binding("web", "web")).await;
+    wait_for_refusal(&bare, "1 closed").await;
+    configure(CONFIGURATION).await;
+    eventually("the binding to be placed", async || {
+        outcome(&bare, "web").await.map(drop)
+    })
+    .await;
+    scheduler.stop().await.unwrap();
+    bare.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_the_definition_scores_are_absent() {
+    let bare = BareControlPlane::start(&[sample::cluster("m1", json!({}))]).await;
+    bare.add_namespaces(&["web".to_owned()]).await;
+    let definitions: Api<CustomResourceDefinition> = Api::all(bare.client.clone());
+    let name = "clusterscores.scheduling.berth";
+    let parameters = DeleteParams::default();
+    definitions.delete(name, &parameters).await.unwrap();
+    eventually("the definition to be deleted", async || {
+        match definitions.get_opt(name).await {
+            Ok(None) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    let scheduler = RunningScheduler::start(options(CONFIGURATION), bare.client.clone());
+    bare.bind(&binding("web", "web")).await;
+    wait_for_refusal(&bare, "1 cluster(s) emitted too much carbon").await;
+    scheduler.stop().await.unwrap();
     bare.stop().await;
 }
