@@ -9,9 +9,9 @@ use kube::CustomResourceExt as _;
 
 use crate::{
     Cluster, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterQueue, ClusterResourceBinding,
-    ClusterTaintPolicy, FederatedResourceQuota, OverridePolicy, PropagationPolicy, ResourceBinding,
-    ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration, Work,
-    WorkloadRebalancer,
+    ClusterScore, ClusterTaintPolicy, FederatedResourceQuota, OverridePolicy, PropagationPolicy,
+    ResourceBinding, ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration,
+    Work, WorkloadRebalancer,
 };
 
 /// A definition cannot be written as YAML. Such an error is a bug in the API types, and a test finds it.
@@ -41,6 +41,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         ResourceInterpreterCustomization::crd(),
         ResourceInterpreterWebhookConfiguration::crd(),
         ClusterQueue::crd(),
+        ClusterScore::crd(),
     ];
     definitions.iter_mut().for_each(align);
     definitions

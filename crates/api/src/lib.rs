@@ -11,6 +11,7 @@
 //! | [`replica_limits`] | limits on the replicas of each cluster |
 //! | [`work`] | Works |
 //! | [`cluster`] | member clusters |
+//! | [`cluster_score`] | numbers about clusters that other programs report |
 //! | [`federated_resource_quota`], [`federated_quota`] | quotas over all clusters; usage of bindings, charges |
 //! | [`cluster_queue`] | queues of the scheduler, specific to Berth |
 //! | [`interpreter_customization`] | scripts that interpret the objects of a kind |
@@ -58,6 +59,7 @@ pub mod binding_key;
 pub mod cluster;
 mod cluster_match;
 pub mod cluster_queue;
+pub mod cluster_score;
 pub mod condition;
 pub mod condition_message;
 pub mod crds;
@@ -96,6 +98,7 @@ pub use binding::{ClusterResourceBinding, ResourceBinding};
 pub use binding_key::{BindingKey, BindingKind};
 pub use cluster::Cluster;
 pub use cluster_queue::ClusterQueue;
+pub use cluster_score::ClusterScore;
 pub use decoded_binding::Binding;
 pub use federated_resource_quota::FederatedResourceQuota;
 pub use interpreter_customization::ResourceInterpreterCustomization;

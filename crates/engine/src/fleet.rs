@@ -1,4 +1,4 @@
-//! The fleet: the latest state of all Cluster objects. Decisions read immutable snapshots of the fleet.
+//! The fleet: the latest state of all Cluster objects and ClusterScores. Decisions read immutable snapshots of the fleet.
 //!
 //! The fleet computes the data for decisions when a cluster changes. Snapshots share this data. After a change of a
 //! cluster, the next snapshot copies only the affected columns and one block of clusters. Adding or removing a cluster
@@ -10,6 +10,7 @@ pub(crate) mod capacity;
 pub(crate) mod cluster_block;
 pub(crate) mod node_pools;
 pub(crate) mod row;
+mod scores;
 mod snapshot;
 pub(crate) mod symbols;
 pub(crate) mod topology;
@@ -17,8 +18,9 @@ pub(crate) mod topology;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use berth_api::Cluster;
 use berth_api::cluster::ClusterStatus;
+use berth_api::cluster_score::ClusterScoreSpec;
+use berth_api::{Cluster, ClusterScore};
 
 pub use affinity::CompiledAffinity;
 use api_numbers::Catalogue;
@@ -28,6 +30,7 @@ use cluster_block::{BLOCK, Block, ResourceId};
 pub use node_pools::UnmetRequirement;
 use row::{Interned, Row};
 pub use row::{RepellingEffect, RepellingTaint};
+use scores::ScoreTable;
 pub use snapshot::{ClusterView, Snapshot};
 use symbols::SymbolTable;
 use topology::Topology;
@@ -93,6 +96,7 @@ pub struct Fleet {
     /// The index of each list of taints in `taint_lists`.
     taint_list_indices: BTreeMap<Arc<[RepellingTaint]>, u32>,
     keeps_objects: bool,
+    scores: ScoreTable,
     snapshot: Arc<Snapshot>,
     /// True if `snapshot` must be rebuilt, because clusters were added or removed, or most lists of taints are unused.
     stale: bool,
@@ -126,11 +130,13 @@ impl Fleet {
                 topology: Arc::new(topology),
                 blocks: Vec::new(),
                 resources: Arc::clone(&resources),
+                scores: Arc::default(),
             }),
             resources,
             taint_lists,
             taint_list_indices: BTreeMap::from([(untainted, 0)]),
             keeps_objects: false,
+            scores: ScoreTable::default(),
             stale: false,
         }
     }
@@ -181,6 +187,37 @@ impl Fleet {
         release(&mut self.symbols, &row);
         self.stale = true;
         true
+    }
+
+    /// Adds or updates a ClusterScore, and returns the clusters whose scores changed. They may be unknown to the fleet.
+    pub fn apply_score(&mut self, object: &ClusterScore) -> Vec<Arc<str>> {
+        let changed = self.scores.apply(object);
+        if !changed.is_empty() {
+            self.publish_scores();
+        }
+        changed
+    }
+
+    /// Removes a ClusterScore, and returns its cluster.
+    pub fn remove_score(&mut self, name: &str) -> Option<Arc<str>> {
+        let changed = self.scores.remove(name)?;
+        self.publish_scores();
+        Some(changed)
+    }
+
+    /// Returns the names of all ClusterScores.
+    pub fn score_names(&self) -> impl Iterator<Item = &String> {
+        self.scores.names()
+    }
+
+    /// Returns the spec of a ClusterScore.
+    pub fn score(&self, name: &str) -> Option<&ClusterScoreSpec> {
+        self.scores.spec(name)
+    }
+
+    fn publish_scores(&mut self) {
+        let snapshot = Arc::make_mut(&mut self.snapshot);
+        snapshot.scores = Arc::clone(self.scores.by_cluster());
     }
 
     /// Returns a snapshot of the current state.
@@ -323,6 +360,7 @@ impl Fleet {
             topology: Arc::new(topology),
             blocks: blocks.collect(),
             resources: Arc::clone(&self.resources),
+            scores: Arc::clone(self.scores.by_cluster()),
         });
         self.stale = false;
     }

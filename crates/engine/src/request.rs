@@ -14,6 +14,7 @@ use berth_api::binding::{BindingSpec, BindingStatus};
 use berth_api::node_requirements::NodeRequirements;
 use berth_api::replica_limits::InvalidLimits;
 use berth_api::{Binding, BindingKey};
+use k8s_openapi::jiff::{Timestamp, Unit};
 
 use crate::scheduled_reason::ScheduledReason;
 
@@ -156,6 +157,7 @@ pub struct Request {
     earlier: Option<EarlierRequest>,
     limits: Option<Box<CompiledLimits>>,
     object: Option<Arc<Binding>>,
+    time: Option<Timestamp>,
 }
 
 impl Request {
@@ -239,6 +241,7 @@ impl Request {
             earlier: None,
             limits: None,
             object: None,
+            time: None,
             key: key.clone(),
         })
     }
@@ -282,6 +285,20 @@ impl Request {
     /// Returns the binding from which the request was parsed, or `None` if no binding was added.
     pub fn object(&self) -> Option<&Binding> {
         self.object.as_deref()
+    }
+
+    /// Sets the time of the decision, for plugins whose rules depend on the time. It is rounded to microseconds, the
+    /// precision of recorded decisions.
+    #[must_use]
+    pub fn with_time(mut self, time: Timestamp) -> Self {
+        self.time = Some(time.round(Unit::Microsecond).unwrap_or(time));
+        self
+    }
+
+    /// Returns the time of the decision, or the earliest time if none was set. Plugins must not read a clock, so that a
+    /// repeated decision has the same result.
+    pub fn time(&self) -> Timestamp {
+        self.time.unwrap_or(Timestamp::MIN)
     }
 
     /// Returns the key of the binding.

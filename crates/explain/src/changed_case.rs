@@ -9,6 +9,7 @@ use berth_api::{Binding, Cluster};
 use berth_engine::{
     Assumed, Engine, Explanation, Fleet, Outcome, Request, RequestError, Snapshot, WorkloadPeers,
 };
+use k8s_openapi::jiff::Timestamp;
 
 use crate::change::Change;
 
@@ -23,6 +24,8 @@ pub struct Case<'a> {
     pub peers: WorkloadPeers,
     /// Corrections of the free capacity that clusters report.
     pub assumed: &'a Assumed,
+    /// The time of the decision.
+    pub time: Timestamp,
 }
 
 /// A case with an engine and a copy of its fleet, to which changes can be applied.
@@ -101,7 +104,8 @@ impl<'a> Simulation<'a> {
         let binding = Arc::new(binding);
         let request = Request::of(&binding)?
             .with_peers(self.case.peers.clone())
-            .with_object(Arc::clone(&binding));
+            .with_object(Arc::clone(&binding))
+            .with_time(self.case.time);
         Ok((request, binding))
     }
 

@@ -29,8 +29,8 @@ pub use changed_case::Case;
 pub use fix::{Fix, Share};
 pub use report::{
     API_VERSION, BindingSummary, ClusterReport, DecisionSource, EstimateReport, KIND, Minimum,
-    Recorded, Report, ResourceSummary, ScoreReport, SourceKind, StageCount, StoredCondition,
-    StrategyName, TermOutcome, TermReport, Verdict,
+    PluginInput, Recorded, Report, ResourceSummary, ScoreReport, SourceKind, StageCount,
+    StoredCondition, StrategyName, TermOutcome, TermReport, Verdict,
 };
 pub use search::Limits;
 pub use warnings::warnings;

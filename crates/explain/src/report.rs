@@ -284,6 +284,9 @@ pub struct ClusterReport {
     /// The scores of the plugins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scores: Vec<ScoreReport>,
+    /// The inputs of plugins that are not in the Cluster object, such as scores of ClusterScores.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<PluginInput>,
     /// The estimates of all estimators.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub estimates: Vec<EstimateReport>,
@@ -312,6 +315,16 @@ pub struct ScoreReport {
     pub weight: i64,
     /// The score multiplied by the weight.
     pub weighted: i64,
+}
+
+/// An input of a plugin that is not in the Cluster object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginInput {
+    /// The name of the plugin.
+    pub plugin: String,
+    /// The description of the input.
+    pub description: String,
 }
 
 /// The estimate of one estimator for one cluster.

@@ -10,9 +10,9 @@ use berth_engine::{
 use crate::fix::Share;
 use crate::reason::{self, Choices};
 use crate::report::{
-    API_VERSION, BindingSummary, ClusterReport, EstimateReport, KIND, Minimum, Recorded, Report,
-    ResourceSummary, ScoreReport, StageCount, StoredCondition, StrategyName, TermOutcome,
-    TermReport, Verdict,
+    API_VERSION, BindingSummary, ClusterReport, EstimateReport, KIND, Minimum, PluginInput,
+    Recorded, Report, ResourceSummary, ScoreReport, StageCount, StoredCondition, StrategyName,
+    TermOutcome, TermReport, Verdict,
 };
 use crate::summary;
 use crate::warnings::warnings;
@@ -171,6 +171,12 @@ impl ClusterReport {
                 weighted: *weighted,
             })
             .collect();
+        let inputs = cluster.inputs.iter().flat_map(|(plugin, descriptions)| {
+            descriptions.iter().map(|description| PluginInput {
+                plugin: plugin.clone(),
+                description: description.clone(),
+            })
+        });
         let mut estimates: BTreeMap<&str, (Option<i32>, Option<&Basis>)> = BTreeMap::new();
         for (estimator, replicas) in &cluster.estimates {
             let answer = Some(*replicas).filter(|replicas| *replicas != i32::MAX);
@@ -201,6 +207,7 @@ impl ClusterReport {
                 weighted.fold(0, i64::saturating_add)
             }),
             scores,
+            inputs: inputs.collect(),
             estimates: estimates
                 .into_iter()
                 .map(|(estimator, (replicas, basis))| EstimateReport {

@@ -1,12 +1,14 @@
 //! Static checks of a parsed expression. They find unknown names and mismatched types, and record the fields that the
 //! expression reads.
 
+mod numbers;
+
 use std::collections::BTreeSet;
 
 use berth_cel::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
 use berth_cel::{children, is_function, is_type};
 
-use super::variables::{BINDING, CLUSTER, Kind, kind_of};
+use super::variables::{AGE, BINDING, CLUSTER, Kind, SCORES, kind_of};
 
 /// Maximum depth of an expression.
 const MAX_DEPTH: usize = 64;
@@ -41,6 +43,40 @@ impl Paths {
         self.0
             .iter()
             .any(|read| read.iter().zip(path).all(|(read, name)| read == name))
+    }
+}
+
+/// The scores of the cluster that an expression reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ReadScores<'a> {
+    /// The scores with these names. There may be none.
+    Named(BTreeSet<&'a str>),
+    /// All scores, because the name depends on other values.
+    All,
+}
+
+impl Paths {
+    /// Returns the scores that the expression reads, if these are the paths of the cluster.
+    pub(crate) fn scores(&self) -> ReadScores<'_> {
+        let mut names = BTreeSet::new();
+        for path in self.score_paths() {
+            match path {
+                [_, name, ..] => names.insert(&**name),
+                _ => return ReadScores::All,
+            };
+        }
+        ReadScores::Named(names)
+    }
+
+    /// Reports whether the expression reads the age of a score, which changes with the time.
+    pub(crate) fn reads_age(&self) -> bool {
+        self.score_paths()
+            .any(|path| path.get(2).is_none_or(|field| field == AGE))
+    }
+
+    fn score_paths(&self) -> impl Iterator<Item = &[String]> {
+        let paths = self.0.iter().map(Vec::as_slice);
+        paths.filter(|path| path.first().is_none_or(|field| field == SCORES))
     }
 }
 
@@ -109,8 +145,15 @@ impl Check {
                 format!("the expression is nested deeper than {MAX_DEPTH} levels"),
             ));
         }
-        if let Some((variable, path)) = field_access(expr) {
-            return self.read(variable, &path);
+        if let Some((variable, mut path)) = field_access(expr) {
+            self.check_path(variable, &path)?;
+            // `has(cluster.scores.NAME)` does not read the age, so its result may be cached.
+            let tests_score = variable == CLUSTER && matches!(path.as_slice(), [SCORES, _]);
+            if tests_score && matches!(&expr.expr, Expr::Select(select) if select.test) {
+                path.push("value");
+            }
+            self.record(variable, &path);
+            return Ok(());
         }
         let depth = depth + 1;
         match &expr.expr {
@@ -138,6 +181,7 @@ impl Check {
     }
 
     fn call(&mut self, call: &CallExpr, depth: usize, loops: usize) -> Result<(), Problem> {
+        numbers::check_call(call)?;
         // The prefix of a function such as `math.abs` is no variable.
         let is_qualified = call.target.as_ref().is_some_and(|target| {
             matches!(&target.expr, Expr::Ident(prefix) if is_function(&format!("{prefix}.{}", call.func_name)))
@@ -149,20 +193,19 @@ impl Check {
             .try_for_each(|operand| self.expression(operand, depth, loops))
     }
 
-    fn read(&mut self, variable: &str, path: &[&str]) -> Result<(), Problem> {
-        if self.loop_variables.iter().any(|name| name == variable) {
+    fn is_loop_variable(&self, variable: &str) -> bool {
+        self.loop_variables.iter().any(|name| name == variable)
+    }
+
+    /// Checks that a field exists.
+    fn check_path(&self, variable: &str, path: &[&str]) -> Result<(), Problem> {
+        if self.is_loop_variable(variable) || is_type(&[&[variable], path].concat().join(".")) {
             return Ok(());
         }
-        let paths = match variable {
-            CLUSTER => &mut self.reads.cluster,
-            BINDING => &mut self.reads.binding,
-            _ if is_type(&[&[variable], path].concat().join(".")) => return Ok(()),
-            _ => {
-                let text =
-                    format!("undeclared variable {variable:?}: use {CLUSTER:?} or {BINDING:?}");
-                return Err(problem(variable, text));
-            }
-        };
+        if ![CLUSTER, BINDING].contains(&variable) {
+            let text = format!("undeclared variable {variable:?}: use {CLUSTER:?} or {BINDING:?}");
+            return Err(problem(variable, text));
+        }
         if let Err((name, known)) = kind_of(variable, path) {
             let known = known.join(", ");
             return Err(problem(
@@ -170,10 +213,22 @@ impl Check {
                 format!("there is no field {name:?} here, but {known}"),
             ));
         }
+        Ok(())
+    }
+
+    /// Records that the expression reads a field.
+    fn record(&mut self, variable: &str, path: &[&str]) {
+        if self.is_loop_variable(variable) {
+            return;
+        }
+        let paths = match variable {
+            CLUSTER => &mut self.reads.cluster,
+            BINDING => &mut self.reads.binding,
+            _ => return,
+        };
         paths
             .0
             .insert(path.iter().map(|&name| name.to_owned()).collect());
-        Ok(())
     }
 
     /// Returns the type of an expression's value, as far as the type is known before the evaluation.

@@ -1,7 +1,7 @@
 //! Filters and scores of clusters as CEL expressions, for the scheduler's plugin `Expression`.
 //!
 //! The expressions are parsed and checked when the configuration is loaded. The scheduler evaluates them with the
-//! Cluster and binding objects.
+//! Cluster and binding objects, and with the scores that other programs report in ClusterScores.
 //!
 //! - `args` has the arguments of the plugin. This module has the plugin itself.
 //! - `program` parses and compiles an expression. `check` and `variables` find unknown fields and wrong types.
@@ -25,14 +25,16 @@ mod variables;
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use berth_api::cluster_score::{ClusterScores, ScoreState};
 use berth_cel::{Exceeded, Failure, Scope, Value, Variables};
 use berth_engine::{
     AttemptContext, BindingContext, BindingFilter, Bits, ClusterView, CycleState, PluginError,
     PreFilter, PreFilterResult, Reason, Score, Scores,
 };
+use k8s_openapi::jiff::Timestamp;
 
 use self::budget::{Budget, MAX_BYTES, MAX_ITERATIONS, MAX_TIME};
-use self::check::Paths;
+use self::check::{Paths, ReadScores};
 use self::cluster_cache::{CachedCluster, ClusterCache};
 use self::program::Program;
 use self::variables::Kind;
@@ -152,6 +154,37 @@ impl Expression {
     /// PreFilter.
     pub fn reads_binding(&self) -> bool {
         !self.binding_paths.is_empty()
+    }
+
+    /// Reports whether an expression reads scores of ClusterScores.
+    pub fn reads_scores(&self) -> bool {
+        !matches!(self.cluster_paths.scores(), ReadScores::Named(names) if names.is_empty())
+    }
+
+    /// Describes the scores of a cluster that the expressions read.
+    fn describe_scores(&self, now: Timestamp, cluster: &ClusterView<'_>) -> Vec<String> {
+        let none = ClusterScores::default();
+        let scores = cluster.scores().map_or(&none, |scores| &**scores);
+        let names = match self.cluster_paths.scores() {
+            ReadScores::Named(names) => names,
+            ReadScores::All => scores.names(),
+        };
+        let describe = |name: &str| match scores.state(name, now) {
+            ScoreState::Valid(score) => format!(
+                "score {name} is {}, {}s old, in ClusterScore {}",
+                score.value,
+                score.age_seconds(now),
+                score.object
+            ),
+            ScoreState::Expired(score, until) => {
+                format!(
+                    "score {name} in ClusterScore {} expired at {until}",
+                    score.object
+                )
+            }
+            ScoreState::Missing => format!("score {name} is missing: no ClusterScore has it"),
+        };
+        names.into_iter().map(describe).collect()
     }
 
     /// Reports whether the plugin has filter expressions.
@@ -277,7 +310,7 @@ impl BindingFilter for Expression {
     fn check(&self, context: &BindingContext<'_>, cluster: &ClusterView<'_>) -> Result<(), Reason> {
         let mut cache = self.clusters();
         let budget = cache.reasons_budget();
-        let cached = cache.get(cluster, &self.cluster_paths)?;
+        let cached = cache.get(cluster, &self.cluster_paths, context.request().time())?;
         let passes = self.with_binding(context, |binding| {
             self.evaluate_filters(budget, cached, binding)
         });
@@ -286,6 +319,10 @@ impl BindingFilter for Expression {
             Ok(Err(reason)) => Err(reason.to_string().into()),
             Err(error) => Err(error.to_string().into()),
         }
+    }
+
+    fn inputs(&self, context: &BindingContext<'_>, cluster: &ClusterView<'_>) -> Vec<String> {
+        self.describe_scores(context.request().time(), cluster)
     }
 
     fn restrict(
@@ -305,7 +342,7 @@ impl BindingFilter for Expression {
                     continue;
                 };
                 let cached = cache
-                    .get(&cluster, &self.cluster_paths)
+                    .get(&cluster, &self.cluster_paths, context.request().time())
                     .map_err(PluginError::failed)?;
                 if self.evaluate_filters(budget, cached, binding)?.is_err() {
                     rejected.push(ordinal);
@@ -332,11 +369,15 @@ impl Score for Expression {
     ) -> Result<i64, PluginError> {
         let mut cache = self.clusters();
         let cached = cache
-            .get(cluster, &self.cluster_paths)
+            .get(cluster, &self.cluster_paths, context.request().time())
             .map_err(PluginError::failed)?;
         self.with_binding(context, |binding| {
             self.evaluate_scores(Budget::begin(), cluster.name(), cached, binding)
         })
+    }
+
+    fn inputs(&self, context: &BindingContext<'_>, cluster: &ClusterView<'_>) -> Vec<String> {
+        self.describe_scores(context.request().time(), cluster)
     }
 
     fn score_fleet(
@@ -355,7 +396,7 @@ impl Score for Expression {
                     continue;
                 };
                 let cached = cache
-                    .get(&cluster, &self.cluster_paths)
+                    .get(&cluster, &self.cluster_paths, context.request().time())
                     .map_err(PluginError::failed)?;
                 let score = self.evaluate_scores(budget, cluster.name(), cached, binding)?;
                 scores.add(index, score);

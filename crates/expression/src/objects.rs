@@ -4,19 +4,28 @@
 use std::collections::HashMap;
 
 use berth_api::cluster::ClusterStatus;
+use berth_api::cluster_score::ClusterScores;
 use berth_api::{Binding, Cluster};
 use berth_cel::types::{
     CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString, CelUInt,
 };
 use berth_cel::{Scope, Val, Variables};
+use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::check::Paths;
-use super::variables::{BINDING, CLUSTER};
+use super::variables::{AGE, BINDING, CLUSTER, SCORES};
 
 /// Returns a CEL scope with the functions and the variable `cluster`.
-pub(crate) fn cluster(object: &Cluster, reads: &Paths) -> Result<Scope<'static>, String> {
+///
+/// `cluster.scores` contains the scores that are valid at `now`. It is empty if there is none.
+pub(crate) fn cluster(
+    object: &Cluster,
+    scores: Option<&ClusterScores>,
+    now: Timestamp,
+    reads: &Paths,
+) -> Result<Scope<'static>, String> {
     let mut fields = Fields::new(reads);
     fields.add("apiVersion", &"cluster.karmada.io/v1alpha1")?;
     fields.add("kind", &"Cluster")?;
@@ -38,6 +47,16 @@ pub(crate) fn cluster(object: &Cluster, reads: &Paths) -> Result<Scope<'static>,
                 },
             )?;
         }
+    }
+    if reads.includes(&[SCORES]) {
+        let valid = scores.into_iter().flat_map(|scores| scores.valid_at(now));
+        let values: serde_json::Map<String, Value> = valid
+            .map(|score| {
+                let fields = json!({ "value": score.value, AGE: score.age_seconds(now) });
+                (score.name.clone(), fields)
+            })
+            .collect();
+        fields.add(SCORES, &values)?;
     }
     let variables = Variables::from([(CLUSTER.to_owned(), fields.build())]);
     Ok(Scope::new(variables))

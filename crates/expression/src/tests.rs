@@ -1,5 +1,7 @@
 //! Tests of scheduling decisions by an engine with the plugin.
 
+mod scores;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -15,6 +15,11 @@ pub(crate) const CLUSTER: &str = "cluster";
 /// The variable for the binding that is scheduled.
 pub(crate) const BINDING: &str = "binding";
 
+/// The field of `cluster` with the scores of the cluster by name.
+pub(crate) const SCORES: &str = "scores";
+/// The field of a score with its age.
+pub(crate) const AGE: &str = "ageSeconds";
+
 /// The type of a value, as far as it is known before the evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -46,6 +51,14 @@ static CLUSTERS: LazyLock<Value> = LazyLock::new(|| {
         "metadata": schema::<ObjectMeta>(),
         "spec": schema::<ClusterSpec>(),
         "status": schema::<ClusterStatus>(),
+        // The valid scores of ClusterScores, which are not part of the Cluster object.
+        SCORES: {
+            "type": "object",
+            "additionalProperties": object(&json!({
+                "value": { "type": "number" },
+                AGE: { "type": "integer" },
+            })),
+        },
     }))
 });
 
@@ -126,6 +139,8 @@ mod tests {
             (CLUSTER, vec!["metadata", "labels"], Kind::Map),
             (CLUSTER, vec!["spec", "region"], Kind::Text),
             (CLUSTER, vec!["status", "conditions"], Kind::List),
+            (CLUSTER, vec!["scores", "carbon"], Kind::Map),
+            (CLUSTER, vec!["scores", "carbon", "value"], Kind::Number),
             (BINDING, vec!["spec", "replicas"], Kind::Number),
             (BINDING, vec!["spec", "resource", "kind"], Kind::Text),
         ] {
@@ -135,7 +150,12 @@ mod tests {
         assert_eq!(name, "metdata");
         assert_eq!(
             known,
-            ["apiVersion", "kind", "metadata", "spec", "status"].map(str::to_owned)
+            ["apiVersion", "kind", "metadata", "scores", "spec", "status"].map(str::to_owned)
+        );
+        let (name, known) = kind_of(CLUSTER, &["scores", "carbon", "age"]).unwrap_err();
+        assert_eq!(
+            (&*name, known.join(" ")),
+            ("age", "ageSeconds value".into())
         );
         assert!(kind_of(BINDING, &["status"]).is_err());
         assert!(kind_of(BINDING, &["spec", "replica"]).is_err());

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use berth_api::{
-    Binding, Cluster, ClusterResourceBinding, FederatedResourceQuota, ResourceBinding,
+    Binding, Cluster, ClusterResourceBinding, ClusterScore, FederatedResourceQuota, ResourceBinding,
 };
 use berth_apimachinery::api_error::{api_error_message, has_code};
 use berth_component_base::paged_list::list_all;
@@ -78,21 +78,35 @@ pub(crate) async fn quotas(
 /// # Errors
 /// When the control plane refuses the request.
 async fn all_quotas(client: &Client) -> Result<Vec<FederatedResourceQuota>, ListError> {
-    let api: Api<FederatedResourceQuota> = Api::all(client.clone());
-    match list_all(&api).await {
+    list_if_served(client, "federatedresourcequotas").await
+}
+
+/// Lists the ClusterScores. The list is empty if the control plane does not serve this kind.
+///
+/// # Errors
+/// When the control plane refuses the request.
+pub(crate) async fn scores(client: &Client) -> Result<Vec<ClusterScore>, ListError> {
+    list_if_served(client, "clusterscores").await
+}
+
+async fn list_if_served<K>(client: &Client, resource: &'static str) -> Result<Vec<K>, ListError>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    match list_all(&Api::all(client.clone())).await {
         Err(error) if has_code(&error, 404) => Ok(Vec::new()),
         listed => listed.map_err(|error| ListError {
-            resource: "federatedresourcequotas",
+            resource,
             reason: api_error_message(&error),
         }),
     }
 }
 
-/// Returns the state of a control plane with these clusters: reads its bindings and, if `quotas` are enforced, its
-/// quotas. If the quotas cannot be read, they are left out, and the second value is a remark about it.
+/// Returns the state of a control plane with these clusters: reads its bindings, its scores and, if `quotas` are enforced,
+/// its quotas. If the quotas cannot be read, they are left out, and the second value is a remark about it.
 ///
 /// # Errors
-/// When the control plane refuses to list the bindings.
+/// When the control plane refuses to list the bindings or the scores.
 pub(crate) async fn state(
     client: &Client,
     clusters: Clusters,
@@ -109,6 +123,7 @@ pub(crate) async fn state(
     };
     let state = ControlPlaneState {
         clusters,
+        scores: scores(client).await?.into(),
         bindings: bindings
             .map(|binding| (binding.key.clone(), binding.into()))
             .collect(),

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use berth_api::{
-    Binding, BindingKey, Cluster, ClusterResourceBinding, FederatedResourceQuota, ResourceBinding,
+    Binding, BindingKey, Cluster, ClusterResourceBinding, ClusterScore, FederatedResourceQuota,
+    ResourceBinding,
 };
 use serde_json::Value;
 
@@ -24,6 +25,8 @@ pub(crate) struct ControlPlaneState {
     pub(crate) bindings: Bindings,
     /// The quotas, in any order. Decisions must not exceed them.
     pub(crate) quotas: Arc<[FederatedResourceQuota]>,
+    /// The ClusterScores, in any order. Plugins may read them.
+    pub(crate) scores: Arc<[ClusterScore]>,
     /// Names of the clusters from which all bindings are evicted.
     pub(crate) drained: BTreeSet<String>,
 }

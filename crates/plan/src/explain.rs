@@ -15,7 +15,7 @@ mod error;
 mod find;
 mod recorded_report;
 
-use berth_api::{Binding, BindingKey, condition};
+use berth_api::{Binding, BindingKey, ClusterScore, condition};
 use berth_explain::Report;
 use kube::Client;
 
@@ -38,6 +38,8 @@ pub struct Subject {
     /// Bindings that were listed to find the binding.
     bindings: Vec<Binding>,
     clusters: Clusters,
+    /// The ClusterScores, or the reason why they cannot be read.
+    scores: Result<Vec<ClusterScore>, String>,
     /// Only cluster for which changes are searched. `None` means all clusters.
     cluster: Option<String>,
 }
@@ -55,6 +57,7 @@ impl Subject {
     ) -> Result<Self, ExplainError> {
         let (binding, bindings) = find::read(client, query).await?;
         let clusters = control_plane_lists::clusters(client).await?;
+        let scores = control_plane_lists::scores(client).await;
         if let Some(name) = cluster
             && !clusters.contains_key(name)
         {
@@ -64,6 +67,7 @@ impl Subject {
             binding,
             bindings,
             clusters,
+            scores: scores.map_err(|error| error.to_string()),
             cluster: cluster.map(str::to_owned),
         })
     }

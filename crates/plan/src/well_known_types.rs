@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use berth_api::{
     BindingKind, Cluster, ClusterOverridePolicy, ClusterPropagationPolicy, ClusterResourceBinding,
-    FederatedResourceQuota, OverridePolicy, PropagationPolicy, ResourceBinding,
+    ClusterScore, FederatedResourceQuota, OverridePolicy, PropagationPolicy, ResourceBinding,
     ResourceInterpreterCustomization, ResourceInterpreterWebhookConfiguration, WorkloadRebalancer,
 };
 use berth_controllers::detector::claim::PolicyKind;
@@ -47,6 +47,11 @@ pub(crate) fn rebalancers() -> Arc<ResourceType> {
 /// Returns the type of FederatedResourceQuotas.
 pub(crate) fn quotas() -> Arc<ResourceType> {
     namespaced::<FederatedResourceQuota>()
+}
+
+/// Returns the type of ClusterScores.
+pub(crate) fn scores() -> Arc<ResourceType> {
+    cluster_scoped::<ClusterScore>()
 }
 
 /// Returns the type of ResourceInterpreterCustomizations.

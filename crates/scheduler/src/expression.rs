@@ -18,6 +18,11 @@ pub(crate) fn plugin(args: &Args, _: &Handle) -> Result<Plugin, FactoryError> {
     let mut plugin = Plugin::new(Expression::NAME)
         .reads_objects()
         .wakes_on(Registration::any(EventKind::Cluster));
+    if expression.reads_scores() {
+        plugin = plugin
+            .reads_scores()
+            .wakes_on(Registration::any(EventKind::ClusterScores));
+    }
     if expression.reads_binding() {
         plugin = plugin.pre_filter(expression.clone());
     }

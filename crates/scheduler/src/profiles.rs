@@ -34,6 +34,8 @@ pub(crate) struct Framework {
     pub(crate) assumes_capacity: bool,
     /// True if a plugin reads Cluster objects.
     pub(crate) reads_objects: bool,
+    /// True if a plugin reads scores of ClusterScores.
+    pub(crate) reads_scores: bool,
 }
 
 /// All profiles, whose names are unique, and the queue order that they share.
@@ -78,6 +80,11 @@ impl Frameworks {
     /// Reports whether [`Framework::assumes_capacity`] is true for any profile.
     pub(crate) fn assume_capacity(&self) -> bool {
         self.list.iter().any(|framework| framework.assumes_capacity)
+    }
+
+    /// Reports whether [`Framework::reads_scores`] is true for any profile.
+    pub(crate) fn read_scores(&self) -> bool {
+        self.list.iter().any(|framework| framework.reads_scores)
     }
 
     /// Reports whether a profile is responsible for the binding and scheduling is not suspended.

@@ -40,7 +40,7 @@ pub(crate) struct Inputs {
 }
 
 impl RecordedDecision {
-    /// Creates the record of a decision that is made now.
+    /// Creates the record of a decision. Its time is that of the request.
     pub(crate) fn new(
         trigger: ScheduleType,
         binding: &Arc<Binding>,
@@ -49,7 +49,7 @@ impl RecordedDecision {
         outcome: Outcome,
     ) -> Self {
         Self {
-            time: jiff::Timestamp::now(),
+            time: inputs.request.time(),
             trigger,
             binding: Arc::clone(binding),
             configuration,
@@ -93,7 +93,9 @@ impl RecordedDecision {
         });
         let object: berth_api::ResourceBinding = serde_json::from_value(object).unwrap();
         let binding = Arc::new(Binding::from(object));
-        let request = Request::new(&binding.key, &binding.spec, &binding.status).unwrap();
+        let request = Request::new(&binding.key, &binding.spec, &binding.status)
+            .unwrap()
+            .with_time(jiff::Timestamp::now());
         let inputs = Inputs::of(request, berth_engine::Fleet::new().snapshot(), assumed);
         let outcome = Outcome {
             result: Ok(berth_engine::Placement::default()),

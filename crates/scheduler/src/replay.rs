@@ -71,6 +71,14 @@ pub enum EntryError {
         /// The reason.
         source: serde_json::Error,
     },
+    /// A ClusterScore is malformed.
+    #[error("ClusterScore {name}: {source}")]
+    ClusterScore {
+        /// The object.
+        name: String,
+        /// The reason.
+        source: serde_json::Error,
+    },
     /// An entry patches a cluster that no earlier entry contains.
     #[error("a change of cluster {0}, which the log does not contain")]
     UnknownCluster(String),
@@ -126,6 +134,7 @@ fn handle(
         Entry::Case(case) => {
             let Case {
                 clusters,
+                cluster_scores,
                 configuration,
                 decision,
                 ..
@@ -134,6 +143,9 @@ fn handle(
             decider.configure(configuration)?;
             for cluster in clusters {
                 decider.fleet().add(cluster).map_err(failed)?;
+            }
+            for score in cluster_scores {
+                decider.fleet().add_score(score).map_err(failed)?;
             }
             let repeated = decider.decide(&decision, report.can_add_difference());
             report.compare(&decision, repeated.map_err(failed)?);

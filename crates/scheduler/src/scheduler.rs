@@ -13,6 +13,7 @@
 //!
 //! - [`cache`] contains what the scheduler knows, [`configurations`] how it decides, and [`records`] its reports.
 //! - [`leadership`] contains the queue and the decisions in flight, which only a leader has.
+//! - [`scores`] contains the scores of clusters that other programs report.
 //! - [`quotas`] refuses decisions that exceed a FederatedResourceQuota or a ClusterQueue, and [`cluster_queues`] assigns
 //!   bindings to ClusterQueues and reports their state.
 //! - [`post_filter`] and [`eviction`] free capacity for bindings that fit in no cluster.
@@ -39,20 +40,22 @@ mod post_filter;
 mod quotas;
 mod records;
 mod schedule_request;
+mod scores;
 mod watch_events;
 mod writes;
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use berth_api::{
-    BindingKey, Cluster, ClusterQueue, ClusterResourceBinding, FederatedResourceQuota,
-    ResourceBinding,
+    BindingKey, Cluster, ClusterQueue, ClusterResourceBinding, ClusterScore,
+    FederatedResourceQuota, ResourceBinding,
 };
 use berth_events::EventRecorder;
 use k8s_openapi::api::core::v1::Namespace;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use self::cache::Cache;
@@ -90,6 +93,7 @@ pub(crate) enum Input {
     Quota(WatchEvent<FederatedResourceQuota>),
     ClusterQueue(WatchEvent<ClusterQueue>),
     Namespace(WatchEvent<Namespace>),
+    Score(WatchEvent<ClusterScore>),
 }
 
 /// Channels into the scheduler's task.
@@ -119,6 +123,9 @@ pub(crate) struct Scheduler {
     probes: Probes,
     queue_order: QueueOrder,
     queue_turns: Turns,
+    watches_scores: bool,
+    /// Starts the watch of ClusterScores.
+    scores_wanted: Arc<Notify>,
 }
 
 impl Scheduler {
@@ -162,12 +169,21 @@ impl Scheduler {
             probes,
             queue_order: options.order,
             queue_turns: options.turns.clone(),
+            watches_scores: false,
+            scores_wanted: Arc::default(),
         }
     }
 
     /// Sets the decision log, in which the scheduler records clusters and decisions.
     pub(crate) fn with_decision_log(mut self, decision_log: Option<Recorder>) -> Self {
         self.records.decision_log = decision_log;
+        self
+    }
+
+    /// Sets the notification that starts the watch of ClusterScores, and sends it if a plugin reads scores.
+    pub(crate) fn with_score_watch(mut self, wanted: Arc<Notify>) -> Self {
+        self.scores_wanted = wanted;
+        self.watch_scores_if_read();
         self
     }
 
@@ -194,13 +210,14 @@ impl Scheduler {
         cancel: &CancellationToken,
     ) -> ControlFlow<()> {
         let now = Instant::now();
-        // 1. The timers, before the decisions of this turn: delayed keys are ready again, expired capacity is free, and
-        //    a rejected permit releases its reservations.
+        // 1. The timers, before the decisions of this turn: delayed keys are ready again, expired capacity is free, expired
+        //    scores count as absent, and a rejected permit releases its reservations.
         if let Role::Leading(leading) = role {
             leading.queue.flush(now);
         }
         self.expire_assumed_capacity(role.leading(), now);
         self.refresh_cluster_queues(role.leading(), now);
+        self.expire_scores(role.leading());
         let mut busy = false;
         if let Role::Leading(leading) = role {
             self.reject_overdue_permits(leading, now);
@@ -221,7 +238,11 @@ impl Scheduler {
         self.records.events.set_busy(writes_pending || busy);
         // 4. The next input. While a key is ready, the turn does not wait. Results come before watch events, because
         //    they complete decisions, on whose capacity and slots the next decisions depend.
-        let deadlines = [role.next_deadline(), self.cache.book.next_expiry()];
+        let deadlines = [
+            role.next_deadline(),
+            self.cache.book.next_expiry(),
+            self.next_score_expiry(now),
+        ];
         let next_deadline = deadlines.into_iter().flatten().min();
         let pause = async {
             if busy {
@@ -398,6 +419,7 @@ impl Scheduler {
             }
         }
         self.config.replace(frameworks, extenders, plugin_tasks);
+        self.watch_scores_if_read();
         if self.config.frameworks.assume_capacity() {
             self.cache.book.enable_assumed_capacity();
         }

@@ -11,7 +11,7 @@ use berth_component_base::endpoints::{Addresses, ListenError};
 use berth_component_base::user_agent::Component;
 use berth_events::EventRecorder;
 use kube::Api;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -159,13 +159,16 @@ async fn run_shadow(
     probes.show_shadow(comparison.clone(), differences.clone());
     serve(&options, &probes, &client, &cancel).await?;
     ignored_flags::log_ineffective(&options.ineffective_flags);
-    let watches = start_watches(
+    let (watches, scores_wanted) = start_watches(
         &client,
         options.timeouts.watch,
         options.quotas,
         ClusterQueues::Off,
         &cancel,
     );
+    if config.frameworks.read_scores() {
+        scores_wanted.notify_one();
+    }
     Shadow::new(&options, config, comparison, differences, probes)
         .run(watches, cancel)
         .await;
@@ -239,7 +242,7 @@ async fn run_with_metrics(
     let (config, seen) = initial_config(&options, &builder, &effective).await?;
     // Listen only after the configuration has been built.
     serve(&options, &probes, &client, &cancel).await?;
-    let watches = start_watches(
+    let (watches, scores_wanted) = start_watches(
         &client,
         options.timeouts.watch,
         options.quotas,
@@ -266,7 +269,8 @@ async fn run_with_metrics(
     let scheduler = Scheduler::new(
         &options, config, estimators, writer, recorder, metrics, probes,
     )
-    .with_decision_log(decision_log);
+    .with_decision_log(decision_log)
+    .with_score_watch(scores_wanted);
     let inputs = Inputs {
         watches,
         plugin_messages,
@@ -410,15 +414,17 @@ async fn campaign(
     }
 }
 
-/// Starts the watches of clusters and bindings, and of quotas and ClusterQueues if they are enforced. Returns the channel of their events.
+/// Starts the watches of clusters and bindings, and of quotas and ClusterQueues if they are enforced. Returns the channel
+/// of their events, and the notification that starts the watch of ClusterScores.
 fn start_watches(
     client: &kube::Client,
     timeout: Duration,
     quotas: QuotaEnforcement,
     cluster_queues: ClusterQueues,
     cancel: &CancellationToken,
-) -> mpsc::Receiver<Input> {
+) -> (mpsc::Receiver<Input>, Arc<Notify>) {
     let (sender, events) = mpsc::channel(WATCH_EVENTS);
+    let scores_wanted = Arc::new(Notify::new());
     if quotas == QuotaEnforcement::On {
         tokio::spawn(watch::run_when_served(
             Api::all(client.clone()),
@@ -444,6 +450,20 @@ fn start_watches(
             cancel.clone(),
         ));
     }
+    let scores = watch::run_when_served(
+        Api::all(client.clone()),
+        sender.clone(),
+        Input::Score,
+        timeout,
+        cancel.clone(),
+    );
+    let (wanted, stopping) = (Arc::clone(&scores_wanted), cancel.clone());
+    tokio::spawn(async move {
+        tokio::select! {
+            () = stopping.cancelled() => {}
+            () = wanted.notified() => scores.await,
+        }
+    });
     tokio::spawn(watch::run(
         Api::all(client.clone()),
         sender.clone(),
@@ -465,5 +485,5 @@ fn start_watches(
         timeout,
         cancel.clone(),
     ));
-    events
+    (events, scores_wanted)
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use berth_api::go_json::placement_json;
-use berth_api::{Binding, BindingKey};
+use berth_api::{Binding, BindingKey, ClusterScore};
 use berth_engine::{Explanation, Request};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
@@ -81,6 +81,9 @@ impl Shadow {
             QuotaBook::default()
         });
         let keep_objects = frameworks.iter().any(|framework| framework.reads_objects);
+        if frameworks.read_scores() {
+            lists.expect(Source::Scores);
+        }
         Self {
             multiple_pod_templates: options.gates.multiple_pod_templates_scheduling,
             frameworks,
@@ -166,6 +169,37 @@ impl Shadow {
             }
             // Shadow mode ignores ClusterQueues.
             Input::ClusterQueue(_) | Input::Namespace(_) => {}
+            Input::Score(event) => self.handle_score(event),
+        }
+    }
+
+    fn handle_score(&mut self, event: WatchEvent<ClusterScore>) {
+        match event {
+            WatchEvent::Applied(object) => match object.decode() {
+                Ok(score) => {
+                    self.clusters.apply_score(&score.normalized());
+                }
+                Err(error) => {
+                    let name = object.metadata().name.clone().unwrap_or_default();
+                    tracing::warn!(score = name, %error, "cannot read a ClusterScore");
+                }
+            },
+            WatchEvent::Deleted(metadata) => {
+                let name = metadata.name.as_deref().unwrap_or_default();
+                self.clusters.remove_score(name);
+            }
+            WatchEvent::Listed(listing) => {
+                self.lists.complete(Source::Scores);
+                let names = self.clusters.score_names();
+                let gone: Vec<String> = names
+                    .filter(|name| !listing.contains("", name))
+                    .cloned()
+                    .collect();
+                for name in gone {
+                    self.clusters.remove_score(&name);
+                }
+                self.report_readiness();
+            }
         }
     }
 
@@ -322,7 +356,9 @@ impl Shadow {
             })),
             None => request,
         };
-        let request = request.with_object(binding.clone());
+        let request = request
+            .with_object(binding.clone())
+            .with_time(Timestamp::now());
         let snapshot = self.clusters.snapshot(&self.plugin_state);
         let framework = self.frameworks.of_mut(binding)?;
         let began = Instant::now();

@@ -136,7 +136,8 @@ async fn the_schedulers_have_exactly_the_rights_that_they_need() {
     }
     let kubeconfig = plane.kubeconfig_of("berth-scheduler");
     let _default = component::start(&plane, "karmada-scheduler", &kubeconfig, &[]).await;
-    // The second scheduler also connects to the estimators of the members, and enforces quotas and queues.
+    // The second scheduler also connects to the estimators of the members, enforces quotas and queues, and reads scores of
+    // clusters.
     let queues: Api<ClusterQueue> = Api::all(plane.client.clone());
     let queue = json!({ "metadata": { "name": "all" }, "spec": { "namespaceSelector": {} } });
     let queue = serde_json::from_value(queue).unwrap();
@@ -144,6 +145,11 @@ async fn the_schedulers_have_exactly_the_rights_that_they_need() {
     let more = [
         "--enable-scheduler-estimator",
         "--feature-gates=FederatedQuotaEnforcement=true,ClusterQueues=true",
+        concat!(
+            "--config=",
+            env!("CARGO_MANIFEST_DIR"),
+            "/../examples/cluster-scores/config.yaml"
+        ),
     ];
     let _mine = component::start(&plane, "my-karmada-scheduler", &kubeconfig, &more).await;
     // Start standbys too, because only a standby watches the lease.

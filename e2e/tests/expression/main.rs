@@ -1,6 +1,10 @@
-//! End-to-end tests of filters and scores that are written in CEL, with the configuration in `examples/expression`.
+//! End-to-end tests of filters and scores that are written in CEL, with the configuration in `examples/expression`, and
+//! of the ClusterScores that they read.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
+
+mod prometheus;
+mod scores;
 
 use std::path::Path;
 

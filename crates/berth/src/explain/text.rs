@@ -385,6 +385,9 @@ fn cluster_details(report: &Report, cluster: &ClusterReport, out: &mut String) {
             score.plugin, score.weight, score.weighted
         );
     }
+    for input in &cluster.inputs {
+        let _ = writeln!(out, "  {}: {}", input.plugin, input.description);
+    }
     for estimate in &cluster.estimates {
         let is_used = cluster
             .minimum

@@ -92,6 +92,48 @@ profiles:
 }
 
 #[test]
+fn expressions_read_the_cluster_scores_among_the_manifests() {
+    let config = format!(
+        "{HEADER}profiles:
+- plugins:
+    multiPoint:
+      enabled: [{{name: Expression}}]
+  pluginConfig:
+  - name: Expression
+    args:
+      filter:
+      - expression: cluster.scores.?carbon.value.orValue(0.0) < 300.0
+        message: cluster(s) emitted too much carbon
+"
+    );
+    let score = |cluster: &str, until: &str| {
+        format!(
+            "---
+apiVersion: scheduling.berth/v1alpha1
+kind: ClusterScore
+metadata: {{name: carbon-{cluster}}}
+spec: {{clusterName: {cluster}, scores: {{carbon: 400}}{until}}}
+"
+        )
+    };
+    let manifests = [
+        cluster("m1", 0),
+        cluster("m2", 0),
+        binding("web", 2, 0, ""),
+        score("m1", ""),
+        score("m2", ", validUntil: \"2020-01-01T00:00:00Z\""),
+    ]
+    .concat();
+    let files = Files::new(&[("config.yaml", &config)]);
+    let read = format!("-f - --config {}", files.path("config.yaml"));
+    assert_snapshot!(simulated(&[(
+        "a valid and an expired score",
+        &read,
+        &manifests
+    )]));
+}
+
+#[test]
 fn a_preempted_binding_moves_to_a_cluster_with_free_capacity() {
     let manifests = [
         cluster("m1", 4),

@@ -1,5 +1,6 @@
 //! Tests of the pages docs/members.md, docs/drift.md, docs/failover.md, docs/maintain-a-cluster.md, docs/capacity.md,
-//! docs/quotas.md, docs/queues.md, docs/gangs.md, docs/placement-limits.md and docs/preemption.md: the commands in the pages must succeed.
+//! docs/quotas.md, docs/queues.md, docs/cluster-scores.md, docs/gangs.md, docs/placement-limits.md and
+//! docs/preemption.md: the commands in the pages must succeed.
 
 use berth_test_requirements::needs;
 use std::process::Command;
@@ -143,6 +144,27 @@ fn the_commands_in_the_page_on_gangs_schedule_all_bindings() {
     let scheduled = "jsonpath={.items[*].status.conditions[?(@.type=='Scheduled')].status}";
     let get = ["get", "resourcebindings", "-o", scheduled];
     assert_eq!(up.kubectl(&get), "True True True");
+}
+
+#[needs(kubectl)]
+#[test]
+fn the_commands_in_the_page_on_cluster_scores_move_the_workload() {
+    let up = run_page("cluster-scores.md");
+    let explain = [
+        "explain",
+        "deployment/web",
+        "--cluster=member2",
+        "--config=examples/cluster-scores/config.yaml",
+    ];
+    let explained = berth(up.home.path(), &explain)
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&explained.stdout);
+    let expired = "score carbon in ClusterScore carbon-member2 expired at 2026-01-01T00:00:00Z";
+    assert!(text.contains(expired), "{text}");
+    let scores = up.kubectl(&["get", "clusterscores"]);
+    assert!(scores.contains(r#"member2   {"carbon":120}"#), "{scores}");
 }
 
 #[needs(kubectl)]

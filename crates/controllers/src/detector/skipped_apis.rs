@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-/// API groups of Karmada.
-const OWN_GROUPS: [&str; 8] = [
+/// API groups of Karmada and Berth.
+const OWN_GROUPS: [&str; 9] = [
     "cluster.karmada.io",
     "policy.karmada.io",
     "work.karmada.io",
@@ -12,6 +12,7 @@ const OWN_GROUPS: [&str; 8] = [
     "autoscaling.karmada.io",
     "remedy.karmada.io",
     "apps.karmada.io",
+    "scheduling.berth",
 ];
 
 /// The APIs whose objects are never propagated.
@@ -131,6 +132,7 @@ mod tests {
             ("events.k8s.io", "v1", "Event", true),
             ("coordination.k8s.io", "v1", "Lease", true),
             ("policy.karmada.io", "v1alpha1", "PropagationPolicy", true),
+            ("scheduling.berth", "v1alpha1", "ClusterScore", true),
             (
                 "apiextensions.k8s.io",
                 "v1",

@@ -41,6 +41,10 @@ pub struct ClusterExplanation {
     /// The weighted scores of the cluster, by plugin name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub scores: BTreeMap<String, i64>,
+    /// The inputs of plugins that are not in the Cluster object, by plugin name. Each line describes one input, such as a
+    /// score of a ClusterScore.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub inputs: BTreeMap<String, Vec<String>>,
     /// The number of further replicas (or component sets) that fit into the cluster, by estimator name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub estimates: BTreeMap<String, i32>,
@@ -149,6 +153,7 @@ impl Trace for Explainer {
                 stage,
                 refusal: None,
                 scores: BTreeMap::new(),
+                inputs: BTreeMap::new(),
                 estimates: BTreeMap::new(),
                 bases: BTreeMap::new(),
                 tier: None,
@@ -173,6 +178,15 @@ impl Trace for Explainer {
                 plugin: plugin.to_owned(),
                 reason: reason.to_string(),
             });
+        }
+    }
+
+    fn inputs(&mut self, ordinal: usize, plugin: &str, inputs: Vec<String>) {
+        if inputs.is_empty() {
+            return;
+        }
+        if let Some(cluster) = self.cluster(ordinal) {
+            cluster.inputs.insert(plugin.to_owned(), inputs);
         }
     }
 

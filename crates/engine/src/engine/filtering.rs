@@ -75,6 +75,9 @@ impl Engine {
     ) -> Result<(Arc<Prepared>, Bits), ScheduleError> {
         let prepared = self.prepare(context, pre_filtered, calls)?;
         let passing = self.restrict(&prepared, context, pre_filtered, calls)?;
+        if T::EXPLAINS {
+            self.trace_inputs(context, pre_filtered, calls);
+        }
         if T::EXPLAINS || passing.is_empty() {
             let rejected = self.rejected(context, pre_filtered, &passing, calls);
             for Rejected {
@@ -151,6 +154,27 @@ impl Engine {
         }
         passing.trim(context.snapshot().len());
         Ok(passing)
+    }
+
+    /// Records the inputs of the filters about each cluster.
+    fn trace_inputs<T: Trace>(
+        &self,
+        context: &BindingContext<'_>,
+        pre_filtered: &PreFiltered,
+        calls: &mut Calls<'_, T>,
+    ) {
+        let filters = self.plugins.filters.iter().enumerate();
+        for (index, listed) in filters.filter(|(_, listed)| pre_filtered.skipped.runs(listed)) {
+            let Filter::Binding(filter) = &listed.plugin else {
+                continue;
+            };
+            for cluster in context.snapshot().clusters() {
+                calls.begin_call(Point::Filter, index);
+                let inputs = filter.inputs(context, &cluster);
+                calls.end_call();
+                calls.trace.inputs(cluster.ordinal(), &listed.name, inputs);
+            }
+        }
     }
 
     /// Returns the rejecting plugin and its reason for each cluster that does not pass. Omits clusters that are being

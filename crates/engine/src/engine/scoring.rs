@@ -65,10 +65,29 @@ impl Engine {
                         .collect();
                     let weight = listed.plugin.weight;
                     calls.trace.scored(&listed.name, weight, candidates, &added);
+                    trace_inputs(index, listed, context, candidates, calls);
                 }
             }
             Ok(())
         })
+    }
+}
+
+/// Records the inputs of a score plugin about each candidate.
+fn trace_inputs<T: Trace>(
+    index: usize,
+    listed: &ListedPlugin<WeightedScore>,
+    context: &BindingContext<'_>,
+    candidates: &[Candidate],
+    calls: &mut Calls<'_, T>,
+) {
+    for candidate in candidates {
+        if let Some(cluster) = context.snapshot().cluster(candidate.ordinal) {
+            calls.begin_call(Point::Score, index);
+            let inputs = listed.plugin.score.inputs(context, &cluster);
+            calls.end_call();
+            calls.trace.inputs(candidate.ordinal, &listed.name, inputs);
+        }
     }
 }
 

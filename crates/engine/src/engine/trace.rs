@@ -34,6 +34,8 @@ pub(super) trait Trace {
     fn plugin_ends(&mut self, _point: Point, _plugin: &str, _status: Status) {}
     /// Receives the rejection of a cluster by a plugin.
     fn rejected(&mut self, _ordinal: usize, _plugin: &str, _reason: &Reason) {}
+    /// Receives the inputs of a plugin about a cluster.
+    fn inputs(&mut self, _ordinal: usize, _plugin: &str, _inputs: Vec<String>) {}
     /// Receives the scores that a plugin added to the candidates. `added` contains scores that are already multiplied
     /// by the weight.
     fn scored(&mut self, _plugin: &str, _weight: i64, _candidates: &[Candidate], _added: &[i64]) {}

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use berth_api::Cluster;
+use berth_api::cluster_score::ClusterScores;
 use berth_api::quantity::Quantity;
 
 use super::affinity::CompiledAffinity;
 use super::cluster_block::{BLOCK, Block, ResourceId};
 use super::row::{RepellingTaint, Row};
+use super::scores::ScoresByCluster;
 use super::symbols::{NONE, Symbol};
 use super::topology::Topology;
 use crate::cluster_set::Bits;
@@ -21,6 +23,7 @@ pub struct Snapshot {
     pub(crate) topology: Arc<Topology>,
     pub(crate) blocks: Vec<Arc<Block>>,
     pub(crate) resources: Arc<BTreeMap<String, ResourceId>>,
+    pub(crate) scores: Arc<ScoresByCluster>,
 }
 
 impl Snapshot {
@@ -148,6 +151,11 @@ impl Snapshot {
         self.blocks.get(ordinal / BLOCK)?.rows.get(ordinal % BLOCK)
     }
 
+    /// Returns the scores of the cluster with this name, or `None` if no ClusterScore describes it.
+    pub fn scores(&self, cluster: &str) -> Option<&Arc<ClusterScores>> {
+        self.scores.get(cluster)
+    }
+
     /// Returns the name of the cluster with this ordinal.
     pub fn name(&self, ordinal: usize) -> Option<&Arc<str>> {
         self.topology.names.get(ordinal)
@@ -229,6 +237,11 @@ impl<'a> ClusterView<'a> {
     /// filters must not read the object, because their cached results stay in use when only the object changes.
     pub fn object(&self) -> Option<&'a Arc<Cluster>> {
         self.row.object.as_ref()
+    }
+
+    /// Returns the scores of the cluster, or `None` if no ClusterScore describes it. Placement filters must not read them.
+    pub fn scores(&self) -> Option<&'a Arc<ClusterScores>> {
+        self.snapshot.scores(self.name())
     }
 
     /// Returns the free amount of a resource: `allocatable - allocated - allocating`.

@@ -140,6 +140,13 @@ pub trait BindingFilter: Debug + Send + Sync {
     /// Returns the human-readable reason if the cluster does not pass.
     fn check(&self, context: &BindingContext<'_>, cluster: &ClusterView<'_>) -> Result<(), Reason>;
 
+    /// Describes the inputs of the plugin about a cluster that are not in its Cluster object, one line for each input. The
+    /// engine calls this method only for explanations.
+    fn inputs(&self, context: &BindingContext<'_>, cluster: &ClusterView<'_>) -> Vec<String> {
+        let _ = (context, cluster);
+        Vec::new()
+    }
+
     /// Removes from `candidates` the clusters that do not pass. `current` contains the clusters that already have the
     /// workload.
     ///

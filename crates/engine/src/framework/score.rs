@@ -99,6 +99,13 @@ pub trait Score: Debug + Send + Sync {
         Ok(())
     }
 
+    /// Describes the inputs of the plugin about a cluster that are not in its Cluster object, one line for each input. The
+    /// engine calls this method only for explanations.
+    fn inputs(&self, context: &BindingContext<'_>, cluster: &ClusterView<'_>) -> Vec<String> {
+        let _ = (context, cluster);
+        Vec::new()
+    }
+
     /// Reports whether the engine must call [`Self::normalise`].
     fn normalises(&self) -> bool {
         false

@@ -42,6 +42,7 @@ fn analyse_with(list: &[Value], spec: &Value, limits: &Limits) -> Report {
         binding: &binding,
         peers: WorkloadPeers::default(),
         assumed: &Assumed::default(),
+        time: k8s_openapi::jiff::Timestamp::UNIX_EPOCH,
     };
     let mut engine = Engine::new(EngineOptions::default()).unwrap();
     explain(&mut engine, &case, limits).unwrap()

@@ -11,6 +11,7 @@ use berth_api::{Binding, Cluster, condition};
 use berth_engine::{Assumed, Fleet, WorkloadPeers};
 use berth_explain::{Case, Limits, Migration, PausedEvictions, Report, Share, StoredCondition};
 use berth_scheduler::AffinityGroups;
+use jiff::Timestamp;
 
 use super::Subject;
 use super::error::ExplainError;
@@ -53,6 +54,15 @@ pub(crate) async fn analyse(
     for cluster in clusters.values() {
         fleet.apply(cluster);
     }
+    let mut notes = ignored_settings;
+    match &subject.scores {
+        Ok(scores) => {
+            for score in scores {
+                fleet.apply_score(&score.normalized());
+            }
+        }
+        Err(reason) => notes.push(format!("recomputed without ClusterScores: {reason}")),
+    }
     let case = case(binding, &fleet, peers, &assumed);
     let search_limits = Limits {
         clusters: subject.cluster.clone().map(|cluster| vec![cluster]),
@@ -64,16 +74,10 @@ pub(crate) async fn analyse(
         None => decision(),
     }?;
     let report = with_stored_state(report, binding, |name| clusters.get(name).cloned());
-    Ok(with_notes(
-        report,
-        gates,
-        binding,
-        clusters,
-        ignored_settings,
-    ))
+    Ok(with_notes(report, gates, binding, clusters, notes))
 }
 
-/// Returns the input of the engine for a decision about a binding.
+/// Returns the input of the engine for a decision about a binding now.
 pub(super) fn case<'a>(
     binding: &'a Binding,
     fleet: &'a Fleet,
@@ -85,6 +89,7 @@ pub(super) fn case<'a>(
         binding,
         peers,
         assumed,
+        time: Timestamp::now(),
     }
 }
 

@@ -10,6 +10,7 @@ use kube::api::Api;
 
 use super::analysis::{case, with_stored_state};
 use super::recorded_report::{SchedulerRecord, merge};
+use crate::control_plane_lists;
 use crate::scheduler_configuration::DecisionConfiguration;
 
 /// Reads a binding from the control plane, and computes the decision about it, merged with the scheduler's record. Without
@@ -28,6 +29,11 @@ pub async fn binding_report(
 ) -> Result<Report, String> {
     let binding = read(client.clone(), key).await;
     let binding = binding.map_err(|error| api_error_message(&error))?;
+    let mut fleet = fleet;
+    let scores = control_plane_lists::scores(client).await;
+    for score in scores.map_err(|error| error.to_string())? {
+        fleet.apply_score(&score.normalized());
+    }
     let configuration = configuration.clone();
     let decided = tokio::task::spawn_blocking(move || {
         let now = decide(&binding, &fleet, &limits, &configuration)?;

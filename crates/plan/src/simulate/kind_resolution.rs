@@ -122,6 +122,7 @@ impl KindResolver {
             Role::InterpreterWebhooks => Some((well_known_types::interpreter_webhooks(), true)),
             Role::Rebalancer => Some((well_known_types::rebalancers(), true)),
             Role::Quota => Some((well_known_types::quotas(), true)),
+            Role::Score => Some((well_known_types::scores(), true)),
             Role::Template | Role::Ignored => None,
         };
         if karmada_type.is_some() {

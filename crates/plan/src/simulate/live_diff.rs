@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use berth_api::{BindingKey, BindingKind, Cluster, FederatedResourceQuota};
+use berth_api::{BindingKey, BindingKind, Cluster, ClusterScore, FederatedResourceQuota};
 use berth_component_base::program::progress::Progress;
 use serde_json::Value;
 
@@ -56,11 +56,19 @@ pub(crate) async fn moves(
         let (namespace, name) = names(&quota);
         ((namespace.to_owned(), name.to_owned()), quota)
     });
-    let mut predicted = PredictedState::new(by_name(clusters), bindings, keyed.collect(), options);
+    let scores = live.list_if_served(&well_known_types::scores()).await?;
+    let mut predicted = PredictedState::new(
+        by_name(clusters),
+        bindings,
+        keyed.collect(),
+        by_name(scores),
+        options,
+    );
     let before = ControlPlaneState {
         clusters: read_clusters(&predicted.clusters, notes),
         bindings: read_bindings(&predicted.bindings, notes),
         quotas: read_quotas(&predicted.quotas, notes),
+        scores: read_scores(&predicted.scores, notes),
         ..ControlPlaneState::default()
     };
     if !manifests.is_empty() || !problems.is_empty() {
@@ -73,6 +81,7 @@ pub(crate) async fn moves(
         clusters: read_clusters(&predicted.clusters, &mut Notes::default()),
         bindings: read_bindings(&predicted.bindings, &mut Notes::default()),
         quotas: read_quotas(&predicted.quotas, &mut Notes::default()),
+        scores: read_scores(&predicted.scores, &mut Notes::default()),
         ..ControlPlaneState::default()
     };
     options.apply_changes(&mut after)?;
@@ -150,4 +159,15 @@ fn read_quotas(objects: &Quotas, notes: &mut Notes) -> Arc<[FederatedResourceQuo
         }
     }
     quotas.into()
+}
+
+fn read_scores(objects: &BTreeMap<String, Value>, notes: &mut Notes) -> Arc<[ClusterScore]> {
+    let mut scores = Vec::new();
+    for (name, object) in objects {
+        match serde_json::from_value(object.clone()) {
+            Ok(score) => scores.push(score),
+            Err(error) => notes.push(format!("ClusterScore {name} cannot be read: {error}")),
+        }
+    }
+    scores.into()
 }

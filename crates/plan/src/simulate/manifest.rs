@@ -31,6 +31,8 @@ pub(crate) enum Role {
     Rebalancer,
     /// A FederatedResourceQuota.
     Quota,
+    /// A ClusterScore, which plugins may read.
+    Score,
     /// An object of a Karmada kind that does not influence scheduling.
     Ignored,
     /// An object of any other kind. Policies may select it.
@@ -79,7 +81,7 @@ fn group_of(api_version: &str) -> &str {
         .map_or("", |(group, _version)| group)
 }
 
-/// Kind and role of each Karmada kind, by API version.
+/// Kind and role of each kind of Karmada and Berth, by API version.
 const KARMADA: &[(&str, &[(&str, Role)])] = &[
     ("cluster.karmada.io/v1alpha1", &[("Cluster", Role::Cluster)]),
     (
@@ -136,6 +138,10 @@ const KARMADA: &[(&str, &[(&str, Role)])] = &[
         ],
     ),
     ("remedy.karmada.io/v1alpha1", &[("Remedy", Role::Ignored)]),
+    (
+        "scheduling.berth/v1alpha1",
+        &[("ClusterScore", Role::Score)],
+    ),
 ];
 
 fn role_of(api_version: &str, kind: &str) -> Result<Role, String> {

@@ -49,7 +49,8 @@ pub(crate) async fn read_state(
     let mut detector = Detector::new(options);
     let mut state = ControlPlaneState::default();
     let mut bindings = Bindings::new();
-    let (mut templates, mut rebalancers, mut quotas) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut templates, mut rebalancers) = (Vec::new(), Vec::new());
+    let (mut quotas, mut scores) = (Vec::new(), Vec::new());
     let mut progress = Progress::start();
     let total = typed.len();
     for (done, typed) in typed.into_iter().enumerate() {
@@ -98,6 +99,10 @@ pub(crate) async fn read_state(
                 Ok(quota) => quotas.push(quota),
                 Err(error) => problems.push(Problem::new(&manifest.location, error)),
             },
+            Role::Score => match serde_json::from_value(object) {
+                Ok(score) => scores.push(score),
+                Err(error) => problems.push(Problem::new(&manifest.location, error)),
+            },
             Role::Ignored => {}
         }
     }
@@ -124,6 +129,7 @@ pub(crate) async fn read_state(
     notes.idle_policies(idle_policies::find(&detector, kinds).await?);
     state.bindings = read_all(&bindings)?;
     state.quotas = quotas.into();
+    state.scores = scores.into();
     Ok(state)
 }
 

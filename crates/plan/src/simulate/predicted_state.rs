@@ -43,6 +43,8 @@ pub(crate) struct PredictedState {
     pub(crate) bindings: Bindings,
     /// Quotas by namespace and name, as JSON.
     pub(crate) quotas: Quotas,
+    /// ClusterScores by name, as JSON.
+    pub(crate) scores: BTreeMap<String, Value>,
     detector: Detector,
     /// Changes by the applied manifests, in the order in which they are applied. [`Self::detect`] processes them.
     changes: Vec<Change>,
@@ -51,17 +53,19 @@ pub(crate) struct PredictedState {
 }
 
 impl PredictedState {
-    /// Creates the state before any manifest is applied, from the live clusters, bindings and quotas.
+    /// Creates the state before any manifest is applied, from the live clusters, bindings, quotas and ClusterScores.
     pub(crate) fn new(
         clusters: BTreeMap<String, Value>,
         bindings: Bindings,
         quotas: Quotas,
+        scores: BTreeMap<String, Value>,
         options: &SimulateOptions,
     ) -> Self {
         Self {
             clusters,
             bindings,
             quotas,
+            scores,
             detector: Detector::new(options),
             changes: Vec::new(),
             sandbox: None,
@@ -204,6 +208,9 @@ impl PredictedState {
                 let key = (manifest.namespace.clone(), manifest.name.clone());
                 self.quotas.insert(key, object);
             }
+            Role::Score => {
+                self.scores.insert(manifest.name.clone(), object);
+            }
             Role::InterpreterWebhooks => {
                 notes.push_new(self.detector.interpreter_webhooks_applied(object));
             }
@@ -268,6 +275,7 @@ impl PredictedState {
                 | Role::Binding(_)
                 | Role::InterpreterWebhooks
                 | Role::Quota
+                | Role::Score
                 | Role::Ignored => {}
             }
             self.detector.process_queue(&mut self.bindings);
@@ -361,6 +369,7 @@ impl PredictedState {
                 | Role::Rebalancer
                 | Role::Template
                 | Role::Quota
+                | Role::Score
                 | Role::Ignored => {}
             }
         }

@@ -11,6 +11,7 @@ use berth_scheduler::config::QuotaEnforcement;
 use berth_scheduler::framework::Victim;
 use berth_scheduler::offline::{self, CapacityChange};
 use berth_scheduler::{AffinityGroups, QuotaBook};
+use jiff::Timestamp;
 
 use super::decision::{Decision, Failure, Share, clusters_after, replicas, shares, targets};
 use super::estimators::Estimators;
@@ -40,6 +41,8 @@ pub(crate) struct Decider {
     /// Groups of bindings with workload affinity. `None` if the feature gate is off.
     groups: Option<AffinityGroups>,
     bindings: HashMap<BindingKey, Arc<Binding>>,
+    /// The time of all decisions.
+    time: Timestamp,
     /// The usage of the quotas after the decisions so far. Empty if the configuration does not enforce quotas.
     quotas: QuotaBook,
     /// Remarks about clusters whose reported capacity cannot be parsed, one line each.
@@ -77,6 +80,9 @@ impl Decider {
                 capacity_faults.push(format!("Cluster {name}: {error}"));
             }
         }
+        for score in state.scores.iter() {
+            fleet.apply_score(&score.normalized());
+        }
         let mut bindings = HashMap::new();
         let groups = gates.workload_affinity.then(|| {
             let mut groups = AffinityGroups::default();
@@ -105,6 +111,7 @@ impl Decider {
             estimators,
             groups,
             bindings,
+            time: Timestamp::now(),
             quotas,
             capacity_faults,
         })
@@ -199,7 +206,9 @@ impl Decider {
     fn request(&self, binding: &Arc<Binding>, spec: &BindingSpec) -> Result<Request, RequestError> {
         let request = Request::new(&binding.key, spec, &binding.status)?.with_limits_of(binding)?;
         let request = match self.engines {
-            Engines::Profiles(_) => request.with_object(Arc::clone(binding)),
+            Engines::Profiles(_) => request
+                .with_object(Arc::clone(binding))
+                .with_time(self.time),
             Engines::Single(_) => request,
         };
         Ok(match &self.groups {

@@ -18,8 +18,8 @@ use crate::scheduler_configuration::DecisionConfiguration;
 /// Time limit for the decisions of a prediction. Reading the bindings takes additional time.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
-/// Reads the bindings and quotas of the control plane, and predicts which of them a change would move. Returns the moves, and the
-/// limits of the prediction and remarks about its result, one sentence each. The fleet must have the option
+/// Reads the bindings, scores and quotas of the control plane, and predicts which bindings a change would move. Returns
+/// the moves, and the limits of the prediction and remarks about its result, one sentence each. The fleet must have the option
 /// [`Fleet::keeping_objects`].
 ///
 /// # Errors

@@ -37,6 +37,10 @@ pub enum Entry {
     ClusterPatch(ClusterPatch),
     /// The name of a deleted cluster.
     ClusterDeleted(String),
+    /// A new or changed ClusterScore. Only a scheduler with a plugin that reads scores writes these entries.
+    ClusterScore(Value),
+    /// The name of a deleted ClusterScore.
+    ClusterScoreDeleted(String),
     /// A decision.
     Decision(Box<Decision>),
     /// The number of decisions that are missing at this position.
@@ -135,6 +139,9 @@ pub struct Case {
     pub id: String,
     /// The clusters of the fleet.
     pub clusters: Vec<Value>,
+    /// The ClusterScores.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cluster_scores: Vec<Value>,
     /// True if selected clusters with 0 replicas are part of the result.
     #[serde(rename = "emptyPropagation")]
     pub empty_workload_propagation: bool,

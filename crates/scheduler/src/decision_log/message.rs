@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use berth_api::Cluster;
+use berth_api::{Cluster, ClusterScore};
 use berth_metrics::{ConstCounter, Registry};
 
 use super::format::Configuration;
@@ -15,6 +15,8 @@ pub(super) enum Message {
     Configuration(Arc<Configuration>),
     /// A cluster, or `None` after its deletion.
     Cluster(String, Option<Arc<Cluster>>),
+    /// A ClusterScore, or `None` after its deletion.
+    Score(String, Option<Arc<ClusterScore>>),
     Decision(Arc<RecordedDecision>),
     Gap(u64),
 }

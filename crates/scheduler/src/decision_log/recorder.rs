@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
-use berth_api::Cluster;
+use berth_api::{Cluster, ClusterScore};
 
 use super::flags::DecisionLogOptions;
 use super::format::Configuration;
@@ -18,7 +18,7 @@ use crate::recorded_decision::RecordedDecision;
 /// Capacity of the channel to the writer thread, in messages.
 const CAPACITY: usize = 4096;
 
-/// A recorder of decisions, changes of clusters, and changes of the configuration. It never waits.
+/// A recorder of decisions, changes of clusters and ClusterScores, and changes of the configuration. It never waits.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     sender: SyncSender<Message>,
@@ -27,6 +27,8 @@ pub(crate) struct Recorder {
     pending_configuration: bool,
     /// Changed clusters that did not fit into the channel yet, by name. A deleted cluster is `None`.
     pending_clusters: BTreeMap<String, Option<Arc<Cluster>>>,
+    /// Changed ClusterScores that did not fit into the channel yet, by name. A deleted object is `None`.
+    pending_scores: BTreeMap<String, Option<Arc<ClusterScore>>>,
     configuration: Arc<Configuration>,
     /// Number of dropped decisions that no gap message has reported yet.
     gap: u64,
@@ -52,6 +54,7 @@ impl Recorder {
             sender,
             pending_configuration: true,
             pending_clusters: BTreeMap::new(),
+            pending_scores: BTreeMap::new(),
             configuration: Arc::new(configuration),
             gap: 0,
             dropped,
@@ -79,6 +82,13 @@ impl Recorder {
     pub(crate) fn cluster(&mut self, name: String, cluster: Option<&Cluster>) {
         self.pending_clusters
             .insert(name, cluster.map(|cluster| Arc::new(cluster.clone())));
+        self.send_pending();
+    }
+
+    /// Records the state of a ClusterScore. `score` is `None` after the deletion of the object.
+    pub(crate) fn score(&mut self, name: String, score: Option<&ClusterScore>) {
+        self.pending_scores
+            .insert(name, score.map(|score| Arc::new(score.clone())));
         self.send_pending();
     }
 
@@ -110,6 +120,12 @@ impl Recorder {
             if let Err(Message::Cluster(name, cluster)) = self.send(Message::Cluster(name, cluster))
             {
                 self.pending_clusters.insert(name, cluster);
+                return false;
+            }
+        }
+        while let Some((name, score)) = self.pending_scores.pop_first() {
+            if let Err(Message::Score(name, score)) = self.send(Message::Score(name, score)) {
+                self.pending_scores.insert(name, score);
                 return false;
             }
         }

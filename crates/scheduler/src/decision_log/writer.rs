@@ -37,6 +37,8 @@ pub(super) struct Writer {
     configuration: Option<Arc<Configuration>>,
     /// The current state of each cluster as a JSON text, which takes less memory than an object.
     clusters: BTreeMap<String, String>,
+    /// The current state of each ClusterScore as a JSON text.
+    scores: BTreeMap<String, String>,
     /// Assumed workloads of the last decision in the file, by cluster.
     assumed: BTreeMap<String, Vec<Workload>>,
     file: Option<OpenFile>,
@@ -104,6 +106,7 @@ impl Writer {
             dropped,
             configuration: None,
             clusters: BTreeMap::new(),
+            scores: BTreeMap::new(),
             assumed: BTreeMap::new(),
             file: None,
             started: 0,
@@ -222,6 +225,15 @@ impl Writer {
                     }
                 }
             }
+            Message::Score(name, None) => {
+                self.scores.remove(&name)?;
+                Some(Entry::ClusterScoreDeleted(name))
+            }
+            Message::Score(name, Some(score)) => {
+                let new = serde_json::to_value(&*score).ok()?;
+                let old = self.scores.insert(name, new.to_string());
+                (old.as_deref() != Some(&*new.to_string())).then_some(Entry::ClusterScore(new))
+            }
             Message::Decision(decision) => self.decision(&decision),
         }
     }
@@ -253,7 +265,7 @@ impl Writer {
         })))
     }
 
-    /// Starts a file that contains the configuration and all clusters. Deletes the oldest files beyond the maximum
+    /// Starts a file that contains the configuration, all clusters and all ClusterScores. Deletes the oldest files beyond the maximum
     /// number.
     fn start_file(&mut self) -> io::Result<()> {
         let now = jiff::Timestamp::now();
@@ -284,6 +296,9 @@ impl Writer {
         }
         for cluster in self.clusters.values() {
             file.append(&Entry::Cluster(serde_json::from_str(cluster)?))?;
+        }
+        for score in self.scores.values() {
+            file.append(&Entry::ClusterScore(serde_json::from_str(score)?))?;
         }
         self.assumed.clear();
         let mut all = files::list(&self.options.folder)?;

@@ -9,13 +9,15 @@ use std::sync::Arc;
 
 use berth_api::{Binding, Cluster};
 
-/// A change of a cluster or binding.
+/// A change of a cluster, its scores or a binding.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A cluster was added or changed.
     Cluster(Arc<Cluster>),
     /// A cluster was deleted.
     ClusterGone(String),
+    /// Scores of a cluster changed or expired. The event contains the name of the cluster.
+    ClusterScores(String),
     /// A binding was added or changed. The event contains the stored binding, without an unstored decision.
     Binding(Arc<Binding>),
     /// A binding was deleted.
@@ -29,6 +31,9 @@ pub enum EventKind {
     Cluster,
     /// Clusters were deleted.
     ClusterGone,
+    /// Scores in ClusterScores changed or expired. Only plugins that [request scores](super::Plugin::reads_scores) get
+    /// these events.
+    ClusterScores,
     /// Bindings were added or changed.
     Binding,
     /// Bindings were deleted.
@@ -41,6 +46,7 @@ impl Event {
         match self {
             Self::Cluster(_) => EventKind::Cluster,
             Self::ClusterGone(_) => EventKind::ClusterGone,
+            Self::ClusterScores(_) => EventKind::ClusterScores,
             Self::Binding(_) => EventKind::Binding,
             Self::BindingGone(_) => EventKind::BindingGone,
         }

@@ -55,6 +55,8 @@ pub(crate) enum FilterPoint {
 pub(crate) struct Needs {
     /// True if the plugin reads Cluster objects with [`berth_engine::ClusterView::object`].
     pub(crate) objects: bool,
+    /// True if the plugin reads the scores of ClusterScores with [`berth_engine::ClusterView::scores`].
+    pub(crate) scores: bool,
     /// True if decisions that wait for Permit or are not written yet must reduce the free capacity of clusters.
     pub(crate) assumed_capacity: bool,
 }
@@ -164,6 +166,13 @@ impl Plugin {
     #[must_use]
     pub fn reads_objects(mut self) -> Self {
         self.needs.objects = true;
+        self
+    }
+
+    /// Requests the scores of ClusterScores. The scheduler watches them only if a plugin requests them.
+    #[must_use]
+    pub fn reads_scores(mut self) -> Self {
+        self.needs.scores = true;
         self
     }
 

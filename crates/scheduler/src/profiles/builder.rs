@@ -258,6 +258,7 @@ impl FrameworkBuilder {
             assumes_capacity: self.gates.scheduling_overcommit_protection
                 || all().any(|plugin| plugin.needs.assumed_capacity),
             reads_objects: all().any(|plugin| plugin.needs.objects),
+            reads_scores: all().any(|plugin| plugin.needs.scores),
         };
         Ok(BuiltProfile {
             framework,

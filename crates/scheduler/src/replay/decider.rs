@@ -202,7 +202,10 @@ impl Decider {
 fn request(binding: &Arc<Binding>, recorded: &Decision) -> Result<Request, EntryError> {
     let request = Request::of(binding)?;
     let peers = recorded.peers.clone().map(Into::into).unwrap_or_default();
-    let request = request.with_peers(peers).with_object(Arc::clone(binding));
+    let request = request
+        .with_peers(peers)
+        .with_object(Arc::clone(binding))
+        .with_time(recorded.time.0);
     Ok(match &recorded.earlier {
         Some(earlier) => request.with_earlier(earlier.parse()?),
         None => request,

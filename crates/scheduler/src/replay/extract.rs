@@ -119,6 +119,7 @@ fn case(
     Case {
         id: format!("{}@{number}", decision.binding.0.key),
         clusters: fleet.objects().cloned().collect(),
+        cluster_scores: fleet.scores().cloned().collect(),
         empty_workload_propagation: configuration.empty_workload_propagation,
         configuration: configuration.clone(),
         decision: Decision {

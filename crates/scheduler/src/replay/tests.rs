@@ -138,7 +138,9 @@ fn decide(count: usize, log: Option<&TempDir>) -> Duration {
             std::thread::yield_now();
         }
         let began = Instant::now();
-        let request = Request::new(&binding.key, &binding.spec, &binding.status).unwrap();
+        let request = Request::new(&binding.key, &binding.spec, &binding.status)
+            .unwrap()
+            .with_time(jiff::Timestamp::now());
         let outcome = engine.schedule_with(&snapshot, &request, &assumed);
         if let Some(log) = &mut recorder {
             let inputs = Inputs::of(request, snapshot, assumed);

@@ -77,7 +77,9 @@ impl ScheduleRequest {
         };
         Ok(Self {
             trigger,
-            request: request.with_object(binding.clone()),
+            request: request
+                .with_object(binding.clone())
+                .with_time(jiff::Timestamp::now()),
             json,
         })
     }

@@ -38,6 +38,7 @@ impl Scheduler {
             Input::Quota(event) => self.handle_quota_event(event),
             Input::ClusterQueue(event) => self.handle_cluster_queue_event(event),
             Input::Namespace(event) => self.handle_namespace_event(event),
+            Input::Score(event) => self.handle_score_event(leading, event),
         }
     }
 
@@ -254,7 +255,8 @@ impl Scheduler {
                     | Source::Clusters
                     | Source::Quotas
                     | Source::ClusterQueues
-                    | Source::Namespaces => BindingKind::Cluster,
+                    | Source::Namespaces
+                    | Source::Scores => BindingKind::Cluster,
                 };
                 for key in self.cache.bindings.missing_from(&listing, kind) {
                     self.on_binding_deleted(leading.as_deref_mut(), &key);
@@ -379,7 +381,7 @@ impl Scheduler {
         }
     }
 
-    fn activate_registered(&self, leading: &mut Leading, event: &Event, now: Instant) {
+    pub(super) fn activate_registered(&self, leading: &mut Leading, event: &Event, now: Instant) {
         let (config, bindings) = (&self.config, &self.cache.bindings);
         event_hints::activate_registered(config, bindings, &mut leading.queue, event, now);
     }

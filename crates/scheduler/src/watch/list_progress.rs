@@ -11,6 +11,7 @@ pub(crate) enum Source {
     Quotas,
     ClusterQueues,
     Namespaces,
+    Scores,
 }
 
 /// The progress of the lists of all watches.

@@ -40,6 +40,7 @@ fn applied_interpreter_webhooks_are_noted_once() {
         BTreeMap::new(),
         Bindings::new(),
         super::Quotas::new(),
+        BTreeMap::new(),
         &options,
     );
     let mut notes = Notes::default();

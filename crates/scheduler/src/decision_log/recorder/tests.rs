@@ -23,6 +23,7 @@ fn describe(message: &Message) -> String {
         Message::Configuration(_) => "configuration".to_owned(),
         Message::Cluster(name, state) => format!("{name} {}", state.is_some()),
         Message::Decision(..) => "decision".to_owned(),
+        Message::Score(name, _) => format!("score {name}"),
         Message::Gap(dropped) => format!("gap of {dropped}"),
     }
 }
@@ -34,6 +35,7 @@ fn a_full_channel_drops_decisions_and_delays_changes_of_clusters() {
         sender,
         pending_configuration: true,
         pending_clusters: BTreeMap::new(),
+        pending_scores: BTreeMap::new(),
         configuration: Arc::new(Configuration {
             document: json!({}),
             feature_gates: berth_api::feature_gates::EngineGates::default(),

@@ -56,6 +56,8 @@ fn describe(entry: &Entry) -> String {
         ),
         Entry::ClusterPatch(change) => format!("patch {}", change.patch),
         Entry::ClusterDeleted(name) => format!("{name} deleted"),
+        Entry::ClusterScore(object) => format!("scores {}", object["spec"]["scores"]),
+        Entry::ClusterScoreDeleted(name) => format!("score {name} deleted"),
         Entry::Decision(decision) => {
             let assumed: Vec<String> = decision
                 .assumed
@@ -110,6 +112,38 @@ fn only_changes_of_clusters_and_assumed_workloads_are_written() {
         ]
     );
     assert!(!truncated);
+}
+
+#[test]
+fn scores_are_written_when_they_change_and_at_the_start_of_a_file() {
+    let score = |value: Option<u32>| {
+        let object = value.map(|value| {
+            let object = json!({ "metadata": { "name": "a" },
+                "spec": { "clusterName": "m1", "scores": { "carbon": value } } });
+            Arc::new(serde_json::from_value(object).unwrap())
+        });
+        Message::Score("a".to_owned(), object)
+    };
+    let folder = TempDir::new().unwrap();
+    let messages = [score(Some(1)), score(Some(1)), score(Some(2)), score(None)];
+    write(options(&folder, 1 << 20, 2), messages);
+    let files = files_of(&[folder.path().to_owned()]).unwrap();
+    let changes = [
+        "header",
+        r#"scores {"carbon":1.0}"#,
+        r#"scores {"carbon":2.0}"#,
+        "score a deleted",
+    ];
+    assert_eq!(read(&files[0]).0, changes);
+
+    let folder = TempDir::new().unwrap();
+    write(
+        options(&folder, 1, 2),
+        [score(Some(1)), decision("web", &[])],
+    );
+    let files = files_of(&[folder.path().to_owned()]).unwrap();
+    let entries = read(&files[0]).0;
+    assert_eq!(entries[..2], ["header", r#"scores {"carbon":1.0}"#]);
 }
 
 #[test]
