@@ -12,7 +12,6 @@ use berth_api::quantity::{Quantity, QuantityText};
 use berth_api::{Binding, BindingKey, ClusterQueue, condition};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
-use tokio::task::JoinHandle;
 
 use super::Scheduler;
 use super::bindings::Bindings;
@@ -29,24 +28,6 @@ use crate::watch::list_progress::Source;
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum number of namespaces in a list of queues.
 const MAX_NAMESPACES: usize = 100;
-
-/// The next report of a leader about the queues.
-#[derive(Debug)]
-pub(super) struct QueueReports {
-    /// The time of the next report, or `None` if there are no queues.
-    pub(super) due: Option<Instant>,
-    writing: Option<JoinHandle<()>>,
-}
-
-impl QueueReports {
-    /// Creates the reports of a new leader.
-    pub(super) fn starting(now: Instant) -> Self {
-        Self {
-            due: Some(now),
-            writing: None,
-        }
-    }
-}
 
 /// The bindings of a queue.
 #[derive(Clone, Copy, Debug, Default)]
