@@ -136,12 +136,12 @@ impl Scheduler {
             leading.queue_reports.due = None;
             return;
         };
-        let states = queue_bindings(quotas, &self.cache.bindings);
+        let counts = queue_bindings(quotas, &self.cache.bindings);
         let time = jiff::Timestamp::now();
         let (mut metrics, mut outdated) = (Vec::new(), Vec::new());
         for (queue, usage) in quotas.queue_usages() {
             let name = queue.metadata.name.as_deref().unwrap_or_default();
-            let state = states.get(name).copied().unwrap_or_default();
+            let state = counts.get(name).copied().unwrap_or_default();
             metrics.push(QueueMetrics {
                 name: name.to_owned(),
                 pending: state.pending,
@@ -155,9 +155,9 @@ impl Scheduler {
                     })
                     .collect(),
             });
-            let status = status(queue, state, &usage, time);
-            if queue.status.as_ref() != Some(&status) {
-                outdated.push((name.to_owned(), status));
+            let present = status(queue, state, &usage, time);
+            if queue.status.as_ref() != Some(&present) {
+                outdated.push((name.to_owned(), present));
             }
         }
         leading.queue_reports.due = (!metrics.is_empty()).then(|| now + REPORT_INTERVAL);
