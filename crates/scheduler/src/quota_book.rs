@@ -260,14 +260,13 @@ impl QuotaBook {
             None => Ok(()),
             Some(counted) => counted.check_beside(&Amounts::default(), &binding.key, &wanted),
         };
-        fits.map_err(LimitExceeded::from)?;
+        fits.map_err(|exceeded| LimitExceeded::from(*exceeded))?;
         if clusters.is_empty() {
             return Ok(());
         }
-        Ok(self
-            .queues
-            .check(binding, &wanted)
-            .map_err(LimitExceeded::from)?)
+        let fits = self.queues.check(binding, &wanted);
+        fits.map_err(|exceeded| LimitExceeded::from(*exceeded))?;
+        Ok(())
     }
 
     /// Sets the clusters of a binding, as if a decision were written. For predictions.

@@ -37,6 +37,7 @@ mod log_lines;
 mod object_references;
 mod permit;
 mod post_filter;
+mod queue_reports;
 mod quotas;
 mod records;
 mod schedule_request;

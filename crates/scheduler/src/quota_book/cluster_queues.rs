@@ -108,10 +108,10 @@ impl Queue {
     }
 
     /// Returns the parts of a usage that come from the cohort.
-    fn from_cohort(&self, used: &Amounts) -> Amounts {
+    fn used_of_cohort(&self, used: &Amounts) -> Amounts {
         let parts = self.limits.iter();
         let parts = parts.map(|(resource, limit)| {
-            let part = limit.from_cohort(used.get(resource));
+            let part = limit.used_of_cohort(used.get(resource));
             (resource.clone(), part)
         });
         parts.collect::<BTreeMap<_, _>>().into()
@@ -237,7 +237,7 @@ impl ClusterQueues {
     fn rebuild_cohorts(&mut self) {
         self.cohorts.clear();
         for queue in self.queues.values_mut() {
-            queue.from_cohort = queue.from_cohort(queue.ledger.total());
+            queue.from_cohort = queue.used_of_cohort(queue.ledger.total());
             let Some(name) = queue.cohort() else { continue };
             let lent = queue.limits.iter();
             let lent = lent.map(|(resource, limit)| (resource.clone(), limit.lent));
@@ -305,7 +305,7 @@ impl ClusterQueues {
         let Some(queue) = self.queues.get_mut(name) else {
             return;
         };
-        let new = queue.from_cohort(queue.ledger.total());
+        let new = queue.used_of_cohort(queue.ledger.total());
         let old = std::mem::replace(&mut queue.from_cohort, new.clone());
         if let Some(cohort) = queue.cohort().and_then(|name| self.cohorts.get_mut(name)) {
             cohort.used = std::mem::take(&mut cohort.used) + new - old;
@@ -344,7 +344,11 @@ impl ClusterQueues {
     }
 
     /// Checks whether the queue of a binding and its cohort allow this usage, beside the reserved usage.
-    pub(super) fn check(&self, binding: &Binding, wanted: &Amounts) -> Result<(), QueueExceeded> {
+    pub(super) fn check(
+        &self,
+        binding: &Binding,
+        wanted: &Amounts,
+    ) -> Result<(), Box<QueueExceeded>> {
         let key = &binding.key;
         let Some((name, queue)) = self
             .members
@@ -353,14 +357,16 @@ impl ClusterQueues {
         else {
             return match &key.namespace {
                 Some(namespace) if !self.is_empty() && !self.candidates.contains_key(namespace) => {
-                    Err(QueueExceeded::UnknownNamespace(Arc::clone(namespace)))
+                    Err(Box::new(QueueExceeded::UnknownNamespace(Arc::clone(
+                        namespace,
+                    ))))
                 }
                 _ => Ok(()),
             };
         };
         let growth = queue.ledger.growth_of_stored(key, wanted);
         if queue.spec().is_held() && (growth.is_some() || binding.spec.clusters.is_empty()) {
-            return Err(QueueExceeded::Held(Arc::clone(name)));
+            return Err(Box::new(QueueExceeded::Held(Arc::clone(name))));
         }
         let Some(growth) = growth else { return Ok(()) };
         let used = growth.used + queue.reserved.clone();
@@ -373,12 +379,14 @@ impl ClusterQueues {
             let (others, lent) = self.cohort_of(queue, name, resource);
             limit
                 .check(before, requested, others, lent)
-                .map_err(|excess| QueueExceeded::Quota {
-                    queue: Arc::clone(name),
-                    resource: resource.clone(),
-                    requested,
-                    nominal: limit.nominal,
-                    remedy: remedy(queue.cohort(), excess, limit.borrowed(requested)),
+                .map_err(|excess| {
+                    Box::new(QueueExceeded::Quota {
+                        queue: Arc::clone(name),
+                        resource: resource.clone(),
+                        requested,
+                        nominal: limit.nominal,
+                        remedy: remedy(queue.cohort(), excess, limit.borrowed(requested)),
+                    })
                 })?;
         }
         Ok(())
@@ -399,7 +407,7 @@ impl ClusterQueues {
             if let Some(limit) = other.limits.get(resource) {
                 let total = other.ledger.total().get(resource);
                 let with_reserved = total + other.reserved.get(resource);
-                others = others + limit.from_cohort(with_reserved) - limit.from_cohort(total);
+                others = others + limit.used_of_cohort(with_reserved) - limit.used_of_cohort(total);
             }
         }
         (others, sums.lent.get(resource))

@@ -39,7 +39,7 @@ impl Limit {
     }
 
     /// Returns the part of a usage that comes from the cohort.
-    pub(super) fn from_cohort(self, used: Quantity) -> Quantity {
+    pub(super) fn used_of_cohort(self, used: Quantity) -> Quantity {
         (used - self.kept()).max(Quantity::ZERO)
     }
 
@@ -63,7 +63,7 @@ impl Limit {
         {
             return Err(Excess::Borrowing { limit });
         }
-        let (before, after) = (self.from_cohort(used), self.from_cohort(requested));
+        let (before, after) = (self.used_of_cohort(used), self.used_of_cohort(requested));
         if after > before && others + after > lent {
             let unused = (lent - others - before).max(Quantity::ZERO);
             return Err(Excess::Cohort { unused });

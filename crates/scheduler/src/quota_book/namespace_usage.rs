@@ -50,7 +50,7 @@ impl NamespaceUsage {
         reserved: &Amounts,
         key: &BindingKey,
         wanted: &Amounts,
-    ) -> Result<(), QuotaExceeded> {
+    ) -> Result<(), Box<QuotaExceeded>> {
         let Some(growth) = self.ledger.growth_of_stored(key, wanted) else {
             return Ok(());
         };
@@ -65,7 +65,7 @@ impl NamespaceUsage {
                 }),
             };
             if let Charge::Exceeded(exceeded) = charge(&growth.change, &with_used) {
-                return Err(exceeded);
+                return Err(Box::new(exceeded));
             }
         }
         Ok(())

@@ -12,7 +12,6 @@ use berth_api::quantity::{Quantity, QuantityText};
 use berth_api::{Binding, BindingKey, ClusterQueue, condition};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
-use tokio::task::JoinHandle;
 
 use super::Scheduler;
 use super::bindings::Bindings;
@@ -29,24 +28,6 @@ use crate::watch::list_progress::Source;
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum number of namespaces in a list of queues.
 const MAX_NAMESPACES: usize = 100;
-
-/// The next report of a leader about the queues.
-#[derive(Debug)]
-pub(super) struct QueueReports {
-    /// The time of the next report, or `None` if there are no queues.
-    pub(super) due: Option<Instant>,
-    writing: Option<JoinHandle<()>>,
-}
-
-impl QueueReports {
-    /// Creates the reports of a new leader.
-    pub(super) fn starting(now: Instant) -> Self {
-        Self {
-            due: Some(now),
-            writing: None,
-        }
-    }
-}
 
 /// The bindings of a queue.
 #[derive(Clone, Copy, Debug, Default)]
@@ -155,12 +136,12 @@ impl Scheduler {
             leading.queue_reports.due = None;
             return;
         };
-        let states = queue_bindings(quotas, &self.cache.bindings);
+        let counts = queue_bindings(quotas, &self.cache.bindings);
         let time = jiff::Timestamp::now();
         let (mut metrics, mut outdated) = (Vec::new(), Vec::new());
         for (queue, usage) in quotas.queue_usages() {
             let name = queue.metadata.name.as_deref().unwrap_or_default();
-            let state = states.get(name).copied().unwrap_or_default();
+            let state = counts.get(name).copied().unwrap_or_default();
             metrics.push(QueueMetrics {
                 name: name.to_owned(),
                 pending: state.pending,
@@ -174,9 +155,9 @@ impl Scheduler {
                     })
                     .collect(),
             });
-            let status = status(queue, state, &usage, time);
-            if queue.status.as_ref() != Some(&status) {
-                outdated.push((name.to_owned(), status));
+            let present = status(queue, state, &usage, time);
+            if queue.status.as_ref() != Some(&present) {
+                outdated.push((name.to_owned(), present));
             }
         }
         leading.queue_reports.due = (!metrics.is_empty()).then(|| now + REPORT_INTERVAL);

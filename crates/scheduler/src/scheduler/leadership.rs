@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::cluster_queues::QueueReports;
 use super::eviction::Evictions;
 use super::permit::ParkedBindings;
 use super::post_filter::PreemptionRetries;
+use super::queue_reports::QueueReports;
 use super::writes::Writes;
 use crate::queue::{Queue, QueueOrder, Turns};
 
