@@ -16,7 +16,7 @@ mod targets;
 mod terms;
 mod trace;
 
-use crate::estimate::{Assumed, NO_ASSUMPTIONS, Unit};
+use crate::estimate::{Assumed, Unit, no_assumptions};
 use crate::fleet::Snapshot;
 use crate::framework::{CycleState, EngineError, Observer, Plugins};
 use crate::options::EngineOptions;
@@ -89,7 +89,7 @@ impl Engine {
 
     /// Decides the clusters and replicas of a workload.
     pub fn schedule(&mut self, snapshot: &Snapshot, request: &Request) -> Outcome {
-        self.schedule_with(snapshot, request, &NO_ASSUMPTIONS)
+        self.schedule_with(snapshot, request, no_assumptions())
     }
 
     /// Decides like [`Self::schedule`], and corrects the free capacity that clusters report.
@@ -125,7 +125,7 @@ impl Engine {
 
     /// Decides like [`Self::schedule`], and explains the decision.
     pub fn explain(&mut self, snapshot: &Snapshot, request: &Request) -> (Outcome, Explanation) {
-        self.explain_with(snapshot, request, &NO_ASSUMPTIONS)
+        self.explain_with(snapshot, request, no_assumptions())
     }
 
     /// Decides like [`Self::schedule_with`], and explains the decision.

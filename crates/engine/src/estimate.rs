@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::fleet::{Snapshot, UnmetRequirement};
 use crate::request::Request;
 
-pub(crate) use assumed::NO_ASSUMPTIONS;
+pub(crate) use assumed::no_assumptions;
 pub use assumed::{Assumed, AssumedWorkload};
 pub use general::GeneralEstimator;
 

@@ -115,15 +115,15 @@ impl CapacityBook {
             .unwrap_or_default()
     }
 
-    /// Removes the entries that are part of a cluster's new report. Reports whether the cluster may have lost assumed
+    /// Removes the entries that are part of a cluster's new report. `version` is the resourceVersion of the Cluster. Reports whether the cluster may have lost assumed
     /// capacity.
-    pub(crate) fn cluster_reported(&mut self, cluster: &str) -> bool {
+    pub(crate) fn cluster_reported(&mut self, cluster: &str, version: &str) -> bool {
         self.pending_evictions.cluster_reported(cluster);
         if let Some(earlier) = &mut self.earlier {
             earlier.cluster_reported(cluster);
         }
         if let Some(assumed) = &mut self.assumed {
-            assumed.cluster_reported(cluster);
+            assumed.cluster_reported(cluster, version);
         }
         self.assumed.is_some() || self.earlier.is_some()
     }
@@ -137,6 +137,14 @@ impl CapacityBook {
         }
         if let Some(assumed) = &mut self.assumed {
             assumed.decided(binding, targets, now);
+        }
+    }
+
+    /// Keeps the capacity of a decision beyond [`Self::complete`], because its write may have succeeded or may still
+    /// succeed.
+    pub(crate) fn result_unknown(&mut self, key: &BindingKey) {
+        if let Some(assumed) = &mut self.assumed {
+            assumed.result_unknown(key);
         }
     }
 
@@ -193,7 +201,7 @@ impl CapacityBook {
     /// `assumed` is true, the assumed capacity.
     pub(crate) fn taken_for(&self, binding: &Binding, assumed: bool, now: Instant) -> Assumed {
         let mut taken = match &self.assumed {
-            Some(book) if assumed => book.total(now),
+            Some(book) if assumed => book.total_for(&binding.key, now),
             _ => Assumed::default(),
         };
         self.reservations.add_to(&mut taken, binding, now);

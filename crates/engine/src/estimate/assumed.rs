@@ -4,10 +4,13 @@
 //! Clusters report their free capacity with a delay. The report does not include recently placed workloads, and still
 //! includes recently removed workloads.
 
+mod by_cluster;
+
 use std::collections::BTreeMap;
 
 use berth_api::quantity::Quantity;
 
+use self::by_cluster::ByCluster;
 use crate::request::ResourceRequest;
 
 /// A workload by which the reported capacity of a cluster is corrected.
@@ -21,9 +24,12 @@ pub struct AssumedWorkload {
 ///
 /// The scheduler adds recently placed workloads (feature gate SchedulingOvercommitProtection). It removes workloads to
 /// simulate a fleet without these workloads, for example before a preemption.
+///
+/// A clone shares its content. Workloads with one pod template and equal requests are one workload with the sum of their
+/// replicas, so that the size depends on the number of different requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assumed {
-    clusters: BTreeMap<String, Adjustments>,
+    clusters: ByCluster,
 }
 
 /// The corrections for one cluster.
@@ -51,37 +57,71 @@ impl Adjustments {
     };
 }
 
-/// No corrections for any cluster.
-pub(crate) static NO_ASSUMPTIONS: Assumed = Assumed {
-    clusters: BTreeMap::new(),
-};
+impl AssumedWorkload {
+    /// Adds a workload to a list, or adds its replicas to a workload with an equal request.
+    fn add_to(self, workloads: &mut Vec<Self>) {
+        if let [(replicas, request)] = &*self.components
+            && let Some((sum, _)) = component_with(workloads, request)
+        {
+            *sum = sum.saturating_add(*replicas);
+            return;
+        }
+        workloads.push(self);
+    }
+
+    /// Reverts [`Self::add_to`].
+    fn remove_from(&self, workloads: &mut Vec<Self>) {
+        if let [(replicas, request)] = &*self.components {
+            if let Some((sum, _)) = component_with(workloads, request) {
+                *sum = sum.saturating_sub(*replicas);
+            }
+            workloads.retain(|workload| !matches!(&*workload.components, [(0, _)]));
+        } else if let Some(index) = workloads.iter().position(|workload| workload == self) {
+            workloads.remove(index);
+        }
+    }
+}
+
+/// Returns the component of the workload that has only one component, with this request.
+fn component_with<'a>(
+    workloads: &'a mut [AssumedWorkload],
+    request: &ResourceRequest,
+) -> Option<&'a mut (i32, ResourceRequest)> {
+    workloads
+        .iter_mut()
+        .find_map(|workload| match &mut *workload.components {
+            [component] if component.1 == *request => Some(component),
+            _ => None,
+        })
+}
+
+/// Returns no corrections for any cluster.
+pub(crate) fn no_assumptions() -> &'static Assumed {
+    static NONE: std::sync::LazyLock<Assumed> = std::sync::LazyLock::new(Assumed::default);
+    &NONE
+}
 
 impl Assumed {
     /// Corrects the capacity of a cluster by a workload that the cluster does not report yet.
     pub fn add(&mut self, cluster: &str, workload: AssumedWorkload) {
-        self.clusters
-            .entry(cluster.to_owned())
-            .or_default()
-            .added
-            .push(workload);
+        workload.add_to(&mut self.clusters.entry(cluster).added);
+    }
+
+    /// Reverts [`Self::add`].
+    pub fn remove(&mut self, cluster: &str, workload: &AssumedWorkload) {
+        workload.remove_from(&mut self.clusters.entry(cluster).added);
+        self.clusters.remove_if_empty(cluster);
     }
 
     /// Corrects the capacity of a cluster by a removed workload that the cluster still reports.
     pub fn free(&mut self, cluster: &str, workload: AssumedWorkload) {
-        self.clusters
-            .entry(cluster.to_owned())
-            .or_default()
-            .removed
-            .push(workload);
+        self.clusters.entry(cluster).removed.push(workload);
     }
 
     /// Corrects the answer of the cluster's accurate estimator, and the estimate from its node pools, to at least this
     /// number of replicas.
     pub fn raise_on_nodes(&mut self, cluster: &str, replicas: i32) {
-        self.clusters
-            .entry(cluster.to_owned())
-            .or_default()
-            .on_nodes = Some(replicas);
+        self.clusters.entry(cluster).on_nodes = Some(replicas);
     }
 
     /// Returns the number of replicas that [`Self::raise_on_nodes`] stored for a cluster.
@@ -99,11 +139,11 @@ impl Assumed {
         &self.adjustments(cluster).added
     }
 
-    /// Iterates over the clusters for which [`Self::add`] stored workloads, sorted by name.
+    /// Returns the clusters for which [`Self::add`] stored workloads, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[AssumedWorkload])> {
-        let clusters = self.clusters.iter();
+        let clusters = self.clusters.sorted().into_iter();
         clusters
-            .map(|(name, adjustments)| (name.as_str(), adjustments.added.as_slice()))
+            .map(|(name, adjustments)| (name, adjustments.added.as_slice()))
             .filter(|(_, added)| !added.is_empty())
     }
 

@@ -1,69 +1,70 @@
 //! Capacity of replicas that the scheduler has assigned to clusters and that the clusters do not report yet.
 //!
 //! [`AssumedCapacity`] is used with the gate SchedulingOvercommitProtection, or with a plugin that requires it. It
-//! consists of shares. A share is the capacity of the replicas that recent decisions about one binding added in one
-//! cluster. The report of the cluster already includes the earlier replicas. A share is released when
+//! consists of shares. A share is the capacity of the replicas that a recent decision about one binding added in one
+//! cluster, or that a watch event shows: a former leader or another client may have written the decision. The report of
+//! the cluster already includes the earlier replicas. A share shrinks or ends when
 //! - the write of the decision fails,
 //! - the binding is deleted,
-//! - the workload is evicted from the cluster,
-//! - the cluster reports again after the workload became healthy, or
+//! - the binding loses replicas in the cluster, or has been evicted from it,
+//! - the cluster reports again after the replicas became ready, or
 //! - the share expires.
+//!
+//! A report counts only if it was written after the status that shows the ready replicas. The resourceVersions of both
+//! writes tell the order, because the API server numbers the writes of all kinds. With different numbers for each kind,
+//! or with resourceVersions that are no numbers, the order in which both arrive counts.
+
+mod share;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use berth_api::binding::{BindingSpec, ResourceHealth, TargetCluster};
+use berth_api::binding::{BindingSpec, TargetCluster};
 use berth_api::{Binding, BindingKey};
 use berth_engine::{Assumed, AssumedWorkload, ResourceRequest, ResourceRequestError};
 
+pub(super) use self::share::is_healthy;
+use self::share::{Shares, Visibility};
 use crate::estimator::AssumedWork;
 use crate::framework::DecisionFate;
 
 /// Maximum lifetime of a share.
 const EXPIRY: Duration = Duration::from_mins(5);
-/// Maximum lifetime of a share after its workload became healthy. Usually the next report of the cluster releases the
+/// Maximum lifetime of a share after its replicas became ready. Usually the next report of the cluster releases the
 /// share earlier. But a cluster whose last report already includes the workload may have nothing new to report. In
 /// Karmada, clusters report every 10 s, so the lifetime covers six reports.
-const EXPIRY_ONCE_HEALTHY: Duration = Duration::from_mins(1);
+const EXPIRY_ONCE_READY: Duration = Duration::from_mins(1);
 
 /// Assumed capacity of all bindings.
 #[derive(Debug, Default)]
 pub(crate) struct AssumedCapacity {
     entries: HashMap<BindingKey, Entry>,
+    /// The sum of all shares. It is kept, because the sum over thousands of shares would take longer than a decision.
+    total: Assumed,
     /// Time before which no share expires.
     next_expiry: Option<Instant>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Entry {
-    until: Instant,
-    shares: Vec<Share>,
+    shares: Shares,
     /// Shares before the decision that is being written. They are restored if the write fails.
-    before: Option<Vec<Share>>,
+    before: Option<Shares>,
 }
 
-#[derive(Clone, Debug)]
-struct Share {
-    cluster: String,
-    replicas: i32,
-    /// Time at which the workload last became healthy in the cluster, according to the status of the binding.
-    healthy: Option<Instant>,
-    workload: AssumedWorkload,
-    /// The workload, encoded for requests to the accurate estimators.
-    work: Option<Arc<AssumedWork>>,
-}
-
-impl Share {
-    fn counts(&self, now: Instant) -> bool {
-        self.healthy
-            .is_none_or(|since| since + EXPIRY_ONCE_HEALTHY > now)
+impl Entry {
+    fn is_empty(&self) -> bool {
+        self.shares.is_empty() && self.before.is_none()
     }
 }
 
 impl AssumedCapacity {
     /// Returns the assumed capacity of all clusters, for the engine.
     pub(crate) fn total(&self, now: Instant) -> Assumed {
+        if self.next_expiry.is_none_or(|next| next > now) {
+            return self.total.clone();
+        }
         let mut assumed = Assumed::default();
         for share in self.counting(now) {
             assumed.add(&share.cluster, share.workload.clone());
@@ -71,19 +72,30 @@ impl AssumedCapacity {
         assumed
     }
 
-    /// Returns the assumed capacity without the capacity of healthy workloads. A cluster may already report the
-    /// capacity of a healthy workload, which would then count twice. The second value is true if a healthy workload was
-    /// left out.
-    pub(crate) fn unhealthy_total(&self, now: Instant) -> (Assumed, bool) {
-        let (mut assumed, mut any_healthy) = (Assumed::default(), false);
-        for share in self.counting(now) {
-            if share.healthy.is_none() {
-                assumed.add(&share.cluster, share.workload.clone());
-            } else {
-                any_healthy = true;
+    /// Returns the assumed capacity for a decision about a binding. Its earlier decisions without a result do not count:
+    /// if one of them was stored, the write of the new decision fails.
+    pub(super) fn total_for(&self, key: &BindingKey, now: Instant) -> Assumed {
+        let mut assumed = self.total(now);
+        if let Some(entry) = self.entries.get(key) {
+            for share in entry.shares.unknown().filter(|share| share.ends() > now) {
+                assumed.remove(&share.cluster, &share.workload);
             }
         }
-        (assumed, any_healthy)
+        assumed
+    }
+
+    /// Returns the assumed capacity without the capacity of ready workloads. A cluster may already report the capacity
+    /// of a ready workload, which would then count twice. The second value is true if a ready workload was left out.
+    pub(crate) fn unhealthy_total(&self, now: Instant) -> (Assumed, bool) {
+        let (mut assumed, mut any_ready) = (Assumed::default(), false);
+        for share in self.counting(now) {
+            if share.ready.is_none() {
+                assumed.add(&share.cluster, share.workload.clone());
+            } else {
+                any_ready = true;
+            }
+        }
+        (assumed, any_ready)
     }
 
     /// Iterates over the assumed workloads and their clusters. The workloads are encoded for requests to the accurate
@@ -96,141 +108,142 @@ impl AssumedCapacity {
             .filter_map(|share| Some((share.cluster.as_str(), share.work.clone()?)))
     }
 
-    fn counting(&self, now: Instant) -> impl Iterator<Item = &Share> {
-        self.entries
-            .values()
-            .filter(move |entry| entry.until > now)
-            .flat_map(|entry| &entry.shares)
-            .filter(move |share| share.counts(now))
+    fn counting(&self, now: Instant) -> impl Iterator<Item = &share::Share> {
+        let entries = self.entries.values();
+        entries
+            .flat_map(|entry| entry.shares.iter())
+            .filter(move |share| share.ends() > now)
+    }
+
+    /// Changes the entry of a binding, and the sum by the change of its shares.
+    fn change(&mut self, key: &BindingKey, change: impl FnOnce(&mut Entry)) {
+        let mut entry = self.entries.remove(key).unwrap_or_default();
+        let old = entry.shares.clone();
+        change(&mut entry);
+        if !old.is_same_capacity(&entry.shares) {
+            for share in old.iter() {
+                self.total.remove(&share.cluster, &share.workload);
+            }
+            for share in entry.shares.iter() {
+                self.total.add(&share.cluster, share.workload.clone());
+            }
+        }
+        let ends = entry.shares.iter().map(share::Share::ends);
+        self.next_expiry = self.next_expiry.into_iter().chain(ends).min();
+        if !entry.is_empty() {
+            self.entries.insert(key.clone(), entry);
+        }
     }
 
     /// Assumes the capacity that a new decision adds. [`Self::complete`] keeps or reverts this assumption.
     pub(crate) fn decided(&mut self, binding: &Binding, targets: &[TargetCluster], now: Instant) {
-        let spec = &binding.spec;
-        if !spec.is_workload() {
+        if !binding.spec.is_workload() {
             return;
         }
-        let old = self.entries.remove(&binding.key);
-        let (old_shares, before) = match old {
-            Some(entry) if entry.until > now => {
-                (entry.shares.clone(), entry.before.or(Some(entry.shares)))
-            }
-            _ => (Vec::new(), Some(Vec::new())),
-        };
-        let mut shares = Vec::new();
-        for target in targets {
-            let placed = spec.clusters.iter().find(|old| old.name == target.name);
-            let assumed = old_shares.iter().find(|share| share.cluster == target.name);
-            // The cluster already reports the placed replicas that are not assumed.
-            let reported =
-                placed.map_or(0, |old| old.replicas) - assumed.map_or(0, |share| share.replicas);
-            let replicas = target.replicas.saturating_sub(reported.max(0));
-            let whole_sets = !spec.components.is_empty() && placed.is_none();
-            if replicas > 0 || whole_sets || (assumed.is_some() && !spec.components.is_empty()) {
-                push_share(&mut shares, spec, &target.name, replicas.max(0));
-            }
+        self.change(&binding.key, |entry| {
+            entry.shares.expire(now);
+            let before = entry.before.take();
+            entry.before = Some(before.unwrap_or_else(|| entry.shares.clone()));
+            entry.shares.follow_decision(&binding.spec, targets, now);
+        });
+    }
+
+    /// Keeps the capacity of a decision beyond [`Self::complete`], because its write may have succeeded or may still
+    /// succeed.
+    pub(crate) fn result_unknown(&mut self, key: &BindingKey) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.before = None;
+            entry.shares.set_result(Visibility::Unknown);
         }
-        self.expires(now + EXPIRY);
-        self.entries.insert(
-            binding.key.clone(),
-            Entry {
-                until: now + EXPIRY,
-                shares,
-                before,
-            },
-        );
     }
 
     /// Completes a decision. If the write failed, restores the shares from before the decision.
     pub(crate) fn complete(&mut self, key: &BindingKey, fate: DecisionFate) {
-        let Some(entry) = self.entries.get_mut(key) else {
-            return;
-        };
-        match (fate, entry.before.take()) {
-            (DecisionFate::Stored, _) => {}
+        self.change(key, |entry| match (fate, entry.before.take()) {
+            (DecisionFate::Stored, _) => {
+                // This write required the version of the binding that earlier writes without a result required, too.
+                entry.shares.remove_unknown();
+                entry.shares.set_result(Visibility::Written);
+            }
+            (DecisionFate::Dropped, None) => {}
             (DecisionFate::Dropped, Some(before)) => entry.shares = before,
-            (DecisionFate::Dropped, None) => return,
-        }
-        if entry.shares.is_empty() {
-            self.entries.remove(key);
-        }
+        });
     }
 
     /// Removes a deleted binding. Returns the clusters of its shares.
     pub(super) fn remove(&mut self, key: &BindingKey) -> Vec<String> {
-        let entry = self.entries.remove(key);
-        let shares = entry.into_iter().flat_map(|entry| entry.shares);
-        shares.map(|share| share.cluster).collect()
+        let mut clusters = Vec::new();
+        self.change(key, |entry| {
+            clusters.extend(entry.shares.iter().map(|share| share.cluster.clone()));
+            *entry = Entry::default();
+        });
+        clusters
     }
 
-    /// Handles a change of a binding. Releases the shares of clusters from which the workload was evicted, and records
-    /// the clusters in which the workload became healthy. The next report of such a cluster includes the workload.
+    /// Handles a change of a binding. Releases the shares of clusters that the workload left, assumes the replicas that
+    /// another client added, and records the clusters in which the replicas became ready.
     pub(crate) fn observe(&mut self, old: &Binding, new: &Binding, now: Instant) {
-        let Some(entry) = self.entries.get_mut(&new.key) else {
+        let spec_changed = old.spec.clusters != new.spec.clusters
+            || old.spec.graceful_eviction_tasks != new.spec.graceful_eviction_tasks;
+        let grows = spec_changed && new.spec.is_workload();
+        if !grows && !self.entries.contains_key(&new.key) {
             return;
-        };
-        // A workload whose eviction is complete takes no capacity.
-        let has_task = |binding: &Binding, cluster: &str| {
-            let mut tasks = binding.spec.graceful_eviction_tasks.iter();
-            tasks.any(|task| task.from_cluster == cluster)
-        };
-        entry.shares.retain(|share| {
-            let drained = has_task(old, &share.cluster) && !has_task(new, &share.cluster);
-            !drained || new.spec.clusters.iter().any(|t| t.name == share.cluster)
-        });
-        for share in &mut entry.shares {
-            if is_healthy(new, &share.cluster) && !is_healthy(old, &share.cluster) {
-                share.healthy = Some(now);
-            }
         }
-        self.expires(now + EXPIRY_ONCE_HEALTHY);
+        self.change(&new.key, |entry| {
+            for shares in [Some(&mut entry.shares), entry.before.as_mut()]
+                .into_iter()
+                .flatten()
+            {
+                shares.remove_evicted(old, new);
+                shares.follow_reductions(&old.spec, &new.spec);
+            }
+            match &mut entry.before {
+                // The decision in flight is dropped: its write requires the old version of the binding.
+                Some(before) => before.follow_growth(&old.spec, &new.spec, now),
+                None => entry.shares.follow_growth(&old.spec, &new.spec, now),
+            }
+            if old.resource_version() != new.resource_version() {
+                entry.shares.remove_unknown();
+                if let Some(before) = &mut entry.before {
+                    before.remove_unknown();
+                }
+            }
+            entry.shares.record_readiness(old, new, now);
+        });
     }
 
-    /// Handles a new report of a cluster. Releases the shares of the healthy workloads in the cluster, because the
-    /// report includes them.
-    pub(crate) fn cluster_reported(&mut self, cluster: &str) {
-        self.entries.retain(|_, entry| {
-            let count = entry.shares.len();
-            entry
-                .shares
-                .retain(|share| share.cluster != cluster || share.healthy.is_none());
-            entry.shares.len() == count || !entry.shares.is_empty() || entry.before.is_some()
-        });
+    /// Handles a new report of a cluster, which was written with this resourceVersion. Releases the shares of the
+    /// replicas that were ready before the report.
+    pub(crate) fn cluster_reported(&mut self, cluster: &str, version: &str) {
+        let version = version.parse().ok();
+        let includes = |share: &share::Share| share.is_in_report(cluster, version);
+        let affected = self.entries.iter();
+        let affected: Vec<BindingKey> = affected
+            .filter(|(_, entry)| entry.shares.iter().any(includes))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in affected {
+            self.change(&key, |entry| entry.shares.retain(|share| !includes(share)));
+        }
     }
 
     /// Assumes the capacity of a binding that was scheduled before this process started. `age` is the time since
-    /// the binding was scheduled. Clusters in which the workload is healthy get no share.
+    /// the binding was scheduled. Where its replicas are ready, the last report of the cluster may include them or not,
+    /// so that they count until the next report.
     pub(super) fn restore(&mut self, binding: &Binding, age: Duration, now: Instant) {
         if !binding.spec.is_workload() || age >= EXPIRY {
             return;
         }
-        let mut shares = Vec::new();
-        for target in binding
-            .spec
-            .clusters
-            .iter()
-            .filter(|target| !is_healthy(binding, &target.name))
-        {
-            push_share(&mut shares, &binding.spec, &target.name, target.replicas);
-        }
-        if !shares.is_empty() {
-            let entry = Entry {
-                until: now + EXPIRY.saturating_sub(age),
-                shares,
-                before: None,
-            };
-            self.expires(entry.until);
-            self.entries.insert(binding.key.clone(), entry);
-        }
+        self.change(&binding.key, |entry| {
+            entry
+                .shares
+                .restore(binding, now + EXPIRY.saturating_sub(age), now);
+        });
     }
 
     /// Returns the next time at which [`Self::expire`] may remove a share.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         self.next_expiry
-    }
-
-    fn expires(&mut self, at: Instant) {
-        self.next_expiry = Some(self.next_expiry.map_or(at, |next| next.min(at)));
     }
 
     /// Removes expired shares. Returns their clusters.
@@ -239,49 +252,12 @@ impl AssumedCapacity {
         if self.next_expiry.is_none_or(|next| next > now) {
             return expired;
         }
-        let mut next: Option<Instant> = None;
-        self.entries.retain(|_, entry| {
-            let old = entry.until <= now;
-            for share in entry
-                .shares
-                .extract_if(.., |share| old || !share.counts(now))
-            {
-                expired.insert(share.cluster);
-            }
-            if old || (entry.shares.is_empty() && entry.before.is_none()) {
-                return false;
-            }
-            let healthy = entry.shares.iter().filter_map(|share| share.healthy);
-            let ends = healthy
-                .map(|since| since + EXPIRY_ONCE_HEALTHY)
-                .chain([entry.until]);
-            next = next.into_iter().chain(ends).min();
-            true
-        });
-        self.next_expiry = next;
+        let keys: Vec<BindingKey> = self.entries.keys().cloned().collect();
+        self.next_expiry = None;
+        for key in keys {
+            self.change(&key, |entry| expired.extend(entry.shares.expire(now)));
+        }
         expired
-    }
-}
-
-/// Reports whether a workload is healthy in a cluster, according to the status of its binding.
-pub(super) fn is_healthy(binding: &Binding, cluster: &str) -> bool {
-    binding
-        .status
-        .aggregated_status
-        .iter()
-        .any(|item| item.cluster_name == cluster && item.health == Some(ResourceHealth::Healthy))
-}
-
-/// Adds a share. Adds nothing if a quantity is malformed, because the engine rejects such a binding.
-fn push_share(shares: &mut Vec<Share>, spec: &BindingSpec, cluster: &str, replicas: i32) {
-    if let Ok(workload) = assumed_workload(spec, replicas) {
-        shares.push(Share {
-            cluster: cluster.to_owned(),
-            replicas,
-            healthy: None,
-            workload,
-            work: AssumedWork::new(spec, replicas).ok().map(Arc::new),
-        });
     }
 }
 
@@ -314,161 +290,4 @@ pub(crate) fn assumed_workload(
 }
 
 #[cfg(test)]
-mod tests {
-    use berth_api::ResourceBinding;
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn binding(clusters: Value, healthy: &[&str]) -> Binding {
-        let status: Vec<Value> = healthy
-            .iter()
-            .map(|name| json!({ "clusterName": name, "health": "Healthy" }))
-            .collect();
-        serde_json::from_value::<ResourceBinding>(json!({
-            "metadata": { "name": "b", "namespace": "n" },
-            "spec": { "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "d" }, "replicas": 4,
-                "replicaRequirements": { "resourceRequest": { "cpu": "1" } }, "clusters": clusters },
-            "status": { "aggregatedStatus": status },
-        }))
-        .unwrap()
-        .into()
-    }
-
-    fn target(name: &str, replicas: i32) -> TargetCluster {
-        TargetCluster {
-            name: name.to_owned(),
-            replicas,
-            components: Vec::new(),
-        }
-    }
-
-    /// Returns the replicas that are assumed on a cluster.
-    fn replicas(assumed: &AssumedCapacity, cluster: &str, now: Instant) -> i32 {
-        let total = assumed.total(now);
-        total
-            .of(cluster)
-            .iter()
-            .flat_map(|workload| &workload.components)
-            .map(|(replicas, _)| replicas)
-            .sum()
-    }
-
-    #[test]
-    fn only_the_new_replicas_of_a_decision_are_assumed() {
-        let (mut assumed, now) = (AssumedCapacity::default(), Instant::now());
-        let running = binding(json!([{ "name": "m1", "replicas": 3 }]), &[]);
-        assumed.decided(&running, &[target("m1", 4), target("m2", 2)], now);
-        assert_eq!(
-            (replicas(&assumed, "m1", now), replicas(&assumed, "m2", now)),
-            (1, 2)
-        );
-        assumed.complete(&running.key, DecisionFate::Stored);
-        // The binding is scaled again before the first report, so its share grows by the new replicas.
-        let placed = binding(
-            json!([{ "name": "m1", "replicas": 4 }, { "name": "m2", "replicas": 2 }]),
-            &[],
-        );
-        assumed.decided(&placed, &[target("m1", 6), target("m2", 1)], now);
-        assert_eq!(
-            (replicas(&assumed, "m1", now), replicas(&assumed, "m2", now)),
-            (3, 1)
-        );
-    }
-
-    #[test]
-    fn a_failed_write_releases_its_share() {
-        let (mut assumed, now) = (AssumedCapacity::default(), Instant::now());
-        let new = binding(json!([]), &[]);
-        assumed.decided(&new, &[target("m1", 4)], now);
-        assumed.complete(&new.key, DecisionFate::Dropped);
-        assert_eq!(replicas(&assumed, "m1", now), 0);
-        assumed.decided(&new, &[target("m1", 2)], now);
-        assumed.complete(&new.key, DecisionFate::Stored);
-        let placed = binding(json!([{ "name": "m1", "replicas": 2 }]), &[]);
-        assumed.decided(&placed, &[target("m1", 4)], now);
-        assumed.complete(&new.key, DecisionFate::Dropped);
-        assert_eq!(
-            replicas(&assumed, "m1", now),
-            2,
-            "the capacity of the earlier decision stays assumed"
-        );
-    }
-
-    #[test]
-    fn a_report_an_expiry_or_the_deletion_of_the_binding_releases_a_share() {
-        let now = Instant::now();
-        let decided = || {
-            let mut assumed = AssumedCapacity::default();
-            assumed.decided(
-                &binding(json!([]), &[]),
-                &[target("m1", 2), target("m2", 2)],
-                now,
-            );
-            assumed.complete(&binding(json!([]), &[]).key, DecisionFate::Stored);
-            assumed
-        };
-        let on = |assumed: &AssumedCapacity, now| {
-            (replicas(assumed, "m1", now), replicas(assumed, "m2", now))
-        };
-        // A report releases the share of a workload only if the workload became healthy before the report.
-        let mut assumed = decided();
-        assumed.cluster_reported("m1");
-        assumed.observe(&binding(json!([]), &[]), &binding(json!([]), &["m1"]), now);
-        assert_eq!(on(&assumed, now), (2, 2));
-        let (unhealthy, any_healthy) = assumed.unhealthy_total(now);
-        let on_each = ["m1", "m2"].map(|cluster| unhealthy.of(cluster).len());
-        assert_eq!(
-            (on_each, any_healthy),
-            ([0, 1], true),
-            "the last report of m1 may include the healthy workload"
-        );
-        assumed.cluster_reported("m2");
-        assert_eq!(on(&assumed, now), (2, 2));
-        assert_eq!(
-            on(&assumed, now + EXPIRY_ONCE_HEALTHY),
-            (0, 2),
-            "the share of a healthy workload expires earlier"
-        );
-        assert_eq!(
-            assumed.next_expiry(),
-            Some(now + EXPIRY_ONCE_HEALTHY),
-            "the next expiry is the expiry of the healthy workload's share"
-        );
-        assumed.cluster_reported("m1");
-        assert_eq!(on(&assumed, now), (0, 2));
-        let mut assumed = decided();
-        assert_eq!(replicas(&assumed, "m1", now + EXPIRY), 0);
-        assert_eq!(assumed.next_expiry(), Some(now + EXPIRY));
-        assert!(assumed.expire(now).is_empty());
-        let expired = assumed.expire(now + EXPIRY);
-        assert_eq!(expired, ["m1", "m2"].map(str::to_owned).into());
-        assert!(assumed.entries.is_empty());
-        let mut assumed = decided();
-        assumed.remove(&binding(json!([]), &[]).key);
-        assert_eq!(replicas(&assumed, "m1", now), 0);
-    }
-
-    #[test]
-    fn at_start_recent_placements_of_unhealthy_workloads_are_assumed() {
-        let now = Instant::now();
-        let placed = binding(
-            json!([{ "name": "m1", "replicas": 3 }, { "name": "m2", "replicas": 1 }]),
-            &["m2"],
-        );
-        let mut assumed = AssumedCapacity::default();
-        assumed.restore(&placed, Duration::from_mins(4), now);
-        assert_eq!(
-            (replicas(&assumed, "m1", now), replicas(&assumed, "m2", now)),
-            (3, 0)
-        );
-        assert_eq!(
-            replicas(&assumed, "m1", now + Duration::from_mins(1)),
-            0,
-            "the lifetime of a share includes the time before the start"
-        );
-        let mut assumed = AssumedCapacity::default();
-        assumed.restore(&placed, EXPIRY, now);
-        assert_eq!(replicas(&assumed, "m1", now), 0);
-    }
-}
+mod tests;

@@ -41,9 +41,11 @@ impl Scheduler {
 
     /// Keeps counting a decision whose write may have succeeded or may still succeed.
     pub(super) fn keep_unknown_usage(&mut self, key: &BindingKey, report: &Report) {
-        if let Some(quotas) = &mut self.cache.quotas
-            && !report.is_conclusive()
-        {
+        if report.is_conclusive() {
+            return;
+        }
+        self.cache.book.result_unknown(key);
+        if let Some(quotas) = &mut self.cache.quotas {
             let known = self.cache.bindings.get(key);
             quotas.result_unknown(key, known.map(|known| &**known));
         }

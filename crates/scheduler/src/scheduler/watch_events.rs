@@ -97,6 +97,8 @@ impl Scheduler {
         if let Some(log) = &mut self.records.decision_log {
             log.cluster(name.clone(), Some(cluster));
         }
+        let version = cluster.metadata.resource_version.as_deref();
+        let version = version.unwrap_or_default();
         let applied = self.cache.clusters.apply(name.clone(), cluster);
         if self.config.node_pool_estimate
             && applied.new.node_pools_changed(applied.old.as_ref())
@@ -111,7 +113,7 @@ impl Scheduler {
         let mut delta = applied.delta;
         // The report of a cluster may release assumed capacity. The free capacity may then have grown even if the
         // reported capacity shrank.
-        if applied.capacity_changed && self.cache.book.cluster_reported(&name) {
+        if applied.capacity_changed && self.cache.book.cluster_reported(&name, version) {
             delta.more_capacity = true;
         }
         let Some(leading) = leading else { return };

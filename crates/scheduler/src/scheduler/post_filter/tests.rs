@@ -243,7 +243,7 @@ fn pending_evictions_are_used_before_further_evictions() {
         .binding_changed(&evicting, &evicted, Instant::now());
     fixture.state.remove_binding(&low.key);
     assert_eq!(victims(&fixture.search_for(new())), ["capacity freed"]);
-    fixture.book.cluster_reported("m1");
+    fixture.book.cluster_reported("m1", "");
     assert_eq!(victims(&fixture.search_for(new())), ["other@m1"]);
 }
 
@@ -264,7 +264,7 @@ fn a_healthy_workload_that_counts_twice_causes_no_eviction() {
     fixture.book.binding_changed(&placed, &healthy, now);
     assert_eq!(victims(&fixture.search_for(high(2))), ["may fit"]);
     assert_eq!(victims(&fixture.search_for(high(4))), ["low@m1"]);
-    fixture.book.cluster_reported("m1");
+    fixture.book.cluster_reported("m1", "");
     assert_eq!(victims(&fixture.search_for(high(2))), ["none"], "high fits");
 }
 
