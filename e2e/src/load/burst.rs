@@ -35,6 +35,9 @@ pub struct Burst {
     /// Maximum requests per second of the scheduler (`--kube-api-qps`); 0 means no limit
     #[arg(long, default_value_t = 0.0)]
     pub qps: f32,
+    /// Feature gates of the scheduler (`--feature-gates`)
+    #[arg(long, default_value = "", hide_default_value = true)]
+    pub feature_gates: String,
 }
 
 /// Runs the scenario and returns its report.
@@ -60,6 +63,7 @@ pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
     let flags = [
         "--leader-elect=false".to_owned(),
         format!("--kube-api-qps={}", burst.qps),
+        format!("--feature-gates={}", burst.feature_gates),
         "--v=0".to_owned(),
     ];
     let mut scheduler = SchedulerProcess::start(&bare.kubeconfig(), &flags)?;
@@ -96,6 +100,7 @@ pub async fn burst(burst: &Burst) -> Result<Value, LoadError> {
     Ok(json!({
         "scenario": "burst",
         "clusters": burst.clusters, "bindings": burst.bindings, "qps": burst.qps,
+        "feature gates": burst.feature_gates,
         "plain writer, bindings/s": plain_writer,
         "scheduler from its start, bindings/s": rate(burst.bindings, last),
         "scheduler from its first scheduled binding, bindings/s": from_first,

@@ -59,11 +59,12 @@ support, the log contains a warning.
 
 `MinGroupsInDivision`, `NoScaleUpOnTaints`, `EstimateGrownRequests`, `DeviceClassEstimate` and `FollowMemberAPIs` correct
 decisions of Karmada. They are off in `berth scheduler`, so that replacing karmada-scheduler moves nothing. They are on in
-`berth up`, in `deploy/overlays/stand-alone`, and in the chart with `controlPlane.inCluster=true`.
+`berth up`, in `deploy/overlays/stand-alone`, and in the chart with `controlPlane.inCluster=true`, and so is
+`SchedulingOvercommitProtection`.
 ";
 
 /// The effects of the feature gates, by the name of the gate.
-const EFFECTS: [(&str, &str); 27] = [
+const EFFECTS: [(&str, &str); 28] = [
     (
         "PriorityBasedScheduling",
         "bindings of higher priority are scheduled first; failed bindings wait in separate queues",

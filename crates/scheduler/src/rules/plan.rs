@@ -118,6 +118,15 @@ impl Plan {
         }
     }
 
+    /// Returns the plan with another message in the Event about a failure. The condition keeps its message.
+    #[must_use]
+    pub(crate) fn with_event_message(mut self, message: &str) -> Self {
+        for note in &mut self.notes {
+            message.clone_into(&mut note.message);
+        }
+        self
+    }
+
     /// Returns the plan without the clusters, for a binding whose clusters a Bind plugin has already written.
     #[must_use]
     pub(crate) fn without_clusters(&self) -> Self {

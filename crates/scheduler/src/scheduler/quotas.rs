@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use berth_api::federated_quota::QuotaExceeded;
 use berth_api::{Binding, BindingKey, FederatedResourceQuota};
 use berth_engine::ScheduledReason;
 
@@ -86,5 +87,15 @@ impl Scheduler {
 /// changes.
 pub(super) fn refusal(binding: &Binding, exceeded: &LimitExceeded) -> Plan {
     let reason = ScheduledReason::QuotaExceeded;
-    Plan::failure(binding, reason, exceeded.to_string(), Verdict::Wait)
+    let plan = Plan::failure(binding, reason, exceeded.to_string(), Verdict::Wait);
+    match exceeded {
+        LimitExceeded::Quota(quota) => plan.with_event_message(&denial(quota)),
+        LimitExceeded::Queue(_) => plan,
+    }
+}
+
+/// Returns the message of Karmada's Event about a refused binding. In Karmada, the admission webhook refuses the write of
+/// the scheduler, and the Event contains the error of the API server.
+fn denial(exceeded: &QuotaExceeded) -> String {
+    format!("admission webhook \"resourcebinding.karmada.io\" denied the request: {exceeded}")
 }
