@@ -54,12 +54,10 @@ pub struct EngineGates {
 
 impl EngineGates {
     /// Returns the defaults of a control plane without Karmada's scheduler. The gates that differ from
-    /// [`Self::default`] change decisions of Karmada that contradict the documentation of the API, or that use the same
-    /// free capacity twice.
+    /// [`Self::default`] change decisions of Karmada that contradict the documentation of the API.
     #[must_use]
     pub fn stand_alone() -> Self {
         Self {
-            scheduling_overcommit_protection: true,
             min_groups_in_division: true,
             no_scale_up_on_taints: true,
             estimate_grown_requests: true,

@@ -59,8 +59,7 @@ support, the log contains a warning.
 
 `MinGroupsInDivision`, `NoScaleUpOnTaints`, `EstimateGrownRequests`, `DeviceClassEstimate` and `FollowMemberAPIs` correct
 decisions of Karmada. They are off in `berth scheduler`, so that replacing karmada-scheduler moves nothing. They are on in
-`berth up`, in `deploy/overlays/stand-alone`, and in the chart with `controlPlane.inCluster=true`, and so is
-`SchedulingOvercommitProtection`.
+`berth up`, in `deploy/overlays/stand-alone`, and in the chart with `controlPlane.inCluster=true`.
 ";
 
 /// The effects of the feature gates, by the name of the gate.
