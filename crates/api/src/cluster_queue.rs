@@ -1,5 +1,5 @@
-//! ClusterQueue, specific to Berth: the share of a team in the scheduler's turns, and the resources that its workloads may
-//! request in all member clusters together. The queues of a cohort lend each other unused quota.
+//! ClusterQueue, specific to Berth: the share of a team in the scheduler's turns, and the resources that its workloads
+//! may request in all member clusters together. The queues of a cohort lend each other unused quota.
 //!
 //! The names are those of Kueue's kind. Flavors, preemption and admission checks do not exist here.
 

@@ -20,8 +20,8 @@ static FAILED_HANDSHAKES: LogLimit = LogLimit::new(10, Duration::from_mins(1));
 /// Accepts connections until the token is cancelled. Then it closes the listener, and waits for the connections for at
 /// most `drain_timeout`.
 ///
-/// `admit` waits until there is room for another connection. Its result is passed to `serve`, which serves the connection
-/// in a task of its own.
+/// `admit` waits until there is room for another connection. Its result is passed to `serve`, which serves the
+/// connection in a task of its own.
 pub async fn serve<A, C>(
     listener: TcpListener,
     drain_timeout: Duration,

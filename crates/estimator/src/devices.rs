@@ -2,11 +2,11 @@
 //! ResourceSlice, a DeviceClass or a ResourceClaim.
 //!
 //! Pods request devices of a class by a name of a resource: `deviceclass.resource.kubernetes.io/CLASS`, or the extended
-//! resource that the class names. kube-scheduler creates a claim for such a pod, so that the claims contain all allocated
-//! devices.
+//! resource that the class names. kube-scheduler creates a claim for such a pod, so that the claims contain all
+//! allocated devices.
 //!
-//! The counts never exceed the devices that kube-scheduler would allocate for one class. Classes are counted separately:
-//! a device that belongs to two classes counts in both.
+//! The counts never exceed the devices that kube-scheduler would allocate for one class. Classes are counted
+//! separately: a device that belongs to two classes counts in both.
 
 mod attributes;
 mod class;

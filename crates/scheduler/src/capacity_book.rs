@@ -115,8 +115,8 @@ impl CapacityBook {
             .unwrap_or_default()
     }
 
-    /// Removes the entries that are part of a cluster's new report. `version` is the resourceVersion of the Cluster. Reports whether the cluster may have lost assumed
-    /// capacity.
+    /// Removes the entries that are part of a cluster's new report. `version` is the resourceVersion of the Cluster.
+    /// Reports whether the cluster may have lost assumed capacity.
     pub(crate) fn cluster_reported(&mut self, cluster: &str, version: &str) -> bool {
         self.pending_evictions.cluster_reported(cluster);
         if let Some(earlier) = &mut self.earlier {

@@ -1,5 +1,5 @@
-//! The scheduler's store of clusters and their scores, filled from watch events. Decisions read a [`Snapshot`] of the store. Rules about
-//! cluster changes read a [`ClusterState`] of each cluster.
+//! The scheduler's store of clusters and their scores, filled from watch events. Decisions read a [`Snapshot`] of the
+//! store. Rules about cluster changes read a [`ClusterState`] of each cluster.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;

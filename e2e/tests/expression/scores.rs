@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 
 use crate::{binding, options, outcome};
 
-/// A filter by carbon intensity, in which a cluster without a valid score does not pass, and a filter by maintenance, in
-/// which it does.
+/// A filter by carbon intensity, in which a cluster without a valid score does not pass, and a filter by maintenance,
+/// in which it does.
 const CONFIGURATION: &str = "apiVersion: scheduler.config.berth/v1alpha1
 kind: SchedulerConfiguration
 profiles:

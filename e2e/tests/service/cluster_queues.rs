@@ -28,8 +28,8 @@ async fn wait_for_status(queues: &Api<ClusterQueue>, expected: &Value) {
     .await;
 }
 
-/// Three bindings request one CPU each, and the queue of their namespace allows two. The third binding is placed when the
-/// nominal quota grows. A restarted scheduler counts what runs.
+/// Three bindings request one CPU each, and the queue of their namespace allows two. The third binding is placed when
+/// the nominal quota grows. A restarted scheduler counts what runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_queue_holds_bindings_until_its_quota_has_room() {
     let bare = BareControlPlane::start(&[cluster("m1", 100)]).await;

@@ -1,11 +1,11 @@
-//! The lines of `berth explain` about the queue of a waiting workload: its position, or the quota that holds it.
+//! The lines of `berth explain` about the queue of a waiting workload: its position, or the quota that refuses it.
 
 use std::fmt::Write as _;
 
 use berth_scheduler::debug_api::{QueueList, QueuePosition, QueueSummary};
 
-/// Returns the position of a workload that is ready to be scheduled, and the usage of its ClusterQueue. `refusal` is the
-/// message of a refused decision. Returns an empty text if the queue is not the reason for waiting.
+/// Returns the position of a workload that is ready to be scheduled, and the usage of its ClusterQueue. `refusal` is
+/// the message of a refused decision. Returns an empty text if the queue is not the reason for waiting.
 pub(super) fn render(list: &QueueList, refusal: Option<&str>) -> String {
     let mut text = String::new();
     if let Some(position) = &list.position {
@@ -59,7 +59,7 @@ fn usage(queue: &QueueSummary) -> String {
         }
     }
     if let Some(cohort) = &queue.cohort {
-        let _ = write!(text, "; it borrows from cohort {cohort}");
+        let _ = write!(text, "; its cohort is {cohort}");
     }
     text
 }

@@ -26,8 +26,8 @@ impl Class {
     }
 }
 
-/// Returns the class for each extended resource that a class names. Of several classes with the same name, the newest
-/// one counts, and then the first one by name.
+/// Returns the class for each extended resource that a class names. If several classes name the same resource, the
+/// newest class counts, and among classes of the same age the first one by name.
 pub(super) fn by_extended_resource(classes: &BTreeMap<String, Class>) -> HashMap<String, String> {
     let mut newest_first: Vec<(&String, &Class)> = classes.iter().collect();
     newest_first.sort_by_key(|(_, class)| Reverse(class.created));

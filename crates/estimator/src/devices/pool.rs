@@ -45,7 +45,7 @@ struct PoolDevice {
     facts: Facts,
 }
 
-/// The part of a device in the number of free devices.
+/// The eligibility of a device to count as free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Counting {
     /// The device is free until it is allocated to a claim.
@@ -131,12 +131,12 @@ impl Pool {
         }
     }
 
-    /// Counts another claim that has a device.
+    /// Adds a claim to which a device is allocated.
     pub(super) fn allocate(&mut self, device: &str) {
         *self.allocated.entry(device.to_owned()).or_default() += 1;
     }
 
-    /// Counts one claim less that has a device.
+    /// Removes a claim to which a device is allocated.
     pub(super) fn release(&mut self, device: &str) {
         if let Some(claims) = self.allocated.get_mut(device) {
             *claims -= 1;

@@ -19,7 +19,7 @@ const ATTRIBUTES: &str = "attributes";
 const CAPACITY: &str = "capacity";
 /// Maximum length of an expression, in bytes. API servers refuse longer ones.
 const MAX_LENGTH: usize = 10 << 10;
-/// Maximum number of loop steps for one device. A cost of Kubernetes' limit, a million, allows fewer.
+/// Maximum number of loop steps for one device. Kubernetes' cost limit of a million allows fewer steps.
 const MAX_STEPS: u64 = 100_000;
 /// Maximum size of the values that the selectors create for one device, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -184,7 +184,7 @@ fn value(driver: &str, device: &Facts) -> Result<Box<dyn Val>, String> {
     Ok(Box::new(CelMap::from(fields.collect::<Entries>())))
 }
 
-/// Adds a value to the map of its domain. The domain of a name without one is the driver.
+/// Adds a value to the map of its domain. A name without a domain has the domain of the driver.
 fn insert<'a>(
     domains: &mut HashMap<&'a str, Entries>,
     driver: &'a str,

@@ -1,5 +1,5 @@
-//! The watches of devices (dynamic resource allocation). They start when the member serves the kinds and grants the rights
-//! to them, because an estimator must also work without.
+//! The watches of devices (dynamic resource allocation). They start when the member serves the kinds and grants the
+//! rights to them, because an estimator must also work without.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ impl Watched for ResourceClaim {
     }
 }
 
-/// Watches the devices of a member from the first time on that the member lists them.
+/// Watches the devices of a member after the first request in which the member lists all kinds.
 pub(super) fn follow(member: &Member, client: &kube::Client, cancel: &CancellationToken) {
     member.expect_list(DeviceClass::PLURAL);
     let (member, client, watches) = (member.clone(), client.clone(), cancel.clone());

@@ -1,5 +1,5 @@
-//! The check that arithmetic does not mix whole numbers and decimals. CEL has no such operators, and scores are decimals,
-//! so `100 - cluster.scores.NAME.value` would fail for every cluster.
+//! The check that arithmetic does not mix whole numbers and decimals. CEL has no such operators, and scores are
+//! decimals, so `100 - cluster.scores.NAME.value` would fail for every cluster.
 
 use berth_cel::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
 

@@ -19,8 +19,8 @@ use crate::scheduler_configuration::DecisionConfiguration;
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// Reads the bindings, scores and quotas of the control plane, and predicts which bindings a change would move. Returns
-/// the moves, and the limits of the prediction and remarks about its result, one sentence each. The fleet must have the option
-/// [`Fleet::keeping_objects`].
+/// the moves, and the limits of the prediction and remarks about its result, one sentence each. The fleet must have the
+/// option [`Fleet::keeping_objects`].
 ///
 /// # Errors
 /// Returns the reason why no prediction is possible.

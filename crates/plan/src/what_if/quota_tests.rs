@@ -90,8 +90,8 @@ fn configuration(quotas: QuotaEnforcement) -> DecisionConfiguration {
     DecisionConfiguration::of_flags(EngineOptions::default()).with_quotas(quotas)
 }
 
-/// The preview predicts the refusal of a workload that its namespace may not place again, because a user has lowered the
-/// quota below the usage.
+/// The preview predicts the refusal of a workload that its namespace may not place again, because a user has lowered
+/// the quota below the usage.
 #[tokio::test]
 async fn a_drain_obeys_the_quotas() {
     for (quotas, enforcement, to, note) in [

@@ -11,8 +11,8 @@
 //! - the share expires.
 //!
 //! A report counts only if it was written after the status that shows the ready replicas. The resourceVersions of both
-//! writes tell the order, because the API server numbers the writes of all kinds. With different numbers for each kind,
-//! or with resourceVersions that are no numbers, the order in which both arrive counts.
+//! writes show the order, because the API server numbers the writes of all kinds together. If it numbers each kind
+//! separately, this order can be wrong. If resourceVersions are no numbers, the order in which both arrive counts.
 
 mod share;
 

@@ -265,8 +265,8 @@ impl Writer {
         })))
     }
 
-    /// Starts a file that contains the configuration, all clusters and all ClusterScores. Deletes the oldest files beyond the maximum
-    /// number.
+    /// Starts a file that contains the configuration, all clusters and all ClusterScores. Deletes the oldest files
+    /// beyond the maximum number.
     fn start_file(&mut self) -> io::Result<()> {
         let now = jiff::Timestamp::now();
         let path = self.options.folder.join(files::name(now, self.started));

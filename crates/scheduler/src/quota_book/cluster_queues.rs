@@ -33,7 +33,7 @@ pub enum QueueExceeded {
         requested: Quantity,
         /// The nominal quota.
         nominal: Quantity,
-        /// The quota that the cohort has left, as the end of the message.
+        /// The end of the message: the borrowing limit, or the quota that the cohort has left.
         remedy: String,
     },
     /// The queue admits no bindings.
@@ -189,7 +189,8 @@ impl ClusterQueues {
         self.is_stale |= old.as_ref() != self.namespaces.get(name);
     }
 
-    /// Removes a deleted namespace. Its last bindings keep their queue.
+    /// Removes the namespaces for which `is_listed` returns false. Their remaining bindings keep their queue until
+    /// [`Self::refresh`] assigns all bindings again.
     pub(super) fn retain_namespaces(&mut self, is_listed: impl Fn(&str) -> bool) {
         self.namespaces.retain(|name, _| is_listed(name));
     }
@@ -258,8 +259,8 @@ impl ClusterQueues {
         by_label.or_else(|| candidates.first())
     }
 
-    /// Assigns an added or changed binding to its queue. `account` returns its usage, if it is new in the queue. Returns
-    /// the queue that the binding left.
+    /// Assigns an added or changed binding to its queue. `account` computes the usage of a binding that is new in the
+    /// queue. Returns the queue that the binding left.
     pub(super) fn place(
         &mut self,
         binding: &Binding,
@@ -392,8 +393,8 @@ impl ClusterQueues {
         Ok(())
     }
 
-    /// Returns the usage of a resource from the cohort by the other queues, and the sum of the lent quota. A queue without
-    /// a cohort has a cohort of its own.
+    /// Returns the usage of a resource from the cohort by the other queues, and the sum of the lent quota. A queue
+    /// without a cohort has a cohort of its own.
     fn cohort_of(&self, queue: &Queue, name: &str, resource: &str) -> (Quantity, Quantity) {
         let cohort = queue.cohort();
         let Some(sums) = cohort.and_then(|cohort| self.cohorts.get(cohort)) else {
@@ -449,7 +450,7 @@ impl ClusterQueues {
     }
 }
 
-/// Returns the end of the message of a refusal. `borrowed` is the amount that the queue would borrow.
+/// Returns the end of the message about a refusal. `borrowed` is the amount that the queue would borrow.
 fn remedy(cohort: Option<&str>, excess: Excess, borrowed: Quantity) -> String {
     match (cohort, excess) {
         (None, _) => String::new(),

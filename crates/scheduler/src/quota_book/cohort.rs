@@ -1,7 +1,7 @@
 //! The arithmetic of lending between the ClusterQueues of a cohort, for one resource. All functions are pure.
 //!
-//! A queue owns its nominal quota. It keeps a part of the quota for itself (the nominal quota minus the lending limit), and
-//! lends the rest to the cohort. Usage beyond the kept part comes from the cohort, so that
+//! A queue owns its nominal quota. It keeps a part of the quota for itself (the nominal quota minus the lending limit),
+//! and lends the rest to the cohort. Usage beyond the kept part comes from the cohort, so that
 //! - the usage that comes from the cohort never exceeds the sum of all lent parts;
 //! - therefore, the usage of all queues never exceeds the sum of their nominal quotas.
 
@@ -17,7 +17,7 @@ pub(super) struct Limit {
     pub(super) lent: Quantity,
 }
 
-/// Reason for which a usage does not fit.
+/// Reason why a usage does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Excess {
     /// The queue would borrow more than it may.

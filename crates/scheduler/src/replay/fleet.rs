@@ -1,5 +1,5 @@
-//! The clusters, their scores and the assumed workloads at one entry of a decision log. An assumed workload counts against the
-//! capacity of a cluster that has not reported it yet.
+//! The clusters, their scores and the assumed workloads at one entry of a decision log. An assumed workload counts
+//! against the capacity of a cluster that has not reported it yet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! ClusterQueues: their watch events, the assignment of bindings to queues, and the reports about them in metrics, in the
-//! status of each queue and at the debug endpoint.
+//! ClusterQueues: their watch events, the assignment of bindings to queues, and the reports about them in metrics, in
+//! the status of each queue and at the debug endpoint.
 //!
 //! A leader writes the status of a queue at most once in [`REPORT_INTERVAL`], and only if it has changed.
 

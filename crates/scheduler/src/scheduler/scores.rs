@@ -1,4 +1,5 @@
-//! ClusterScores: their watch events and their expiry. Both may help the bindings that wait, as a change of a cluster does.
+//! ClusterScores: their watch events and their expiry. Both may help the bindings that wait, as a change of a cluster
+//! does.
 //!
 //! The scheduler watches ClusterScores only from the first configuration with a plugin that reads scores.
 

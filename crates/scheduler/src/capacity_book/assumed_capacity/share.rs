@@ -210,7 +210,8 @@ impl Shares {
         }
     }
 
-    /// Assumes the components of a workload in a cluster. If their requests have changed, they replace the assumed ones.
+    /// Assumes the components of a workload in a cluster. If their requests have changed, they replace the assumed
+    /// ones.
     fn follow_sets(
         &mut self,
         spec: &BindingSpec,
@@ -310,7 +311,7 @@ impl Shares {
         }
     }
 
-    /// Assumes all replicas of a binding, for at most the time until `until`.
+    /// Assumes all replicas of a binding, until `until` at the latest.
     pub(super) fn restore(&mut self, binding: &Binding, until: Instant, now: Instant) {
         let version = binding.resource_version().parse().ok();
         for target in &binding.spec.clusters {
@@ -360,8 +361,8 @@ fn is_ready(binding: &Binding, target: &TargetCluster) -> bool {
             .is_none_or(|ready| ready >= i64::from(target.replicas))
 }
 
-/// Reports whether the status of a changed binding shows for the first time that all replicas in a cluster are ready. The
-/// status of a scaled workload may stay `Healthy`, so the number of its ready replicas counts, if it is known.
+/// Reports whether the status of a changed binding shows for the first time that all replicas in a cluster are ready.
+/// The status of a scaled workload may stay `Healthy`, so the number of its ready replicas counts, if it is known.
 fn became_ready(old: &Binding, new: &Binding, cluster: &str) -> bool {
     let mut targets = new.spec.clusters.iter();
     let Some(target) = targets.find(|target| target.name == cluster) else {

@@ -1,6 +1,6 @@
-//! Random histories of a namespace with a quota, and of two ClusterQueues of a cohort: decisions, writes whose answers are lost, deletions, changes by other clients,
-//! watches that lag behind, and restarts. The stored usage never exceeds a limit, and no binding that fits waits for
-//! ever.
+//! Random histories of a namespace with a quota, and of two ClusterQueues of a cohort: decisions, writes whose answers
+//! are lost, deletions, changes by other clients, watches that lag behind, and restarts. The stored usage never exceeds
+//! a limit, and no binding that fits waits for ever.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

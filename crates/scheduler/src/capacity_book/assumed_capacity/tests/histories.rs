@@ -1,8 +1,8 @@
-//! Random histories of decisions, reports, changes by other clients and restarts, for a cluster with ten CPUs. Each replica
-//! requests one CPU.
+//! Random histories of decisions, reports, changes by other clients and restarts, for a cluster with ten CPUs. Each
+//! replica requests one CPU.
 //!
-//! The report of the cluster is exact when it is written. It arrives with any delay, and in any order with the events of
-//! the bindings.
+//! The report of the cluster is exact when it is written. It arrives with any delay, and in any order with the events
+//! of the bindings.
 
 use std::collections::{BTreeMap, VecDeque};
 
