@@ -159,13 +159,7 @@ async fn run_shadow(
     probes.show_shadow(comparison.clone(), differences.clone());
     serve(&options, &probes, &client, &cancel).await?;
     ignored_flags::log_ineffective(&options.ineffective_flags);
-    let (watches, scores_wanted) = start_watches(
-        &client,
-        options.timeouts.watch,
-        options.quotas,
-        ClusterQueues::Off,
-        &cancel,
-    );
+    let (watches, scores_wanted) = start_watches(&client, &options, ClusterQueues::Off, &cancel);
     if config.frameworks.read_scores() {
         scores_wanted.notify_one();
     }
@@ -242,13 +236,8 @@ async fn run_with_metrics(
     let (config, seen) = initial_config(&options, &builder, &effective).await?;
     // Listen only after the configuration has been built.
     serve(&options, &probes, &client, &cancel).await?;
-    let (watches, scores_wanted) = start_watches(
-        &client,
-        options.timeouts.watch,
-        options.quotas,
-        options.cluster_queues,
-        &cancel,
-    );
+    let (watches, scores_wanted) =
+        start_watches(&client, &options, options.cluster_queues, &cancel);
     let (changes, config_changes) = mpsc::channel(1);
     if let Some(name) = options.config_map.clone() {
         let watch = ConfigMapWatch {
@@ -418,14 +407,14 @@ async fn campaign(
 /// of their events, and the notification that starts the watch of ClusterScores.
 fn start_watches(
     client: &kube::Client,
-    timeout: Duration,
-    quotas: QuotaEnforcement,
+    options: &Options,
     cluster_queues: ClusterQueues,
     cancel: &CancellationToken,
 ) -> (mpsc::Receiver<Input>, Arc<Notify>) {
     let (sender, events) = mpsc::channel(WATCH_EVENTS);
+    let timeout = options.timeouts.watch;
     let scores_wanted = Arc::new(Notify::new());
-    if quotas == QuotaEnforcement::On {
+    if options.quotas == QuotaEnforcement::On {
         tokio::spawn(watch::run_when_served(
             Api::all(client.clone()),
             sender.clone(),

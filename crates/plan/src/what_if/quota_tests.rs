@@ -141,9 +141,10 @@ async fn after(change: &Change, quotas: QuotaEnforcement, in_m2: &Value) -> Resu
         return Err(failure.kind.to_owned());
     }
     let shares = decision.clusters.iter();
-    Ok(shares
+    let shares: Vec<String> = shares
         .map(|share| format!("{}:{}", share.name, share.replicas))
-        .collect())
+        .collect();
+    Ok(shares.concat())
 }
 
 #[tokio::test]

@@ -117,7 +117,7 @@ impl Families {
         );
         registry.register(
             "berth_scheduler_cluster_queue_oldest_seconds",
-            "Time for which the first binding of a ClusterQueue waits, in seconds.",
+            "Time for which the oldest waiting binding of a ClusterQueue waits, in seconds.",
             of(|queue| i32::try_from(queue.oldest_seconds).map_or(f64::INFINITY, f64::from)),
         );
         let shares = queues.iter().flat_map(|queue| {

@@ -338,9 +338,12 @@ mod tests {
         }
     }
 
-    /// Tenants in the order of their turns, with their keys, for each rank. The first tenant has got `served` keys.
+    /// A tenant, with its keys and their numbers.
+    type Waiting = (Tenant, Vec<(u64, BindingKey)>);
+
+    /// Tenants in the order of their turns, for each rank. The first tenant has got `served` keys.
     #[derive(Default)]
-    struct PlainRoundRobin(BTreeMap<Reverse<i64>, (u32, Vec<(Tenant, Vec<(u64, BindingKey)>)>)>);
+    struct PlainRoundRobin(BTreeMap<Reverse<i64>, (u32, Vec<Waiting>)>);
 
     impl PlainRoundRobin {
         fn insert(&mut self, rank: i64, tenant: Tenant, number: u64, key: BindingKey) {

@@ -40,7 +40,7 @@ pub enum QueueExceeded {
     #[error("ClusterQueue {0}: admission is on hold (stopPolicy Hold)")]
     Held(Arc<str>),
     /// No watch event shows the namespace yet, so that its queue is unknown.
-    #[error("the ClusterQueue is unknown until the namespace {0} is listed")]
+    #[error("ClusterQueue unknown: the namespace {0} is not listed yet")]
     UnknownNamespace(Arc<str>),
 }
 

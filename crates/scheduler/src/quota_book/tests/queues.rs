@@ -155,7 +155,7 @@ fn a_binding_belongs_to_a_queue_that_selects_its_namespace() {
         let book = book(&queues, std::slice::from_ref(&web));
         let queue = book.queue_members().next().map(|(_, queue)| &**queue);
         assert_eq!(queue, expected, "{label:?} {namespace}");
-        let unknown = "the ClusterQueue is unknown until the namespace unlisted is listed";
+        let unknown = "ClusterQueue unknown: the namespace unlisted is not listed yet";
         let refused = refusal(&book, &web, 1);
         assert_eq!(
             refused.as_deref(),
@@ -192,7 +192,7 @@ fn a_binding_that_changes_its_queue_takes_its_usage_along() {
         ("pay", spec("pay", "2", &json!({}))),
     ];
     let (web, api) = (binding("web", 1, 0, 2), binding("api", 2, 0, 0));
-    let bindings = [web.clone(), api.clone()];
+    let bindings = [web, api.clone()];
     let mut book = book(&queues, &bindings);
     assert_eq!(book.take_moved().len(), 2);
     assert!(!decide(&mut book, &api, 3));
