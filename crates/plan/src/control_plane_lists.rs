@@ -103,34 +103,38 @@ where
 }
 
 /// Returns the state of a control plane with these clusters: reads its bindings, its scores and, if `quotas` are enforced,
-/// its quotas. If the quotas cannot be read, they are left out, and the second value is a remark about it.
+/// its quotas. Scores and quotas that cannot be read are left out, and the second value has a remark about each of them.
 ///
 /// # Errors
-/// When the control plane refuses to list the bindings or the scores.
+/// When the control plane refuses to list the bindings.
 pub(crate) async fn state(
     client: &Client,
     clusters: Clusters,
     quotas: QuotaEnforcement,
-) -> Result<(ControlPlaneState, Option<String>), ListError> {
+) -> Result<(ControlPlaneState, Vec<String>), ListError> {
     let bindings = bindings(client, None).await?.into_iter();
-    let listed = match quotas {
-        QuotaEnforcement::On => all_quotas(client).await,
-        QuotaEnforcement::Off => Ok(Vec::new()),
-    };
-    let (quotas, remark) = match listed {
-        Ok(quotas) => (quotas, None),
-        Err(error) => (Vec::new(), Some(format!("quotas are ignored: {error}"))),
+    let mut remarks = Vec::new();
+    let scores = scores(client).await.unwrap_or_else(|error| {
+        remarks.push(format!("scores are ignored: {error}"));
+        Vec::new()
+    });
+    let quotas = match quotas {
+        QuotaEnforcement::On => all_quotas(client).await.unwrap_or_else(|error| {
+            remarks.push(format!("quotas are ignored: {error}"));
+            Vec::new()
+        }),
+        QuotaEnforcement::Off => Vec::new(),
     };
     let state = ControlPlaneState {
         clusters,
-        scores: scores(client).await?.into(),
+        scores: scores.into(),
         bindings: bindings
             .map(|binding| (binding.key.clone(), binding.into()))
             .collect(),
         quotas: quotas.into(),
         ..ControlPlaneState::default()
     };
-    Ok((state, remark))
+    Ok((state, remarks))
 }
 
 /// Lists the clusters, keyed by name.

@@ -212,8 +212,11 @@ impl QuotaBook {
             }
         }
         let in_flight = &self.in_flight;
-        let left = self.queues.place(new, || account_of(in_flight, new));
-        self.with_room.extend(left.map(Owner::Queue));
+        if let Some(left) = self.queues.place(new, || account_of(in_flight, new)) {
+            self.with_room.insert(Owner::Queue(left));
+            let entered = self.queues.of(&new.key).cloned();
+            self.with_room.extend(entered.map(Owner::Queue));
+        }
         let known = self.account(&new.key);
         if known.is_some() || self.namespace_of(&new.key).is_some() {
             let unchanged =
@@ -238,7 +241,7 @@ impl QuotaBook {
             self.with_room.insert(Owner::Namespace(namespace.into()));
         }
         self.with_room
-            .extend(self.queues.remove(key).map(Owner::Queue));
+            .extend(self.queues.forget(key).map(Owner::Queue));
     }
 
     /// Checks whether the quotas of the namespace and the ClusterQueue allow the clusters for a binding. A usage that does
@@ -369,18 +372,34 @@ impl QuotaBook {
             .filter(|(key, _)| self.concerns(owner, key));
         let mut waiting: Vec<Refusal> = concerned.map(|(_, refusal)| refusal.clone()).collect();
         waiting.sort_by_key(Refusal::order);
+        let mut reserved = self.reserved_in_namespaces();
         let mut admitted = Vec::new();
         for borrows in [Borrowing::Refused, Borrowing::Allowed] {
             waiting.retain(|refusal| {
-                let fits = self.has_room(refusal, borrows);
+                let key = &refusal.binding.key;
+                let namespace = key.namespace.clone().unwrap_or_default();
+                let in_namespace = reserved.entry(namespace).or_default();
+                let fits = self.has_room(refusal, borrows, in_namespace);
                 if fits {
-                    self.reserve(refusal);
-                    admitted.push(refusal.binding.key.clone());
+                    let growth = self.reserve(refusal);
+                    *in_namespace = std::mem::take(in_namespace) + growth;
+                    admitted.push(key.clone());
                 }
                 !fits
             });
         }
         admitted
+    }
+
+    /// Returns the room that is reserved for admitted bindings, by namespace.
+    fn reserved_in_namespaces(&self) -> HashMap<Arc<str>, Amounts> {
+        let mut reserved: HashMap<Arc<str>, Amounts> = HashMap::new();
+        for (key, admission) in &self.admitted {
+            let namespace = key.namespace.clone().unwrap_or_default();
+            let sum = reserved.entry(namespace).or_default();
+            *sum = std::mem::take(sum) + admission.namespace.clone();
+        }
+        reserved
     }
 
     fn concerns(&self, owner: &Owner, key: &BindingKey) -> bool {
@@ -394,28 +413,28 @@ impl QuotaBook {
         }
     }
 
-    /// Reports whether a refused binding fits beside the admitted bindings.
-    fn has_room(&self, refusal: &Refusal, borrowing: Borrowing) -> bool {
+    /// Reports whether a refused binding fits beside the admitted bindings. `reserved` is the room of those in its
+    /// namespace.
+    fn has_room(&self, refusal: &Refusal, borrowing: Borrowing, reserved: &Amounts) -> bool {
         let Refusal {
             binding, wanted, ..
         } = refusal;
         let key = &binding.key;
-        let is_early = borrowing == Borrowing::Refused;
-        if is_early && !self.queues.is_nominal(key, wanted) {
+        let is_concerned = match borrowing {
+            Borrowing::Refused => self.queues.is_nominal(key, wanted),
+            Borrowing::Allowed => self.queues.of(key).is_some(),
+        };
+        if !is_concerned {
             return false;
         }
-        let in_namespace = self.namespace_of(key).is_none_or(|counted| {
-            let admitted = self.admitted.iter();
-            let of_namespace = admitted.filter(|(other, _)| other.namespace == key.namespace);
-            let reserved = of_namespace.map(|(_, admission)| admission.namespace.clone());
-            let reserved: Amounts = reserved.sum();
-            counted.check_beside(&reserved, key, wanted).is_ok()
-        });
+        let in_namespace = self
+            .namespace_of(key)
+            .is_none_or(|counted| counted.check_beside(reserved, key, wanted).is_ok());
         in_namespace && self.queues.check(binding, wanted).is_ok()
     }
 
-    /// Reserves the room of a binding until its cycle ends.
-    fn reserve(&mut self, refusal: &Refusal) {
+    /// Reserves the room of a binding until its cycle ends. Returns the room in its namespace.
+    fn reserve(&mut self, refusal: &Refusal) -> Amounts {
         let (key, wanted) = (&refusal.binding.key, &refusal.wanted);
         self.waiting.remove(key);
         let counted = self.namespace_of(key);
@@ -429,7 +448,9 @@ impl QuotaBook {
         if let Some((queue, amounts)) = &admission.queue {
             self.queues.reserve(queue, amounts);
         }
+        let in_namespace = admission.namespace.clone();
         self.admitted.insert(key.clone(), admission);
+        in_namespace
     }
 
     /// Releases the reserved room of all bindings, after a change of the configuration that may have removed them from
@@ -485,6 +506,11 @@ impl QuotaBook {
     /// Removes a deleted ClusterQueue.
     pub(crate) fn queue_deleted(&mut self, name: &str) {
         self.queues.delete(name);
+        // A queue of the same name that is created later has no reservations.
+        for admission in self.admitted.values_mut() {
+            let queue = &mut admission.queue;
+            queue.take_if(|(queue, _)| **queue == *name);
+        }
     }
 
     /// Removes the ClusterQueues for which `is_listed` returns false, after a complete list.
@@ -492,7 +518,7 @@ impl QuotaBook {
         let names = self.queues.names().cloned();
         let deleted: Vec<Arc<str>> = names.filter(|name| !is_listed(name)).collect();
         for name in deleted {
-            self.queues.delete(&name);
+            self.queue_deleted(&name);
         }
     }
 

@@ -33,7 +33,7 @@ pub async fn predict_change(
     let clusters = clusters(&mut fleet);
     let quotas = configuration.quotas();
     let state = control_plane_lists::state(client, clusters, quotas).await;
-    let (before, remark) = state.map_err(|error| error.to_string())?;
+    let (before, remarks) = state.map_err(|error| error.to_string())?;
     let (configuration, change) = (configuration.clone(), change.clone());
     let runtime = tokio::runtime::Handle::current();
     // The engine blocks its thread, so it runs outside the async workers.
@@ -42,7 +42,7 @@ pub async fn predict_change(
     });
     let predicted = predicted.await.map_err(|error| error.to_string())?;
     let (moves, mut sentences) = predicted?;
-    sentences.extend(remark);
+    sentences.extend(remarks);
     Ok((moves, sentences))
 }
 

@@ -43,7 +43,7 @@ pub async fn predict_drain(
 ) -> Result<DrainPreview, PredictDrainError> {
     let clusters = control_plane_lists::clusters(client).await?;
     let quotas = configuration.quotas();
-    let (state, remark) = control_plane_lists::state(client, clusters, quotas).await?;
+    let (state, remarks) = control_plane_lists::state(client, clusters, quotas).await?;
     let (configuration, cluster) = (configuration.clone(), cluster.to_owned());
     let runtime = tokio::runtime::Handle::current();
     // The engine blocks its thread, so it runs outside the async workers.
@@ -51,7 +51,7 @@ pub async fn predict_drain(
         runtime.block_on(predict(&state, &configuration, cluster))
     });
     let mut preview: DrainPreview = predicted.await??;
-    preview.notes.extend(remark);
+    preview.notes.extend(remarks);
     Ok(preview)
 }
 

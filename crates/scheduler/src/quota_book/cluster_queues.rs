@@ -210,8 +210,12 @@ impl ClusterQueues {
         if !std::mem::take(&mut self.is_stale) {
             return false;
         }
+        let without_queues = self.queues.is_empty();
+        if without_queues && self.members.is_empty() && self.candidates.is_empty() {
+            return false;
+        }
         self.candidates.clear();
-        for (namespace, labels) in &self.namespaces {
+        for (namespace, labels) in self.namespaces.iter().filter(|_| !without_queues) {
             let queues = self.queues.iter();
             let selecting = queues.filter(|(_, queue)| {
                 let selector = queue.selector.as_ref();
@@ -283,8 +287,15 @@ impl ClusterQueues {
         old
     }
 
+    /// Removes a deleted binding. Returns its queue.
+    pub(super) fn forget(&mut self, key: &BindingKey) -> Option<Arc<str>> {
+        let left = self.remove(key)?;
+        self.moved.push((key.clone(), None));
+        Some(left)
+    }
+
     /// Removes a binding. Returns its queue.
-    pub(super) fn remove(&mut self, key: &BindingKey) -> Option<Arc<str>> {
+    fn remove(&mut self, key: &BindingKey) -> Option<Arc<str>> {
         let name = self.members.remove(key)?;
         if let Some(queue) = self.queues.get_mut(&name) {
             queue.ledger.remove(key);
@@ -366,11 +377,18 @@ impl ClusterQueues {
             };
         };
         let growth = queue.ledger.growth_of_stored(key, wanted);
-        if queue.spec().is_held() && (growth.is_some() || binding.spec.clusters.is_empty()) {
+        // An evicted binding is not a new one: it takes its former place before those that wait.
+        let is_evicted = !binding.spec.graceful_eviction_tasks.is_empty();
+        let grows = growth.is_some() || binding.spec.clusters.is_empty();
+        if queue.spec().is_held() && grows && !is_evicted {
             return Err(Box::new(QueueExceeded::Held(Arc::clone(name))));
         }
         let Some(growth) = growth else { return Ok(()) };
-        let used = growth.used + queue.reserved.clone();
+        let used = if is_evicted {
+            growth.used
+        } else {
+            growth.used + queue.reserved.clone()
+        };
         for (resource, limit) in &queue.limits {
             let change = growth.change.get(resource);
             if change <= Quantity::ZERO {
