@@ -1,5 +1,6 @@
 //! Tests of ClusterQueues: their bindings, their limits, and the order in which waiting bindings get room.
 
+use berth_api::binding::GracefulEvictionTask;
 use serde_json::Value;
 
 use super::*;
@@ -126,6 +127,26 @@ fn a_held_queue_admits_nothing_and_lets_bindings_shrink() {
     assert_eq!(refusal(&book, &api, 1).as_deref(), Some(message));
     assert_eq!(refusal(&book, &web, 3).as_deref(), Some(message));
     assert_eq!(refusal(&book, &web, 1), None);
+    let mut evicted = api;
+    evicted.spec.graceful_eviction_tasks = vec![GracefulEvictionTask::default()];
+    assert_eq!(refusal(&book, &evicted, 1), None);
+}
+
+#[test]
+fn a_queue_that_is_created_again_has_no_reservations() {
+    let queues = [("shop", spec("shop", "2", &json!({})))];
+    let (web, api) = (binding("web", 1, 0, 2), binding("api", 2, 0, 0));
+    let bindings = [web.clone(), api.clone()];
+    let mut book = book(&queues, &bindings);
+    assert!(!decide(&mut book, &api, 2));
+    book.binding_deleted(&web.key);
+    assert_eq!(names(&book.take_ready()), ["api"]);
+    book.queue_deleted("shop");
+    book.queue_applied(queue("shop", spec("shop", "2", &json!({}))));
+    assert!(book.refresh_queues(std::iter::once(&api)));
+    book.cycle_ended(&api.key);
+    assert_eq!(refusal(&book, &api, 2), None);
+    assert!(refusal(&book, &api, 3).is_some(), "a negative reservation");
 }
 
 #[test]
