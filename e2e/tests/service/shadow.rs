@@ -193,8 +193,11 @@ async fn refusals_by_quotas_agree() {
         ..Options::embedded()
     };
     let other = RunningScheduler::start(options, bare.remote_client().await);
-    bare.bind_all(&["a", "b", "c"].map(|name| binding(name, 1, on_cluster("m1"))))
-        .await;
+    let small = |name| binding(name, 1, on_cluster("m1"));
+    bare.bind_all(&["a", "b"].map(small)).await;
+    shadow.wait_for_comparisons(2.0).await;
+    // The refusal could otherwise be stored before the placements that it counts.
+    bare.bind_all(&["c"].map(small)).await;
     let samples = shadow.wait_for_comparisons(3.0).await;
     let different = samples["comparisons_total{result=\"different\"}"];
     assert!(different < 0.5, "{}", shadow.program.log());
