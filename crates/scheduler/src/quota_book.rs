@@ -54,7 +54,9 @@ pub struct QuotaBook {
     admitted: HashMap<BindingKey, Admission>,
     /// Owners of limits in which a waiting binding may fit.
     with_room: BTreeSet<Owner>,
-    /// Number of refusals, for the order of waiting bindings of equal priority.
+    /// The places of refused bindings among those of equal priority. A binding keeps its place when it is refused again.
+    places: HashMap<BindingKey, u64>,
+    /// Number of places that were given.
     refusals: u64,
 }
 
@@ -233,6 +235,7 @@ impl QuotaBook {
     pub(crate) fn binding_deleted(&mut self, key: &BindingKey) {
         self.in_flight.remove(key);
         self.waiting.remove(key);
+        self.places.remove(key);
         self.cycle_ended(key);
         let namespace = key.namespace.as_deref().unwrap_or_default();
         if let Some(counted) = self.namespaces.get_mut(namespace)
@@ -281,6 +284,7 @@ impl QuotaBook {
 
     /// Adds a decision that is not written yet. The caller must call [`Self::complete`] after the write.
     pub(crate) fn decided(&mut self, binding: &Binding, clusters: &[TargetCluster]) {
+        self.places.remove(&binding.key);
         if binding.key.namespace.is_none() {
             return;
         }
@@ -320,10 +324,12 @@ impl QuotaBook {
 
     /// Records that the binding waits, because [`Self::check`] refused these clusters.
     pub(crate) fn refused(&mut self, binding: &Arc<Binding>, clusters: &[TargetCluster]) {
-        self.refusals += 1;
+        let next = self.refusals + 1;
+        let number = *self.places.entry(binding.key.clone()).or_insert(next);
+        self.refusals = self.refusals.max(number);
         let refusal = Refusal {
             priority: binding.spec.priority(),
-            number: self.refusals,
+            number,
             binding: Arc::clone(binding),
             wanted: usage_in(binding, clusters),
         };

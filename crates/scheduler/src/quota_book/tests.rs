@@ -199,6 +199,18 @@ fn room_goes_to_the_highest_priority_and_then_to_the_first_refusal() {
 }
 
 #[test]
+fn a_binding_that_is_refused_again_keeps_its_place() {
+    let placed = binding("placed", 1, 0, 3);
+    let (first, second) = (binding("first", 2, 0, 0), binding("second", 3, 0, 0));
+    let mut book = book(3, &[placed.clone(), first.clone(), second.clone()]);
+    for refused in [&first, &second, &first] {
+        assert!(!decide(&mut book, refused, 1));
+    }
+    book.binding_changed(Some(&placed), &binding("placed", 4, 0, 2));
+    assert_eq!(names(&book.take_ready()), ["first"]);
+}
+
+#[test]
 fn a_deleted_quota_admits_all_waiting_bindings() {
     let waiting = [binding("web", 1, 0, 0), binding("api", 2, 0, 0)];
     let mut book = book(0, &waiting);

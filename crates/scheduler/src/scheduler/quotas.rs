@@ -99,3 +99,33 @@ pub(super) fn refusal(binding: &Binding, exceeded: &LimitExceeded) -> Plan {
 fn denial(exceeded: &QuotaExceeded) -> String {
     format!("admission webhook \"resourcebinding.karmada.io\" denied the request: {exceeded}")
 }
+
+#[cfg(test)]
+mod tests {
+    use berth_api::ResourceBinding;
+    use berth_api::quantity::Quantity;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_the_event_about_a_quota_has_the_prefix_of_a_webhook() {
+        let object = json!({ "metadata": { "namespace": "shop", "name": "web" }, "spec": { "resource": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" } } });
+        let binding = serde_json::from_value::<ResourceBinding>(object)
+            .unwrap()
+            .into();
+        let exceeded = QuotaExceeded {
+            namespace: "shop".to_owned(),
+            quota: "team".to_owned(),
+            resource: "cpu".to_owned(),
+            requested: Quantity::from_integer(2),
+            limit: Quantity::from_integer(1),
+        };
+        let plan = refusal(&binding, &exceeded.clone().into());
+        let condition = plan.status.unwrap().scheduled.unwrap();
+        assert_eq!(condition.message, exceeded.to_string());
+        let event = &plan.notes[0].message;
+        let prefix = "admission webhook \"resourcebinding.karmada.io\" denied the request: ";
+        assert_eq!(event.strip_prefix(prefix), Some(&*exceeded.to_string()));
+    }
+}

@@ -182,3 +182,15 @@ fn the_claim_of_a_propagation_policy_replaces_that_of_a_cluster_policy() {
         }}))
     );
 }
+
+#[test]
+fn the_queue_name_is_removed_with_that_of_the_template() {
+    let mut stored = desired("default", &json!({}));
+    let queue = QUEUE_NAME.to_owned();
+    stored.labels.insert(queue, json!("red"));
+    let binding = serde_json::from_value(new_binding(&stored, "id")).unwrap();
+    assert_eq!(binding_patch(&binding, &stored).unwrap(), None);
+    let patch = binding_patch(&binding, &desired("default", &json!({})));
+    let removed = json!({ "metadata": { "labels": { QUEUE_NAME: null } } });
+    assert_eq!(patch.unwrap(), Some(removed));
+}

@@ -178,3 +178,15 @@ fn the_limits_of_the_template_precede_those_of_the_policy() {
     assert_eq!(limits(Some("a"), Some("b")), Some(json!("b")));
     assert_eq!(limits(None, Some("b")), Some(json!("b")));
 }
+
+#[test]
+fn the_queue_name_of_the_template_is_copied() {
+    let policy = policy(&json!({ "resourceSelectors": [], "placement": {} }));
+    let mut template = volcano_job();
+    template
+        .labels
+        .insert(QUEUE_NAME.to_owned(), "red".to_owned());
+    let gates = FeatureGates::default();
+    let binding = binding_for(&template, &policy, None, gates, &Interpreter::default()).unwrap();
+    assert_eq!(binding.labels.get(QUEUE_NAME), Some(&json!("red")));
+}
